@@ -1,10 +1,10 @@
 /**
- * Hostile clients, run as a process of its own: what a service must withstand while it accepts and delivers. Each kind
- * of attack keeps a fixed intensity, so that two runs compare. Ends after `seconds` by itself.
+ * Hostile clients in a separate process, for the measurement of a service under attack. Each kind of attack has a fixed
+ * intensity, so that runs can be compared. Ends after `seconds`.
  *
  *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
  *
- * Prints one JSON line: how many connections of each kind it opened, and how many the service closed.
+ * Prints one JSON line: the number of connections of each kind, and the number that the service closed.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -12,7 +12,7 @@ interface Attack {
   readonly publicPort: number;
   readonly operatorPort: number;
   readonly smtpPort: number;
-  /** A recipient that the SMTP intake accepts from everyone. */
+  /** A recipient that the SMTP intake accepts from every peer. */
   readonly reportTo: string;
   readonly seconds: number;
   readonly seed: number;
@@ -27,9 +27,9 @@ const PIPELINED_REQUESTS = 500;
 const IDLE_PER_LISTENER = 500;
 const SMTP_IDLE = 150;
 const RECIPIENT_LOOPS = 5;
-/** A connection that the service has closed is opened again after this time. */
+/** A connection that the service closed is reopened after this time. */
 const REOPEN_MS = 250;
-/** One burst of resets each so many milliseconds. */
+/** Interval between two bursts of resets. */
 const TICK_MS = 50;
 
 let state = attack.seed >>> 0 || 1;
@@ -76,7 +76,7 @@ function reset(): void {
   open(port, (socket) => socket.write(bytes, 'latin1', () => socket.resetAndDestroy()), null);
 }
 
-/** Sends requests without a key and never reads an answer. */
+/** Sends requests without a key and reads no response. */
 function pipeline(): void {
   counts.pipelines += 1;
   const port = counts.pipelines % 2 === 0 ? attack.publicPort : attack.operatorPort;
@@ -109,7 +109,7 @@ function smtpIdle(): void {
   open(attack.smtpPort, (socket) => socket.resume(), smtpIdle);
 }
 
-/** Names the same recipient for as long as the service answers. */
+/** Repeats the same recipient while the service replies. */
 function recipientLoop(): void {
   counts.recipientLoops += 1;
   open(
@@ -124,7 +124,7 @@ function recipientLoop(): void {
   );
 }
 
-/** Many recipients times many groups: 8 KB that invite quadratic work. */
+/** Many recipients and many groups: 8 KB that cause quadratic work in a naive reader. */
 function hostileReport(): string {
   const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${random(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');

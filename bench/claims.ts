@@ -14,8 +14,8 @@ import { benchFolder, removeFolder } from './postrider.ts';
 
 const ACCOUNTS = 1_000;
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-/** What a node asks for at once, as the dispatcher does. */
-const ROOM = { mails: 512, bytes: 16_777_216 };
+/** The limits of one claim of the dispatcher. */
+const CLAIM_LIMITS = { mails: 512, bytes: 16_777_216 };
 const BATCH = 10_000;
 
 export interface ClaimRates {
@@ -81,7 +81,7 @@ export function claimRates(path: string, messages: number): ClaimRates {
     let checkpointing = 0;
     while (done < messages) {
       const now = Date.now() + 3_600_000;
-      const { mails } = inTransaction(() => store.claim(ROOM, { ...lease, until: now + 600_000 }, now));
+      const { mails } = inTransaction(() => store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now));
       inTransaction(() => end(mails, now));
       done += mails.length;
       const paused = performance.now();

@@ -1,7 +1,7 @@
 /**
- * Accepting and delivering beside hostile clients (bench/attack.ts), over the same without them. Windows of both kinds
- * alternate on one service; in each hostile window the service is also killed once and started again. Afterwards every
- * acknowledged message must be stored and delivered.
+ * Compares the rates of accepting and delivering with and without hostile clients (bench/attack.ts). Windows of both kinds alternate
+ * on one service; in each hostile window the service is also killed once and restarted. Afterwards it counts the acknowledged
+ * messages that are not stored or not delivered.
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -11,7 +11,7 @@ import { type BenchService, benchFolder, removeFolder, startPostrider } from './
 import { runScript, withSink } from './script.ts';
 
 const BYTES = 2048;
-/** What is accepted has this long to be delivered after the last window. */
+/** Time for the delivery of accepted messages after the last window. */
 const DRAIN_MS = 120_000;
 
 export interface HostileRun {
@@ -20,7 +20,7 @@ export interface HostileRun {
   readonly windowSeconds: number;
   /** Submissions per second in every window. */
   readonly perSecond: number;
-  /** True: the service is killed (SIGKILL) and started again in each hostile window. */
+  /** True: the service is killed (SIGKILL) and restarted in each hostile window. */
   readonly kills: boolean;
   readonly progress: (line: string) => void;
 }
@@ -34,7 +34,7 @@ interface Window {
 export interface HostileResult {
   readonly calm: readonly Window[];
   readonly hostile: readonly Window[];
-  /** Medians of hostile over calm, pair by pair. */
+  /** Median of the ratios of a hostile window to the calm window before it. */
   readonly acceptRatio: number;
   readonly deliverRatio: number;
   readonly acknowledged: number;
@@ -42,11 +42,11 @@ export interface HostileResult {
   readonly lost: readonly string[];
   /** Acknowledged messages whose state is not `delivered` after the queue had time to drain. */
   readonly undelivered: readonly string[];
-  /** How often the service ended without having been killed. */
+  /** How often the service ended without a kill. */
   readonly crashes: number;
 }
 
-/** The middle value; the mean of the two middle ones where their number is even. */
+/** The median; the mean of the two middle values for an even number. */
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const upper = sorted[sorted.length >> 1] ?? 0;
@@ -149,7 +149,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
   });
 }
 
-/** Waits until no message is open, at most two minutes, and looks every acknowledged message up in the database. */
+/** Waits at most two minutes until no message is open, then looks up every acknowledged message in the database. */
 async function settleUp(
   path: string,
   acknowledged: readonly string[],

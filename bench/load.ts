@@ -1,10 +1,10 @@
 /**
- * A load generator over raw sockets, run as a process of its own: the same one on both sides of every ratio. Each
- * connection has one request under way. Bounded by a number of requests; with `rate` it keeps to that many a second.
+ * A load generator over raw sockets in a separate process; both sides of every ratio use it. Each connection has one request in
+ * progress. It sends a fixed number of requests; `rate` limits the requests per second.
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
  *
- * Prints one JSON line: statuses, when the first connection was begun (ms since the epoch), seconds, rate and latencies in ms.
+ * Prints one JSON line: statuses, time of the first connection (ms since the epoch), seconds, rate and latencies in ms.
  */
 import { connect } from 'node:net';
 
@@ -15,7 +15,7 @@ interface Load {
   readonly requests: number;
   /** Size of the message member. */
   readonly bytes: number;
-  /** Requests a second, or null for as fast as answers come. */
+  /** Requests per second; null for no limit. */
   readonly rate: number | null;
 }
 
@@ -33,7 +33,7 @@ const latencies = new Float64Array(load.requests);
 let sent = 0;
 let answered = 0;
 
-/** The message as JSON has it, made once: the generator must cost little, for it shares the cores with what it measures. */
+/** The message as JSON, built once: the generator shares the cores with the service, so it must use little processor time. */
 const tail = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
 
 function request(n: number): string {
@@ -43,7 +43,7 @@ function request(n: number): string {
 
 const idle: (() => void)[] = [];
 
-/** The status of a whole answer, or null where more has to come. */
+/** The status of a complete response, or null if it is incomplete. */
 function statusOf(bytes: Buffer): string | null {
   const end = bytes.indexOf(HEAD_END);
   const head = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
@@ -54,7 +54,7 @@ function statusOf(bytes: Buffer): string | null {
 function begin(): void {
   const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true });
   let began = 0;
-  let held: Buffer | null = null;
+  let buffered: Buffer | null = null;
   let usual = -1;
   const next = () => {
     if (sent >= load.requests) {
@@ -66,15 +66,15 @@ function begin(): void {
   };
   socket.on('connect', () => (load.rate === null ? next() : idle.push(next)));
   socket.on('data', (chunk) => {
-    // Answers of one server are alike: one of the known length that begins with 201 need not be read.
-    const alike = held === null && chunk.length === usual && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
-    const bytes = held === null ? chunk : Buffer.concat([held, chunk]);
+    // A response of the usual length that begins with 201 is not parsed.
+    const alike = buffered === null && chunk.length === usual && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
+    const bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
     const status = alike ? '201' : statusOf(bytes);
     if (status === null) {
-      held = bytes;
+      buffered = bytes;
       return;
     }
-    held = null;
+    buffered = null;
     usual = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answered++] = performance.now() - began;
@@ -93,7 +93,7 @@ const startedAt = performance.timeOrigin + started;
 for (let n = 0; n < load.connections; n += 1) begin();
 const pace = load.rate === null ? null : setInterval(keepPace, 1);
 
-/** Lets as many requests go as the rate allows by now; waiting for a free connection counts into no latency but the rate. */
+/** Sends as many requests as the rate allows. The wait for a free connection counts in the rate, not in a latency. */
 function keepPace(): void {
   const due = Math.min(load.requests, ((performance.now() - started) / 1000) * (load.rate ?? 0));
   while (sent < due) {

@@ -1,7 +1,7 @@
 /**
- * PostgreSQL against the embedded store, with 1, 2 and 3 nodes on this machine: accepting, end to end into the sink, claims
- * with 1,000,000 queued, and what an idle node costs. The server, the nodes, the sink and the load share the same cores, so
- * more nodes on one machine show what sharing costs; what more machines bring they cannot show.
+ * Compares PostgreSQL with the embedded store, with 1, 2 and 3 nodes on this machine: accepting, end to end into the sink, claims
+ * with 1,000,000 queued, and the cost of an idle node. The server, the nodes, the sink and the load generator share the same cores,
+ * so the results show the overhead of sharing, not the gain of more machines.
  */
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -19,13 +19,13 @@ interface Loaded {
 
 export interface NodeBench {
   record(measure: string, value: number, unit: string, reach?: string | null): void;
-  /** Loads several nodes at once with so many requests in all; resolves to requests per second, and when they began. */
+  /** Sends a total number of requests to several nodes at once; resolves to the requests per second and the start time. */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<Loaded>;
   withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T>;
   secondsUntilReceived(taken: () => Promise<number>, count: number, begin: () => Promise<Loaded>): Promise<number>;
 }
 
-/** So many nodes on a fresh database, all with the key of the first. */
+/** Starts nodes on a new database, all with the key of the first. */
 async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<BenchService[]> {
   const url = await server.createDatabase();
   const shared = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
@@ -108,7 +108,7 @@ async function commits(server: Server): Promise<number> {
   return Number((rows[0] as { n: number }).n);
 }
 
-/** Claims of 512 with their settlement, from a queue of `queued` over 1,000 accounts; mails per second over 10,000. */
+/** Messages per second claimed in groups of 512 and settled, from a queue of `queued` messages of 1,000 accounts; measured over 10,000. */
 async function claimRate(server: Server, queued: number): Promise<number> {
   const url = await server.createDatabase();
   const setting = parseDatabaseUrl(url);

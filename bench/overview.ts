@@ -1,6 +1,6 @@
 /**
- * The overview as the dashboard asks for it, the whole command, over a store of 1,000,000 mail requests and 30 days of figures of
- * three nodes: the first answer of each range, and the median and worst of the later ones.
+ * The overview operation of the dashboard, on a store with 1,000,000 messages and 30 days of traffic figures of three nodes: the
+ * first result of each range, and the median and maximum of the later ones.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -19,7 +19,7 @@ const ROUNDS = 9;
 const DAY_MS = 24 * HOUR_MS;
 const BATCH = 500;
 
-/** Fills the figures and asks. */
+/** Writes the figures and measures the operation. */
 export async function measureOverview(name: string, store: Store, now: number, record: Record): Promise<void> {
   for (const node of NODES) {
     const rows = [...rowsOf(MINUTE_MS, 2 * DAY_MS, now), ...rowsOf(HOUR_MS, 30 * DAY_MS, now)];
@@ -34,8 +34,8 @@ export async function measureOverview(name: string, store: Store, now: number, r
     const times: number[] = [];
     for (let round = 0; round <= ROUNDS; round += 1) {
       const began = performance.now();
-      const ran = await perform(showOverview, { range }, context);
-      if (!ran.ok) throw new Error(ran.error.message);
+      const performed = await perform(showOverview, { range }, context);
+      if (!performed.ok) throw new Error(performed.error.message);
       times.push(performance.now() - began);
     }
     const [first = 0, ...later] = times;

@@ -1,6 +1,6 @@
 /**
- * Postfix as the yardstick, where it is installed and this is root: an instance of its own in a temporary folder, on
- * loopback, relaying to the sink, loaded by its own smtp-source. Its logging and its syncs are as Debian ships them.
+ * Postfix as the baseline, if it is installed and this process is root: a separate instance in a temporary folder, on loopback,
+ * that relays to the sink and gets its load from smtp-source. Logging and syncs are as in Debian's package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -31,17 +31,17 @@ postlog unix-dgram n - n - 1 postlogd
 `;
 
 export interface Postfix {
-  /** Messages a second that Postfix acknowledges from smtp-source over `sessions` connections. */
+  /** Messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
   acknowledged(messages: number, sessions: number, bytes: number): number;
   stop(): void;
 }
 
-/** True where the yardstick can be run here. */
+/** True if Postfix can run on this machine. */
 export function isPostfixInstalled(): boolean {
   return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SOURCE);
 }
 
-/** Starts an instance relaying to the sink. */
+/** Starts an instance that relays to the sink. */
 export function startPostfix(sinkPort: number, port: number): Postfix {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'));
   chmodSync(folder, 0o755);
@@ -83,7 +83,7 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
   return {
     acknowledged(messages, sessions, bytes) {
       const began = performance.now();
-      // -d keeps each session's connection for its messages.
+      // -d keeps the connection of a session open for its messages.
       const args = [
         '-d',
         '-s',

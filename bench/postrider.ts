@@ -1,4 +1,4 @@
-/** A service under load: a process of its own on a folder of its own, with an account whose limits are set and never met. */
+/** A service for the benchmarks: a separate process with its own folder. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
-/** As `npm start` has it. */
+/** The flags of `npm start`. */
 const NODE_FLAGS = ['--max-semi-space-size=16'];
 
 export interface BenchService {
@@ -20,14 +20,14 @@ export interface BenchService {
   residentMb(): number;
   /** Processor time used so far, in ms. */
   cpuMs(): number;
-  /** Resolves when the process has ended, for whatever reason. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
   /** Ends the process with SIGKILL. */
   kill(): void;
   stop(): Promise<void>;
 }
 
-/** Makes a folder for one run; removed by `stop` unless it was handed in. */
+/** Creates a temporary folder; `removeFolder` removes it. */
 export function benchFolder(): string {
   return mkdtempSync(join(tmpdir(), 'postrider-bench-'));
 }
@@ -93,7 +93,7 @@ export async function command(folder: string, settings: Record<string, string>, 
   return out;
 }
 
-/** The first line that a process prints; rejects where it ends before. */
+/** The first line that a process prints; rejects if the process ends before. */
 export function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     if (child.stdout === null) return reject(new Error('no output to read'));

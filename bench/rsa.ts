@@ -1,4 +1,4 @@
-/** The yardstick of signed delivery: RSA-2048 signatures a second by Node's own `crypto.sign`, callback form, 8 at once. */
+/** The baseline for signed delivery: RSA-2048 signatures per second of `crypto.sign` with a callback, 8 at once. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 const SECONDS = 3;

@@ -1,11 +1,11 @@
 /**
- * The measures of the project, each a ratio whose two sides were taken in this one run with the same load generator.
+ * The benchmarks of the project. Both sides of a ratio are measured in the same run with the same load generator.
  *
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
  *
- * Prints a table and writes bench/results.json, where the parts not run keep their last figures. Nothing here fails on a
- * figure: a benchmark is no test.
+ * Prints a table and writes bench/results.json, in which parts that did not run keep their last figures. No figure makes the run
+ * fail.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -55,11 +55,11 @@ interface Figure {
   readonly measure: string;
   readonly value: number;
   readonly unit: string;
-  /** The figure to reach, or null for a part of one. */
+  /** The target, or null if the figure has none. */
   readonly reach: string | null;
 }
 
-/** A load begun: the time that its generator takes to start is not the service's. Milliseconds since the epoch. */
+/** The start time of a load, without the start of its generator. Milliseconds since the epoch. */
 type Begun = Pick<LoadResult, 'startedAt'>;
 
 const figures: Figure[] = [];
@@ -67,7 +67,7 @@ const figures: Figure[] = [];
 function record(measure: string, value: number, unit: string, reach: string | null = null): void {
   figures.push({ measure, value: Number(value.toFixed(3)), unit, reach });
   console.log(
-    `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${reach === null ? '' : `(to reach: ${reach})`}`,
+    `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${reach === null ? '' : `(target: ${reach})`}`,
   );
 }
 
@@ -97,14 +97,14 @@ async function end(service: BenchService): Promise<void> {
   removeFolder(service.folder);
 }
 
-/** Interleaved rounds, so that a drift of the machine's speed meets both sides; the median of the rounds' ratios. */
+/** The median of the ratios of several rounds. A round measures both sides, so that a change of the machine's speed affects both. */
 async function rounds(count: number, round: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
   for (let n = 0; n < count; n += 1) ratios.push(await round());
   return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
 }
 
-/** Resolves to the seconds from the first request that `begin` makes until the sink has `count` more. */
+/** Resolves to the seconds from the first request of `begin` until the sink has received `count` more messages. */
 async function untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<Begun>): Promise<number> {
   const goal = (await taken()) + count;
   const begun = begin();
@@ -145,7 +145,7 @@ async function accept(): Promise<void> {
     await withSink(async (sinkPort, taken) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
-        // What Postfix still relays after its last acknowledgement must be over before our turn.
+        // Waits until Postfix has relayed everything, before the other side is measured.
         const acknowledged = async (count: number) => {
           let rate = 0;
           await untilTaken(taken, count, async () => {
@@ -205,7 +205,7 @@ async function relay(): Promise<void> {
   });
 }
 
-/** A domain of the account `default` that counts as authenticated, with both keys, without asking any DNS. */
+/** Adds an authenticated domain with both keys to the account `default`, without DNS. */
 async function authenticate(folder: string, name: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   const now = Date.now();
@@ -246,7 +246,7 @@ async function signed(): Promise<void> {
     await authenticate(service.folder, 'example.org');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const ours = (count: number) => untilTaken(taken, count, () => load(service.port, service.key, 64, count));
-    // Warm as the rounds find it: a first burst of this size is compiled on its way.
+    // Warms up: the first burst of this size compiles the code.
     await ours(10_000);
     let [mine, theirs] = [0, 0];
     const ratio = await rounds(3, async () => {
@@ -266,7 +266,7 @@ async function latency(): Promise<void> {
   await withSink(async (sinkPort, taken) => {
     const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     await untilTaken(taken, 10_000, () => load(service.port, service.key, 64, 10_000));
-    // The greatest rate that lasts: accepted and delivered, not accepted ahead of what can be delivered.
+    // The greatest sustainable rate: messages are delivered as fast as they are accepted.
     const seconds = await untilTaken(taken, 30_000, () => load(service.port, service.key, 256, 30_000));
     const greatest = 30_000 / seconds;
     const half = await load(service.port, service.key, 256, Math.round(greatest / 2) * 10, greatest / 2);
@@ -278,7 +278,7 @@ async function latency(): Promise<void> {
 }
 
 async function growth(): Promise<void> {
-  // Accepting only, with everything that a relay asks of it: an authenticated sender domain too.
+  // Accepting only, with all the checks of a relay, including the authenticated domain.
   const accepting = {
     POSTRIDER_ROLES: 'api',
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9',
@@ -315,7 +315,7 @@ async function growth(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   await load(delivering.port, first.key, 64, 20_000);
   record('resident size with 1,000,000 queued', delivering.residentMb(), 'MB', 'under 400');
-  record('resident size with 1,000,000 queued, 20,000 mails earlier', early, 'MB');
+  record('resident size with 1,000,000 queued, 20,000 messages earlier', early, 'MB');
   await delivering.stop();
   await end(empty);
   removeFolder(folder);
@@ -335,7 +335,7 @@ async function idle(): Promise<void> {
   await end(service);
 }
 
-/** A steady load beside hostile clients and without them. */
+/** A steady load with and without hostile clients. */
 async function hostile(): Promise<void> {
   const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const progress = (line: string) => process.stderr.write(`${line}\n`);
@@ -354,7 +354,7 @@ async function hostile(): Promise<void> {
   record('ends of the service other than the kills', result.crashes, '', '0');
 }
 
-/** PostgreSQL with 1, 2 and 3 nodes; the load is divided among them. */
+/** PostgreSQL with 1, 2 and 3 nodes, which share the load. */
 function nodes(): Promise<void> {
   const shared = async (targets: readonly { port: number; key: string }[], requests: number) => {
     const share = Math.floor(requests / targets.length);
@@ -378,17 +378,17 @@ const RUN: Readonly<Record<Part, () => Promise<void>>> = {
   search: () => benchSearch(record),
   hostile,
 };
-const asked = process.argv.slice(2);
-const unknown = asked.filter((name) => !PARTS.some((part) => part === name));
+const requested = process.argv.slice(2);
+const unknown = requested.filter((name) => !PARTS.some((part) => part === name));
 if (unknown.length > 0) {
-  console.error(`bench: unknown part ${unknown.join(', ')}; there are ${PARTS.join(', ')}`);
+  console.error(`bench: unknown part ${unknown.join(', ')}; the parts are ${PARTS.join(', ')}`);
   process.exit(2);
 }
 console.log(
-  `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not here, its ratios are left out'}`,
+  `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not installed, so its ratios are omitted'}`,
 );
 for (const part of PARTS) {
-  if (asked.length === 0 || asked.includes(part)) await RUN[part]();
+  if (requested.length === 0 || requested.includes(part)) await RUN[part]();
 }
 const RESULTS = new URL('results.json', import.meta.url);
 const earlier = (JSON.parse(readFileSync(RESULTS, 'utf8')) as { readonly figures: readonly Figure[] }).figures;

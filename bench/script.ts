@@ -1,4 +1,4 @@
-/** The scripts of this folder as processes of their own: load generators and the sink. */
+/** Starts the scripts of this folder as separate processes: load generators and the sink. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -16,7 +16,7 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
   return JSON.parse(await firstLine(startScript(name, JSON.stringify(argument)))) as T;
 }
 
-/** Runs `use` beside a sink: its port, and the count of messages that it has received. The sink ends afterwards. */
+/** Calls `use` with the port of a sink and a function that returns the number of received messages. The sink stops afterwards. */
 export async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
   const sink = startScript('sink.ts');
   const { port } = JSON.parse(await firstLine(sink)) as { port: number };

@@ -1,6 +1,6 @@
 /**
- * A million mail requests as a service has them after a month: a few large providers and many small domains, 1,000 accounts of
- * very unequal size, receipts, resets and newsletters, every state. The same on every run.
+ * Generates the messages of a service after one month: a few large providers and many small domains, accounts of very different
+ * size, receipts, resets and newsletters, every state. The result is the same on every run.
  */
 
 import type { State } from '../src/model/message.ts';
@@ -17,7 +17,7 @@ const LAST =
 const PROVIDERS =
   'gmail.com outlook.com yahoo.com icloud.com hotmail.com gmx.net web.de orange.fr libero.it proton.me'.split(' ');
 const SHOPS = 'garden books coffee bikes tools music toys wine shoes lamps'.split(' ');
-/** How often, and with which placeholders. `password` and `receipt` are never in one subject. */
+/** Subjects with their share in percent and placeholders. `password` and `receipt` are never in the same subject. */
 const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
   [26, 'Your receipt for order #N'],
   [22, 'Your order #N has been shipped'],
@@ -52,7 +52,7 @@ export interface SeededMessage {
   readonly subject: string;
 }
 
-/** So many mail requests up to `now`, in the order of acceptance; the newest of them are still open. */
+/** Yields `count` messages before `now`, in the order of acceptance; the newest ones are open. */
 export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
   const random = seeded(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -70,7 +70,7 @@ export function* generateMessages(count: number, accounts: number, now: number):
   const open = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {
     const at = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
-    // The larger half of all mail is of a tenth of the accounts.
+    // A tenth of the accounts have about half of the messages.
     const account = 1 + Math.floor(random() ** 3 * accounts);
     const person = Math.floor(random() ** 1.5 * people);
     const first = FIRST[person % FIRST.length] as string;
@@ -102,7 +102,7 @@ function hex(random: () => number, digits: number): string {
     .padStart(digits, '0');
 }
 
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
+/** Random numbers in [0, 1), the same for the same seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {

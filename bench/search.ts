@@ -1,6 +1,6 @@
 /**
- * Searches over 1,000,000 mail requests on either store: the time until a page of 50 is full or everything is searched, and the
- * longest single call on the way. What building the index costs, and the overview's figures with 1,000,000 queued.
+ * Searches over 1,000,000 messages on both stores: the time until a page of 50 is full or the search is complete, and the longest
+ * single call. Also the cost of building the index, and the queue figures with 1,000,000 queued messages.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -18,23 +18,23 @@ import { generateMessages, type SeededMessage } from './search-messages.ts';
 const MAILS = 1_000_000;
 const ACCOUNTS = 1_000;
 const ROUNDS = 9;
-/** As the operator API asks. */
+/** The time limit of one call by the operator API. */
 const BUDGET_MS = 60;
 const DAY_MS = 86_400_000;
 const BATCH = 5_000;
 
 type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
 
-interface Asked extends Partial<Omit<MessageSearch, 'wants'>> {
+interface SearchInput extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly q?: string;
   readonly to?: string;
   readonly from?: string;
   readonly subject?: string;
 }
 
-function searches(now: number): readonly (readonly [name: string, asked: Asked])[] {
+function searches(now: number): readonly (readonly [name: string, input: SearchInput])[] {
   return [
-    ['nothing asked', {}],
+    ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
     ['rare recipient, not there', { to: 'nobody.at.all@firm-3457.example' }],
     ['recipient as it is typed', { q: 'rita.jensen12' }],
@@ -59,7 +59,7 @@ function searches(now: number): readonly (readonly [name: string, asked: Asked])
     ['most frequent state', { state: 'delivered' }],
     ['state and word', { state: 'complained', q: 'newsletter' }],
     ['state and word, never together', { state: 'bounced', q: 'receipt password' }],
-    ['state of newest mail and old word', { state: 'queued', q: 'order #10' }],
+    ['state of newest messages and old word', { state: 'queued', q: 'order #10' }],
     ['small account', { accountId: ACCOUNTS }],
     ['large account', { accountId: 1 }],
     ['account and state', { accountId: ACCOUNTS - 3, state: 'complained' }],
@@ -116,20 +116,16 @@ async function measure(name: string, store: Store, now: number, record: Record):
     longest = Math.max(longest, performance.now() - step);
   }
   const used = process.cpuUsage(cpu);
-  record(`${name}: indexing 1,000,000 mail requests without a pause`, (performance.now() - began) / 1_000, 's');
-  record(
-    `${name}: processor time of indexing one mail request, of this process`,
-    (used.user + used.system) / MAILS,
-    'µs',
-  );
+  record(`${name}: indexing 1,000,000 messages without a pause`, (performance.now() - began) / 1_000, 's');
+  record(`${name}: processor time of indexing one message, of this process`, (used.user + used.system) / MAILS, 'µs');
   record(`${name}: longest step of indexing`, longest, 'ms');
-  // A service has answered something before: the thread or connection for questions is there.
+  // Starts the reader thread or connection, which a running service has already.
   await store.queueFigures();
   let [worstCall, worstAnswer] = [0, 0];
-  for (const [what, asked] of searches(now)) {
+  for (const [what, input] of searches(now)) {
     const times: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const { completeMs, callMs } = await complete(store, asked);
+      const { completeMs, callMs } = await complete(store, input);
       times.push(completeMs);
       worstCall = Math.max(worstCall, callMs);
     }
@@ -143,8 +139,8 @@ async function measure(name: string, store: Store, now: number, record: Record):
   record(`${name}: the worst single call`, worstCall, 'ms', 'under 100');
 }
 
-async function complete(store: Store, asked: Asked): Promise<{ completeMs: number; callMs: number }> {
-  const { q = '', to = '', from = '', subject = '', ...rest } = asked;
+async function complete(store: Store, input: SearchInput): Promise<{ completeMs: number; callMs: number }> {
+  const { q = '', to = '', from = '', subject = '', ...rest } = input;
   const wants = [
     ...(parseSearchText(q, ALL_FIELDS) ?? []),
     ...(parseSearchText(to, ['to']) ?? []),
@@ -189,7 +185,7 @@ async function figures(name: string, store: Store, record: Record): Promise<void
 
 function seedSqlite(path: string, now: number): void {
   const database = openDatabase(path);
-  // The store is thrown away after the run; nothing here has to survive a power cut.
+  // The database is removed after the run, so it needs no durability.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
   const account = database.prepare("INSERT INTO account (id, name, created_at, revision) VALUES (?, 'a' || ?, 1, 1)");
   for (let id = 1; id <= ACCOUNTS; id += 1) account.run(id, id);
@@ -197,8 +193,8 @@ function seedSqlite(path: string, now: number): void {
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
        "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
   );
-  for (const mail of generateMessages(MAILS, ACCOUNTS, now)) {
-    const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = mail;
+  for (const message of generateMessages(MAILS, ACCOUNTS, now)) {
+    const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
     const due = endedAt === null ? now + DAY_MS : null;
     insert.run(seqOf(id), id, accountId, state, due, acceptedAt, endedAt, to, from, subject);
   }
@@ -221,7 +217,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
   );
   let batch: SeededMessage[] = [];
   const write = async () => {
-    const column = <K extends keyof SeededMessage>(name: K) => batch.map((mail) => mail[name]);
+    const column = <K extends keyof SeededMessage>(name: K) => batch.map((message) => message[name]);
     await client.query(
       `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
          AS s(id, account_id, state, accepted_at, ended_at, "to", "from", subject)),
@@ -243,8 +239,8 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     );
     batch = [];
   };
-  for (const mail of generateMessages(MAILS, ACCOUNTS, now)) {
-    batch.push(mail);
+  for (const message of generateMessages(MAILS, ACCOUNTS, now)) {
+    batch.push(message);
     if (batch.length === BATCH) await write();
   }
   await client.query('VACUUM ANALYZE');

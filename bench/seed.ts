@@ -1,4 +1,4 @@
-/** Fills an embedded store for the measures of growth: accounts with domains, stored and queued mail requests, suppressions. */
+/** Fills an embedded database for the benchmark of growth: accounts with domains, stored and queued messages, suppressions. */
 import { randomUUID } from 'node:crypto';
 import type { NewMessage } from '../src/model/message.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
@@ -8,7 +8,7 @@ import { createEngine } from '../src/store/sqlite/thread.ts';
 const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH = 10_000;
 
-/** What is put in; `queued` of the mail requests are due in an hour, the others ended as suppressed. */
+/** The numbers of rows; `queued` of the messages are due in an hour, the others are suppressed. */
 export interface Seed {
   readonly accounts: number;
   readonly messages: number;
@@ -16,10 +16,10 @@ export interface Seed {
   readonly suppressions: number;
 }
 
-/** Adds to the database at `path`, where `serve` has already made the account `default`. */
+/** Fills the database at `path`, in which `serve` has created the account `default`. */
 export function seedStore(path: string, seed: Seed, progress: (done: number, of: number) => void): void {
   const database = openDatabase(path);
-  // The store is thrown away after the run; nothing here has to survive a power cut.
+  // The database is removed after the run, so it needs no durability.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;

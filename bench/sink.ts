@@ -1,6 +1,6 @@
 /**
- * An SMTP sink with pipelining that takes every message and keeps none, as Postfix's smtp-sink does. Prints its port, and on
- * each line of standard input the number of messages taken so far; ends with its input.
+ * An SMTP sink with PIPELINING that accepts and discards every message, like Postfix's smtp-sink. It prints its port. For each line of
+ * standard input it prints the number of messages so far; it ends with its input.
  */
 import { createServer } from 'node:net';
 
@@ -11,17 +11,17 @@ const EHLO = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCO
 
 const server = createServer({ noDelay: true }, (socket) => {
   let inContent = false;
-  let held: Buffer | null = null;
+  let buffered: Buffer | null = null;
   socket.write(GREETING);
   socket.on('error', () => undefined);
   socket.on('data', (chunk) => {
-    let bytes = held === null ? chunk : Buffer.concat([held, chunk]);
-    held = null;
+    let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
+    buffered = null;
     let answer = '';
     while (bytes.length > 0) {
       const at = inContent ? bytes.indexOf(END) : bytes.indexOf(10);
       if (at < 0) {
-        held = bytes;
+        buffered = bytes;
         break;
       }
       if (inContent) {

@@ -1,10 +1,10 @@
 /**
- * A client that submits at a fixed rate for a fixed time and survives restarts of the service, run as a process of its
- * own. A submission that fails is counted and not repeated. The ids of all 201s are appended to a file.
+ * A client in a separate process that submits at a fixed rate for a fixed time and continues when the service restarts. A failed
+ * submission is counted and not repeated. The ids of all 201 responses are appended to a file.
  *
  *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"bytes":2048,"idsFile":"/tmp/ids"}'
  *
- * Prints one JSON line: how many submissions were due, accepted and failed, and the latencies of the accepted ones in ms.
+ * Prints one JSON line: the numbers of due, accepted and failed submissions, and the latencies of the accepted ones in ms.
  */
 import { appendFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -20,10 +20,10 @@ interface Steady {
 }
 
 const steady = JSON.parse(process.argv[2] ?? '{}') as Steady;
-const MAX_UNDER_WAY = 512;
-/** A submission without an answer by then has failed. */
+const MAX_IN_PROGRESS = 512;
+/** A submission without a response within this time has failed. */
 const TIMEOUT_MS = 10_000;
-const agent = new Agent({ keepAlive: true, maxSockets: MAX_UNDER_WAY });
+const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_PROGRESS });
 const message = 'Thank you for your order. It is on its way to you.\n'
   .repeat(Math.ceil(steady.bytes / 51))
   .slice(0, steady.bytes);
@@ -80,8 +80,8 @@ const timer = setInterval(() => {
   const elapsedSeconds = Math.min(steady.seconds, (performance.now() - started) / 1000);
   const goal = Math.floor(elapsedSeconds * steady.perSecond);
   for (; due < goal; due += 1) {
-    // An open loop: what cannot be sent now has failed, and is not made up for later.
-    if (underWay < MAX_UNDER_WAY) submit();
+    // An open loop: a submission that cannot be sent at its time has failed.
+    if (underWay < MAX_IN_PROGRESS) submit();
     else failed += 1;
   }
   if (elapsedSeconds >= steady.seconds && underWay === 0) finish();

@@ -1,40 +1,40 @@
-// Puts a build of the dashboard in the place of the one before: compresses its assets, keeps those of earlier builds, so that
-// pages opened before go on working, and renames the folder. A service that runs meanwhile never reads half a build.
+// Replaces the previous build of the dashboard: compresses the assets, keeps the assets of earlier builds, so that open pages
+// keep working, and renames the folder. A running service never reads an incomplete build.
 import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
-/** Below this a compressed file is no smaller. */
+/** A smaller file is not compressed. */
 const MIN_COMPRESSED_BYTES = 512;
-/** Builds whose assets are kept, the latest among them. One takes a megabyte. */
+/** Builds whose assets are kept, including the latest. A build has about one megabyte. */
 const MAX_BUILDS = 3;
-/** The names of the assets of each build, the latest first; not served. */
-const BUILDS = 'builds.json';
+/** The file with the asset names of each build, the latest first. It is not served. */
+const BUILDS_FILE = 'builds.json';
 
-/** Finishes the build in the folder `made` and renames it to `dist`, where an earlier one may be. */
-export function finishBuild(made, dist) {
-  const assets = filesIn(join(made, 'assets'));
-  for (const name of assets) compress(join(made, 'assets', name));
+/** Finishes the build in the folder `built` and renames it to `dist`, replacing an earlier build. */
+export function finishBuild(built, dist) {
+  const assets = filesIn(join(built, 'assets'));
+  for (const name of assets) compress(join(built, 'assets', name));
   const builds = [assets, ...earlierBuilds(dist)].slice(0, MAX_BUILDS);
   for (const name of new Set(builds.flat())) {
     for (const file of [name, `${name}.br`]) {
-      const [from, to] = [dist, made].map((folder) => join(folder, 'assets', file));
+      const [from, to] = [dist, built].map((folder) => join(folder, 'assets', file));
       if (!existsSync(to) && existsSync(from)) copyFileSync(from, to);
     }
   }
-  writeFileSync(join(made, BUILDS), JSON.stringify(builds));
+  writeFileSync(join(built, BUILDS_FILE), JSON.stringify(builds));
   const old = `${dist}.old`;
   rmSync(old, { recursive: true, force: true });
   if (existsSync(dist)) renameSync(dist, old);
-  renameSync(made, dist);
+  renameSync(built, dist);
   rmSync(old, { recursive: true, force: true });
 }
 
 function earlierBuilds(dist) {
   try {
-    return JSON.parse(readFileSync(join(dist, BUILDS), 'utf8'));
+    return JSON.parse(readFileSync(join(dist, BUILDS_FILE), 'utf8'));
   } catch {
-    // None, or one of a version that kept no list.
+    // There is no earlier build, or it is from a version without a list.
     return [filesIn(join(dist, 'assets'))];
   }
 }
@@ -43,7 +43,7 @@ function filesIn(folder) {
   return existsSync(folder) ? readdirSync(folder).filter((name) => !name.endsWith('.br')) : [];
 }
 
-/** Brotli (RFC 7932), beside the file, where it is worth it. */
+/** Writes the Brotli form (RFC 7932) next to the file, unless the file is small. */
 function compress(path) {
   const plain = readFileSync(path);
   if (plain.length < MIN_COMPRESSED_BYTES) return;

@@ -1,5 +1,5 @@
-// Runs after `npm ci` in a checkout: puts the checkout's own command into node_modules/.bin, where `npx postrider` finds
-// it first. Without it npx builds a link of its own in the user's cache, and keeps a broken one for good.
+// Runs after `npm ci` in a checkout: links the checkout's command into node_modules/.bin, where `npx postrider` finds it first.
+// Without the link npx creates its own in the user's cache, and never repairs it when it is broken.
 import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

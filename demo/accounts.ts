@@ -1,4 +1,4 @@
-/** The played applications: an account each, with limits, sender, and what kinds of mail it sends to people of which fate. */
+/** The simulated applications: each has an account, limits, a sender, and weights for message kinds and recipient behaviours. */
 import type { AccountLimits } from '../src/model/account.ts';
 import type { Behaviour } from './behaviours.ts';
 import type { MessageKind } from './messages.ts';
@@ -11,16 +11,16 @@ export interface Application {
   readonly account: string;
   readonly from: string;
   readonly domain: string;
-  /** Mails in the past, at ordinary times. */
+  /** Messages of the history, without the incidents. */
   readonly messageCount: number;
   readonly messageKinds: Readonly<Partial<Record<MessageKind, number>>>;
   readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
   readonly limits: Partial<AccountLimits>;
-  /** How often it writes in the live traffic. */
+  /** Weight in the live traffic. */
   readonly liveWeight: number;
 }
 
-/** What any list of addresses is like. */
+/** The usual distribution of recipient behaviours. */
 const USUAL: Readonly<Partial<Record<Behaviour, number>>> = {
   fine: 890,
   greylisted: 32,

@@ -1,7 +1,6 @@
 /**
- * What happens to mail for an address of the played world, as data: what its mail server answers on the first and on later
- * tries, and what comes back afterwards. Replies are worded as real servers word them (test/corpus/replies); what they
- * mean is found out by `classify`, as for any reply.
+ * The behaviour of simulated recipients as data: the reply of the mail server to the first and later attempts, and the report that
+ * follows. The replies have the wording of real servers (test/corpus/replies); `classify` interprets them like any reply.
  */
 import type { Stage } from '../src/model/outcome.ts';
 
@@ -26,14 +25,14 @@ export type Behaviour =
   | 'away'
   | 'odd-report';
 
-/** How one try ends other than with a 250 for the message. */
+/** The failure of one attempt. */
 export type AttemptFailure =
   | {
       readonly kind: 'reply';
       readonly stage: Extract<Stage, 'greeting' | 'mail' | 'rcpt' | 'content'>;
       readonly lines: readonly string[];
     }
-  /** The connection does not come about, breaks in TLS, or ends before the answer to the whole message. */
+  /** The connection fails, TLS fails, or the connection ends before the reply to the complete message. */
   | {
       readonly kind: 'lost';
       readonly stage: Extract<Stage, 'connect' | 'starttls' | 'content'>;
@@ -41,12 +40,12 @@ export type AttemptFailure =
     };
 
 export interface BehaviourScript {
-  /** The hitch of each try, in order; the last one repeats where `always`, else the next try goes well. */
+  /** The failure of each attempt, in order. With `always` the last one repeats; else the next attempt succeeds. */
   readonly failures: readonly AttemptFailure[];
   readonly repeatsLast: boolean;
-  /** How long a try takes until its answer, in ms, from and to. */
+  /** Duration of an attempt in ms, minimum and maximum. */
   readonly tookMs: readonly [number, number];
-  /** What comes back about a message that was taken, and how long after, in minutes. */
+  /** The report about a delivered message, and its delay in minutes. */
   readonly report: {
     readonly kind: 'bounce' | 'full' | 'complaint' | 'away' | 'odd';
     readonly afterMinutes: readonly [number, number];
@@ -59,7 +58,7 @@ function story(more: Partial<BehaviourScript> = {}): BehaviourScript {
   return { failures: [], repeatsLast: false, tookMs: QUICK, report: null, ...more };
 }
 
-/** `{to}` is the recipient, `{host}` the server's name with its port. */
+/** `{to}` is the recipient, `{host}` the name of the server with its port. */
 const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readonly string[]): AttemptFailure => ({
   kind: 'reply',
   stage,
@@ -128,7 +127,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   'odd-report': story({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
 };
 
-/** The hitch of try number `tries` (1 for the first), or null where it goes well. */
+/** The failure of attempt `tries` (1 for the first), or null if it succeeds. */
 export function failureOf(
   { failures: hitches, repeatsLast: always }: BehaviourScript,
   tries: number,

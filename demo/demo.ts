@@ -1,9 +1,8 @@
 /**
- * The demo: the real service, its code unchanged, on a sandbox in a temporary folder, with a past written into it and a
- * world of played mail servers around it. Nothing leaves the machine, and no setting, `.env` or data of an installation is
- * looked at.
+ * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail servers.
+ * Nothing leaves the machine. It reads no setting, `.env` or data of an installation.
  *
- * Promises: the service listens before the past is written; `stop` leaves no file and no port behind, whenever it is called.
+ * Guarantees: the service listens before the history is written. `stop` leaves no file and no open port, at any time.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -30,43 +29,43 @@ import { startTraffic, type Traffic } from './traffic.ts';
 import { createDemoTransport } from './transport.ts';
 
 export interface DemoOptions {
-  /** `host:port`; port 0 is any free one. */
+  /** `host:port`; with port 0 the system chooses a free port. */
   readonly listen: string;
   readonly operatorListen: string;
   readonly seed: number;
-  /** A time at which everything stands still, in ms since the epoch, keys the same each time too; null for the machine's. */
+  /** A fixed time in ms since the epoch, with the same keys on every run; null for the clock of the machine. */
   readonly now: number | null;
-  /** Whether more is sent once the past is there. */
+  /** Whether live traffic starts after the history is written. */
   readonly live: boolean;
 }
 
 export interface Demo {
   readonly service: Service;
   readonly folder: string;
-  /** Resolves once the past is there; to null where it was stopped before. */
+  /** Resolves when the history is written; to null if the demo was stopped before. */
   readonly history: Promise<History | null>;
   stop(): Promise<void>;
 }
 
 export interface History {
   readonly messageCount: number;
-  /** An API key with which a visitor may send too, of the account `VISITED`. */
+  /** An API key of the account `VISITED`, for a visitor who sends messages. */
   readonly key: string;
 }
 
 export const VISITOR_ACCOUNT = 'shop';
-/** The newest of the past that the inbox shows. */
+/** The number of messages of the history in the inbox, the newest ones. */
 const CAPTURED = 80;
-/** Tries under way are hung up at a stop; the rest of it is quick. */
+/** A stop aborts delivery attempts, so it needs little time. */
 const DRAIN_MS = 2_000;
 
 export async function startDemo(options: DemoOptions, progress: (part: number) => void): Promise<Demo> {
-  const undo: (() => unknown)[] = [];
+  const disposers: (() => unknown)[] = [];
   const stop = async () => {
-    for (const one of undo.splice(0).reverse()) await one();
+    for (const dispose of disposers.splice(0).reverse()) await dispose();
   };
   try {
-    return { ...(await start(options, progress, undo)), stop };
+    return { ...(await start(options, progress, disposers)), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -76,12 +75,12 @@ export async function startDemo(options: DemoOptions, progress: (part: number) =
 async function start(
   { listen, operatorListen, seed, now, live }: DemoOptions,
   progress: (part: number) => void,
-  undo: (() => unknown)[],
+  disposers: (() => unknown)[],
 ): Promise<Omit<Demo, 'stop'>> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
-  undo.push(() => rmSync(folder, { recursive: true, force: true }));
+  disposers.push(() => rmSync(folder, { recursive: true, force: true }));
   const dns = await startDns();
-  undo.push(() => dns.close());
+  disposers.push(() => dns.close());
   const chance = chanceOf(seed);
   const environment = {
     POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
@@ -110,7 +109,7 @@ async function start(
 
   const store = await openStore(settings.database, { exclusive: true });
   const gate = pauseStore(store);
-  // It closes the store, also where it cannot start.
+  // The service closes the store, also when its start fails.
   const service = await startService(settings, {
     clock,
     openStore: () => Promise.resolve(gate.store),
@@ -121,14 +120,14 @@ async function start(
       describeSettings: () => describeSettings(environment, null),
     },
   });
-  undo.push(() => service.stop());
-  undo.push(() => played.abortAttempts());
+  disposers.push(() => service.stop());
+  disposers.push(() => played.abortAttempts());
 
   let stopped = false;
   const filled = fill();
-  // Whoever waits for it hears of a failure; a demo that is stopped meanwhile does not.
+  // The caller handles a failure; without a caller it must not be an unhandled rejection.
   filled.catch(() => undefined);
-  undo.push(async () => {
+  disposers.push(async () => {
     stopped = true;
     await filled.catch(() => undefined);
     await traffic?.stop();
@@ -137,7 +136,7 @@ async function start(
 
   async function fill(): Promise<History | null> {
     const returnPath = returnPathKey(settings);
-    if (returnPath === null) throw new Error('the demo has no return path');
+    if (returnPath === null) throw new Error('the return path is not set');
     const plan = planHistory(startedAt, people, chance);
     const planned = new Map<string, number>();
     for (const { application } of plan) planned.set(application.account, (planned.get(application.account) ?? 0) + 1);
@@ -153,7 +152,7 @@ async function start(
       messageCounts: planned,
       onKeyCreated: (account, id, key) => keys.set(account, { id, key }),
     });
-    let taken: LeasedMessage[] = [];
+    let delivered: LeasedMessage[] = [];
     await writeHistory({
       store,
       plan,
@@ -164,15 +163,15 @@ async function start(
       policy: settings,
       keyOf: (account) => keys.get(account)?.id ?? 0,
       now: startedAt,
-      onAttempt(mail, { outcome: { kind } }) {
-        if (kind === 'deferred') tries.set(mail.id, mail.attempts);
-        else tries.delete(mail.id);
-        if (kind === 'delivered') taken = [...taken.slice(1 - CAPTURED), mail];
+      onAttempt(message, { outcome: { kind } }) {
+        if (kind === 'deferred') tries.set(message.id, message.attempts);
+        else tries.delete(message.id);
+        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED), message];
       },
       progress,
       isStopped: () => stopped,
     });
-    await capturePast(taken);
+    await captureHistory(delivered);
     if (stopped) return null;
     gate.resume();
     const { publicUrl, feedback } = service;
@@ -183,16 +182,16 @@ async function start(
     return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }
 
-  /** The inbox as it would be: composed and signed as they went out, with the time at which they did. */
-  async function capturePast(mails: readonly LeasedMessage[]): Promise<void> {
+  /** Writes messages into the inbox, composed and signed as they were sent, with their time. */
+  async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
     const prepare = createPrepare({ domains, ...signingParts(settings), onError: () => undefined });
-    for (const mail of mails) {
+    for (const message of messages) {
       if (stopped) return;
-      await played.capture(await prepare(mail));
-      const at = mail.acceptedAt / 1000;
-      if (service.inboxPath !== null) await utimes(join(service.inboxPath, 'new', `${mail.id}.eml`), at, at);
+      await played.capture(await prepare(message));
+      const at = message.acceptedAt / 1000;
+      if (service.inboxPath !== null) await utimes(join(service.inboxPath, 'new', `${message.id}.eml`), at, at);
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The past in figures by minutes and hours, counted as the running service counts (observe/traffic.ts), only not by the clock. */
+/** Traffic figures of the history by minutes and hours, counted as in observability/traffic.ts, but by the time of each event. */
 
 import type { State } from '../src/model/message.ts';
 import {
@@ -23,7 +23,7 @@ export class HistoryTraffic {
     for (const sums of this.#spansOf(at)) sums[name] += 1;
   }
 
-  /** It left the queue; `tookMs` from accepted to delivered. */
+  /** Counts the end of a message; `tookMs` is the time from accepted to delivered. */
   countEnd(
     state: Extract<State, 'delivered' | 'bounced' | 'suppressed' | 'expired'>,
     at: number,
@@ -36,7 +36,7 @@ export class HistoryTraffic {
     for (const { latencies } of this.#spansOf(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 
-  /** The rows that have changed since they were last taken, whole. */
+  /** Returns the rows that have changed since the last call. */
   takeChanged(): readonly TrafficRow[] {
     const rows = [...this.#fresh];
     this.#fresh.clear();

@@ -1,7 +1,7 @@
 /**
- * Writes the past into the store, slice by slice of its time: what was accepted, what each try came to, what came back, what
- * operators did. Only the clock is set back: `accept`, `claim`, `settle` and `recordFeedback` are the store's own, the
- * changes are made by `record`, so limits, suppression, retries, expiry and locks come about as in the real service.
+ * Writes the history into the store, one time slice after another: accepted messages, outcomes of attempts, feedback and actions of
+ * operators. Only the time is in the past: `accept`, `claim`, `settle` and `recordFeedback` are those of the store, and the model
+ * decides each change, so limits, suppression, retries, expiry and locks are as in a real service.
  */
 
 import { isAlarming } from '../src/classify/classify.ts';
@@ -43,25 +43,25 @@ export interface HistoryParts {
   readonly chance: Random;
   readonly returnPath: ReturnPathKey;
   readonly policy: DeliveryPolicy;
-  /** The id of an account's key at that time; keys are made by acts. */
+  /** The id of the current key of an account; actions create the keys. */
   readonly keyOf: (account: string) => number;
   readonly now: number;
-  /** Told of every try, and of what was taken: for the inbox. */
-  readonly onAttempt: (mail: LeasedMessage, attempt: Attempt) => void;
+  /** Called for every delivery attempt. */
+  readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
   /** From 0 to 1. */
   readonly progress: (part: number) => void;
   readonly isStopped: () => boolean;
 }
 
-/** The node of the past; it is no more. */
+/** The node of the history; it does not run any more. */
 const NODE = 'mail-1-2841-7c0d3e';
-const MOST = { mails: 2_000, bytes: 1 << 30 };
-/** A full server takes its time about it; longer than any retry is apart. */
-const ROUNDS = 12;
+const CLAIM_LIMITS = { mails: 2_000, bytes: 1 << 30 };
+/** Most claims in one slice: a message may be retried several times in it. */
+const MAX_CLAIMS_PER_SLICE = 12;
 
 interface Due {
   readonly at: number;
-  readonly mail: LeasedMessage;
+  readonly message: LeasedMessage;
   readonly kind: ReportKind;
 }
 
@@ -81,9 +81,9 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const batch = plan.slice(written, firstAfter(plan, written, until));
     written += batch.length;
     await settle(await accept(batch), until);
-    for (let round = 0; round < ROUNDS && (await again(until)); round += 1);
+    for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDue(until)); round += 1);
     for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE)) figures.countEnd('expired', until);
-    await feed(until);
+    await recordReports(until);
     await store.writeTraffic(NODE, figures.takeChanged());
     parts.progress(written / plan.length);
   }
@@ -95,9 +95,9 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     for (const { name, id } of await store.listAccounts()) accounts.set(name, id);
   }
 
-  /** What was taken of the batch, leased for its first try. */
+  /** Accepts the batch; returns the messages leased for their first attempt. */
   async function accept(batch: readonly PlannedMessage[]): Promise<readonly LeasedMessage[]> {
-    const mails = batch.map((planned): NewMessage => {
+    const messages = batch.map((planned): NewMessage => {
       const { at, application, to, subject, message } = planned;
       const address = parseAddress(to);
       return {
@@ -115,95 +115,96 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         suppressedBy: null,
       };
     });
-    if (mails.length === 0) return [];
-    for (const { keyId, acceptedAt } of mails) keyUsed.set(keyId, acceptedAt);
-    const answers = await store.accept(mails);
-    return mails.flatMap((mail, at) => {
+    if (messages.length === 0) return [];
+    for (const { keyId, acceptedAt } of messages) keyUsed.set(keyId, acceptedAt);
+    const answers = await store.accept(messages);
+    return messages.flatMap((message, at) => {
       const answer = answers[at];
-      if (answer?.kind === 'accepted') figures.count('accepted', mail.acceptedAt);
-      if (answer?.kind === 'accepted' && answer.state === 'suppressed') figures.countEnd('suppressed', mail.acceptedAt);
-      if (answer?.kind !== 'accepted' || answer.state !== 'sending' || mail.lease === null) return [];
-      return [{ ...mail, attempts: 1, lease: mail.lease }];
+      if (answer?.kind === 'accepted') figures.count('accepted', message.acceptedAt);
+      if (answer?.kind === 'accepted' && answer.state === 'suppressed')
+        figures.countEnd('suppressed', message.acceptedAt);
+      if (answer?.kind !== 'accepted' || answer.state !== 'sending' || message.lease === null) return [];
+      return [{ ...message, attempts: 1, lease: message.lease }];
     });
   }
 
-  /** Makes the tries that are due by then; false where there was none. */
-  async function again(until: number): Promise<boolean> {
-    const { mails, suppressed } = await store.claim(MOST, { owner: NODE, until: until + LEASE_MS }, until);
+  /** Makes the attempts that are due before `until`; returns false if there are none. */
+  async function attemptDue(until: number): Promise<boolean> {
+    const { mails, suppressed } = await store.claim(CLAIM_LIMITS, { owner: NODE, until: until + LEASE_MS }, until);
     for (const _ of suppressed) figures.countEnd('suppressed', until);
     await settle(mails, until);
     return mails.length > 0;
   }
 
-  async function settle(mails: readonly LeasedMessage[], until: number): Promise<void> {
-    if (mails.length > 0) await store.settle(mails.map((mail) => settlementOf(mail, until)));
+  async function settle(messages: readonly LeasedMessage[], until: number): Promise<void> {
+    if (messages.length > 0) await store.settle(messages.map((message) => settlementOf(message, until)));
   }
 
-  function settlementOf(mail: LeasedMessage, until: number): Settlement {
-    const { id, attempts } = mail;
-    // An operator may have hastened it.
-    const startedAt = Math.min(until, dueAt.get(id) ?? mail.acceptedAt + chance.integer(2, 40));
-    if (isPastMaxAge(mail.acceptedAt, policy, startedAt)) {
+  function settlementOf(message: LeasedMessage, until: number): Settlement {
+    const { id, attempts } = message;
+    // An operator may have made it due earlier.
+    const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + chance.integer(2, 40));
+    if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       figures.countEnd('expired', startedAt);
       return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(NODE, startedAt)], refundAttempt: true };
     }
     const attempt = attemptDelivery(
       {
-        behaviour: people.behaviourOf(mail.to) ?? 'fine',
+        behaviour: people.behaviourOf(message.to) ?? 'fine',
         attemptNumber: attempts,
-        envelopeFrom: `${returnPathToken(returnPath.key, id, mail.acceptedAt)}@${returnPath.domain}`,
-        to: mail.to,
-        sizeBytes: sizeOf(mail),
+        envelopeFrom: `${returnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
+        to: message.to,
+        sizeBytes: sizeOf(message),
         startedAt,
       },
       chance,
     );
     const endedAt = startedAt + attempt.tookMs;
-    const change = afterAttempt(mail, attempt, policy, NODE, endedAt, chance.next());
+    const change = afterAttempt(message, attempt, policy, NODE, endedAt, chance.next());
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
-    if (change.to === 'delivered') awaitReport(mail, endedAt);
-    tell(mail, attempt, change);
+    if (change.to === 'delivered') awaitReport(message, endedAt);
+    countChange(message, attempt, change);
     return { id, owner: NODE, attempts, changes: [change], refundAttempt: false };
   }
 
-  function tell(mail: LeasedMessage, attempt: Attempt, { to, event }: StateChange): void {
-    parts.onAttempt(mail, attempt);
+  function countChange(message: LeasedMessage, attempt: Attempt, { to, event }: StateChange): void {
+    parts.onAttempt(message, attempt);
     if (isAlarming(attempt.outcome)) figures.count('alarmed', event.at);
     if (to === 'queued') figures.count('deferred', event.at);
-    else if (to === 'delivered') figures.countEnd(to, event.at, event.at - mail.acceptedAt);
+    else if (to === 'delivered') figures.countEnd(to, event.at, event.at - message.acceptedAt);
     else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);
   }
 
-  function awaitReport(mail: LeasedMessage, from: number): void {
-    const report = BEHAVIOURS[people.behaviourOf(mail.to) ?? 'fine'].report;
+  function awaitReport(message: LeasedMessage, from: number): void {
+    const report = BEHAVIOURS[people.behaviourOf(message.to) ?? 'fine'].report;
     if (report === null) return;
     reports.push({
       at: from + chance.integer(...report.afterMinutes) * MINUTE_MS + chance.integer(1, 50_000),
-      mail,
+      message,
       kind: report.kind,
     });
   }
 
-  /** What had come back by then. */
-  async function feed(until: number): Promise<void> {
-    const come = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
-    if (come.length === 0) return;
+  /** Records the reports that arrived before `until`. */
+  async function recordReports(until: number): Promise<void> {
+    const arrived = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
+    if (arrived.length === 0) return;
     reports = reports.filter(({ at }) => at >= until);
     const answers = await store.recordFeedback(
-      come.map(({ at, mail, kind }) => {
-        const path = `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
-        const raw = rawReport(kind, { ...mail, returnPath: path });
-        const from = kind === 'bounce' ? '' : mail.to;
-        return createSmtpReport({ raw, notices: readNotices(raw), about: { id: mail.id }, from }, returnPath, at);
+      arrived.map(({ at, message, kind }) => {
+        const path = `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
+        const raw = rawReport(kind, { ...message, returnPath: path });
+        const from = kind === 'bounce' ? '' : message.to;
+        return createSmtpReport({ raw, notices: readNotices(raw), about: { id: message.id }, from }, returnPath, at);
       }),
     );
     for (const [at, answer] of answers.entries()) {
-      if (answer.kind === 'applied') figures.count(answer.to, come[at]?.at ?? until);
+      if (answer.kind === 'applied') figures.count(answer.to, arrived[at]?.at ?? until);
     }
   }
 }
 
-/** The ends of the slices, the last one now: fine where it is recent, for suppression and locks follow what came before. */
+/** The ends of the slices; the last one is `now`. Recent slices are shorter, because suppression and locks depend on earlier slices. */
 function slices(now: number): readonly number[] {
   const ends: number[] = [];
   let age = (DAYS + 3) * DAY_MS;
@@ -221,7 +222,7 @@ function firstAfter(plan: readonly PlannedMessage[], from: number, until: number
   return at;
 }
 
-/** About what the message has as it goes out, its header and signatures included. */
+/** The approximate size of the composed message with header and signatures. */
 function sizeOf({ message }: LeasedMessage): number {
   return Math.round(Buffer.byteLength(message) * 1.1) + 2_100;
 }

@@ -1,6 +1,6 @@
 /**
- * What operators did in the past, each at its time and through the store as commands use it, so that the audit log is the
- * one that the real service would have: accounts with their limits, keys, domains, lists, a lock, a few single mail requests.
+ * The actions of operators in the history, each at its time and through the store as commands use it, so that the audit log is the
+ * one of a real service: accounts with limits, keys, domains, suppression lists, a lock, and changes of single messages.
  */
 
 import type { Settings } from '../src/config/settings.ts';
@@ -21,7 +21,7 @@ export interface OperatorAction {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly actor: string;
-  /** `store` writes into the audit log under that name. */
+  /** `store` writes audit log entries of the actor. */
   readonly run: (store: Store, at: number) => Promise<unknown>;
 }
 
@@ -29,15 +29,15 @@ export interface ActionContext {
   readonly settings: Settings;
   readonly zone: Zone;
   readonly resolver: Resolver;
-  /** Without an audit log: what machines do by themselves. */
+  /** A store without an audit log, for actions of the service. */
   readonly store: Store;
   readonly chance: Random;
-  /** Of keys and tokens. */
+  /** Random bytes for keys and tokens. */
   readonly randomBytes: (octets: number) => Buffer;
   readonly now: number;
-  /** How many mails each account is going to send, by name. */
+  /** Number of messages of each account, by name. */
   readonly messageCounts: ReadonlyMap<string, number>;
-  /** Gets the raw key that the live traffic of an account uses. */
+  /** Receives the raw key for the live traffic of an account. */
   readonly onKeyCreated: (account: string, id: number, key: string) => void;
 }
 
@@ -46,7 +46,7 @@ const PAGE = 'page';
 const SCRIPT = 'token:provisioning';
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** In order of time. */
+/** The actions in order of time. */
 export async function operatorActions(stage: ActionContext): Promise<readonly OperatorAction[]> {
   const dkim = await keysOf(stage);
   const acts = [
@@ -61,7 +61,7 @@ export async function operatorActions(stage: ActionContext): Promise<readonly Op
 
 function done<T>(changed: ChangeResult<T>): T {
   if (changed.kind === 'done') return changed.value;
-  throw new Error(`the demo's own change came to ${changed.kind}`);
+  throw new Error(`a change by the demo failed: ${changed.kind}`);
 }
 
 const before = ({ now }: ActionContext, ms: number, who: string, act: OperatorAction['run']): OperatorAction => ({
@@ -70,11 +70,11 @@ const before = ({ now }: ActionContext, ms: number, who: string, act: OperatorAc
   run: act,
 });
 
-/** The account and its first key, before its first mail. */
+/** Creates the account and its first key, before its first message. */
 function opening(stage: ActionContext, { account, limits }: Application, number: number): readonly OperatorAction[] {
   const { now, randomBytes: secret, messageCounts: planned, onKeyCreated: keyMade } = stage;
   const since = 32 * DAY_MS - number * 11 * MINUTE_MS;
-  // Nearly used up by now.
+  // Nearly used up at present.
   const count = planned.get(account) ?? 0;
   const volume =
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
@@ -113,15 +113,15 @@ function addedBefore(domain: string): number {
   return domain === PENDING ? 20 * HOUR_MS : 31 * DAY_MS;
 }
 
-/** Added and seen in DNS; one waits for its records, one has lost them. */
+/** Adds the domains and checks their records. The records of one are not published yet; those of another are removed. */
 function domainActs(
   stage: ActionContext,
   { account, domain }: Application,
   keys: readonly DkimKey[],
 ): readonly OperatorAction[] {
-  const { store: machine, settings, zone, resolver } = stage;
-  const seen = (ms: number) =>
-    before(stage, ms, '', (_store, at) => checkDomain(machine, domain, settings, resolver, at));
+  const { store: serviceStore, settings, zone, resolver } = stage;
+  const checked = (ms: number) =>
+    before(stage, ms, '', (_store, at) => checkDomain(serviceStore, domain, settings, resolver, at));
   const added = addedBefore(domain);
   const add = before(stage, added, ADA, async (store, at) => {
     const subdomains = account === 'shop';
@@ -129,16 +129,16 @@ function domainActs(
     publishRecords(zone, made, settings, ({ purpose }) => domain !== PENDING || purpose !== 'dkim');
   });
   if (domain === FAILING) {
-    const lose = before(stage, 5 * HOUR_MS, '', async () => {
-      const found = await machine.findDomain(domain);
+    const removeRecords = before(stage, 5 * HOUR_MS, '', async () => {
+      const found = await serviceStore.findDomain(domain);
       if (found !== null) publishRecords(zone, found, settings, ({ purpose }) => purpose !== 'dkim');
     });
-    return [add, seen(added - 3 * HOUR_MS), lose, seen(5 * HOUR_MS - 1), seen(4 * MINUTE_MS)];
+    return [add, checked(added - 3 * HOUR_MS), removeRecords, checked(5 * HOUR_MS - 1), checked(4 * MINUTE_MS)];
   }
-  return [add, seen(added - HOUR_MS), seen(domain === PENDING ? 2 * MINUTE_MS : 4 * HOUR_MS)];
+  return [add, checked(added - HOUR_MS), checked(domain === PENDING ? 2 * MINUTE_MS : 4 * HOUR_MS)];
 }
 
-/** One that expires soon, one revoked, one rotated whose forerunner still works. */
+/** A key that expires soon, a revoked key, and a rotated key whose predecessor is still valid. */
 function keyActs(stage: ActionContext): readonly OperatorAction[] {
   const { now, randomBytes: secret, onKeyCreated: keyMade } = stage;
   const make =
@@ -166,7 +166,7 @@ function keyActs(stage: ActionContext): readonly OperatorAction[] {
   ];
 }
 
-/** Addresses put on lists by hand, for an account and for the whole service. */
+/** Suppresses addresses manually, for an account and for the whole service. */
 function listActs(stage: ActionContext): readonly OperatorAction[] {
   const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
   const many = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
@@ -187,7 +187,7 @@ function listActs(stage: ActionContext): readonly OperatorAction[] {
   ];
 }
 
-/** A lock undone, limits raised, and what was done to single mail requests. */
+/** A lock and its removal, higher limits, and retried and cancelled messages. */
 function laterActs(stage: ActionContext): readonly OperatorAction[] {
   const waiting = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);

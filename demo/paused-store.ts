@@ -1,30 +1,30 @@
 /**
- * The store as the running service sees it while the past is being written: what looks for due or overdue mail finds nothing,
- * so that nobody but the past's own writer touches the past. What a visitor sends meanwhile goes its ordinary way.
+ * The store for the running service while the history is written: queries for due and expired messages return nothing, so that the
+ * service does not process the history. Messages of a visitor are delivered normally.
  */
 import type { Store } from '../src/store/contract.ts';
 
 export interface PausedStore {
   readonly store: Store;
-  /** From now on the service sees everything. */
+  /** Ends this: from now on queries return every message. */
   resume(): void;
 }
 
 export function pauseStore(store: Store): PausedStore {
   let isOpen = false;
-  const unless = <A extends readonly unknown[], T>(work: (...args: A) => Promise<T>, nothing: T) => {
+  const whenOpen = <A extends readonly unknown[], T>(work: (...args: A) => Promise<T>, nothing: T) => {
     return (...args: A): Promise<T> => (isOpen ? work(...args) : Promise.resolve(nothing));
   };
   return {
     store: {
       ...store,
-      claim: unless(store.claim, { mails: [], suppressed: [], more: false }),
-      recover: unless(store.recover, 0),
-      expire: unless(store.expire, []),
-      resetDistantDueTimes: unless(store.resetDistantDueTimes, 0),
-      purgeBodiesAndKeys: unless(store.purgeBodiesAndKeys, 0),
-      purgeFeedback: unless(store.purgeFeedback, 0),
-      purgeTraffic: unless(store.purgeTraffic, 0),
+      claim: whenOpen(store.claim, { mails: [], suppressed: [], more: false }),
+      recover: whenOpen(store.recover, 0),
+      expire: whenOpen(store.expire, []),
+      resetDistantDueTimes: whenOpen(store.resetDistantDueTimes, 0),
+      purgeBodiesAndKeys: whenOpen(store.purgeBodiesAndKeys, 0),
+      purgeFeedback: whenOpen(store.purgeFeedback, 0),
+      purgeTraffic: whenOpen(store.purgeTraffic, 0),
     },
     resume() {
       isOpen = true;

@@ -1,6 +1,6 @@
 /**
- * What was sent in the past, and when: thirty days with their rhythm, more of them lately, and two incidents: a list of old
- * addresses that locks an account, and a forum whose members have left.
+ * The messages of the history and their times: thirty days with a daily rhythm, more messages on recent days, and incidents: a list
+ * of old addresses that locks an account, and a forum with missing mailboxes.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Behaviour } from './behaviours.ts';
@@ -16,17 +16,17 @@ export interface PlannedMessage extends MessageText {
 }
 
 export const DAYS = 30;
-/** Of all mail so much belongs to the last day, and of that so much to the rush that goes on now. */
+/** Share of the messages on the last day, and the share of those in the current rush. */
 const LAST_DAY = 0.3;
 const RUSH = 0.3;
 const RUSH_MEAN = 80 * MINUTE_MS;
 
-/** All mail of the time before `now`, in order. */
+/** All messages before `now`, in order. */
 export function planHistory(now: number, people: Recipients, chance: Random): readonly PlannedMessage[] {
-  const mails: PlannedMessage[] = [];
+  const messages: PlannedMessage[] = [];
   const add = (application: Application, at: number, fate: Behaviour, kind: MessageKind) => {
     const to = people.pick(fate);
-    mails.push({ at, application, to: to.address, behaviour: fate, ...composeMessage(kind, to, chance) });
+    messages.push({ at, application, to: to.address, behaviour: fate, ...composeMessage(kind, to, chance) });
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
@@ -41,16 +41,18 @@ export function planHistory(now: number, people: Recipients, chance: Random): re
       add(application, now - chance.integer(to, from), chance.weighted(fates), kind);
     }
   }
-  return [...mails, ...mails.flatMap((mail) => onceMore(mail, now, people, chance))].sort((a, b) => a.at - b.at);
+  return [...messages, ...messages.flatMap((message) => onceMore(message, now, people, chance))].sort(
+    (a, b) => a.at - b.at,
+  );
 }
 
-/** Applications often learn last that somebody is gone: they write again, and by then the address is suppressed. */
-function onceMore(mail: PlannedMessage, now: number, people: Recipients, chance: Random): readonly PlannedMessage[] {
-  const person = people.find(mail.to);
-  if (person === null || !LOST.includes(mail.behaviour) || chance.next() > 0.6) return [];
-  const at = mail.at + chance.integer(2 * HOUR_MS, 40 * HOUR_MS);
+/** A second message to a recipient whose mailbox is missing or who complained; by then the address is suppressed. */
+function onceMore(message: PlannedMessage, now: number, people: Recipients, chance: Random): readonly PlannedMessage[] {
+  const person = people.find(message.to);
+  if (person === null || !LOST.includes(message.behaviour) || chance.next() > 0.6) return [];
+  const at = message.at + chance.integer(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
-    ? [{ ...mail, at, ...composeMessage(chance.weighted(mail.application.messageKinds), person, chance) }]
+    ? [{ ...message, at, ...composeMessage(chance.weighted(message.application.messageKinds), person, chance) }]
     : [];
 }
 
@@ -60,7 +62,7 @@ interface Incident {
   readonly account: string;
   readonly kind: MessageKind;
   readonly count: number;
-  /** How long ago it began and ended, in ms. */
+  /** Age of its begin and end, in ms. */
   readonly from: number;
   readonly to: number;
   readonly fates: Readonly<Partial<Record<Behaviour, number>>>;
@@ -78,7 +80,7 @@ const INCIDENTS: readonly Incident[] = [
   { account: 'community', kind: 'reply', count: 30, from: 9 * HOUR_MS, to: 15 * MINUTE_MS, fates: { gone: 1 } },
   { account: 'shop', kind: 'order', count: 4, from: 20 * HOUR_MS, to: 3 * HOUR_MS, fates: { complains: 1 } },
   { account: 'sign-in', kind: 'welcome', count: 3, from: 9 * DAY_MS, to: 2 * DAY_MS, fates: { 'odd-report': 1 } },
-  // What waits now: servers that take nothing for the moment.
+  // The current queue: servers with temporary failures.
   {
     account: 'shop',
     kind: 'shipped',
@@ -89,13 +91,13 @@ const INCIDENTS: readonly Incident[] = [
   },
 ];
 
-/** How long ago one mail was sent, in ms. */
+/** The age of one message, in ms. */
 function ageOf(chance: Random): number {
   if (chance.next() < LAST_DAY) {
     if (chance.next() < RUSH) return Math.min(DAY_MS, 2_000 - Math.log(1 - chance.next()) * RUSH_MEAN);
     return 2_000 + Math.abs(chance.next() * DAY_MS - (chance.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
-  // The day: recent ones are likelier. The hour: around that of now, seldom at the other end of the day.
+  // Recent days are more likely. The hour is near the current one.
   const day = 1 + Math.floor((DAYS - 1) * chance.next() ** 1.8);
   const offset = (chance.next() + chance.next() + chance.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, day * DAY_MS + offset);

@@ -1,20 +1,20 @@
-/** Chance that repeats itself: the same seed plays the same demo, so that its pictures can be taken again. */
+/** Deterministic random numbers: the same seed generates the same demo, so that its screenshots can be repeated. */
 
 export interface Random {
-  /** In [0, 1). */
+  /** A number in [0, 1). */
   next(): number;
-  /** Whole, from `least` to `most`, both included. */
-  integer(least: number, most: number): number;
+  /** An integer from `min` to `max`, both inclusive. */
+  integer(min: number, max: number): number;
   pick<T>(from: readonly T[]): T;
-  /** One of the keys, as often as its weight says. */
+  /** One of the keys, with the probability of its weight. */
   weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
-  /** So many random octets, for keys. */
+  /** Random bytes, for keys. */
   bytes(count: number): Buffer;
   /** A version 4 UUID. */
   uuid(): string;
 }
 
-/** The generator is mulberry32: 32 bits of state, more than a play needs. */
+/** The generator mulberry32 with 32 bits of state. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -27,7 +27,7 @@ export function seededRandom(seed: number): Random {
   return {
     next,
     bytes: octets,
-    integer: (least, most) => least + Math.floor(next() * (most - least + 1)),
+    integer: (min, max) => min + Math.floor(next() * (max - min + 1)),
     pick(from) {
       const picked = from[Math.floor(next() * from.length)];
       if (picked === undefined) throw new RangeError('nothing to pick from');
@@ -35,10 +35,10 @@ export function seededRandom(seed: number): Random {
     },
     weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
       const entries = Object.entries(weights) as [K, number][];
-      let left = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+      let remaining = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       for (const [key, weight] of entries) {
-        left -= weight;
-        if (left < 0) return key;
+        remaining -= weight;
+        if (remaining < 0) return key;
       }
       const last = entries.at(-1);
       if (last === undefined) throw new RangeError('nothing to pick from');

@@ -1,4 +1,4 @@
-/** Whom the played applications write to: made-up people at made-up mail servers, and what fate their mail has. */
+/** The recipients of the simulated applications: invented people at invented mail servers, each with a behaviour. */
 
 import type { Behaviour } from './behaviours.ts';
 import type { Random } from './random.ts';
@@ -45,28 +45,28 @@ const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family
 
 const LANGUAGES = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
 
-/** Keeps who has which fate, so that a later try of a mail request meets the same server in the same mood. */
+/** Stores the behaviour of each recipient, so that every attempt for a recipient meets the same behaviour. */
 export class Recipients {
   readonly #chance: Random;
   readonly #known = new Map<string, Recipient>();
-  readonly #well: Recipient[] = [];
-  /** How many have the same name and mail server: what tells their addresses apart. */
+  readonly #reusable: Recipient[] = [];
+  /** Number of recipients with the same name and mail server; a number makes their addresses unique. */
   readonly #namesakes = new Map<string, number>();
 
   constructor(chance: Random) {
     this.#chance = chance;
   }
 
-  /** Somebody with this fate; with `fine`, often somebody who has had mail before. */
+  /** A recipient with this behaviour; with `fine`, often an existing one. */
   pick(fate: Behaviour): Recipient {
-    const known = this.#well.length;
-    if (fate === 'fine' && known > 40 && this.#chance.next() < 0.5) return this.#chance.pick(this.#well);
+    const known = this.#reusable.length;
+    if (fate === 'fine' && known > 40 && this.#chance.next() < 0.5) return this.#chance.pick(this.#reusable);
     const person = this.#make(fate);
-    if (fate === 'fine') this.#well.push(person);
+    if (fate === 'fine') this.#reusable.push(person);
     return person;
   }
 
-  /** Null for an address that is nobody's here: a visitor's own mail. */
+  /** Null for an unknown address, such as one of a visitor. */
   behaviourOf(address: string): Behaviour | null {
     return this.find(address)?.behaviour ?? null;
   }

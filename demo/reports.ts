@@ -1,8 +1,8 @@
-/** What comes back about messages that were taken: raw reports as mail servers and people write them, for the real reader. */
+/** Reports about delivered messages, in the form in which mail servers and people write them; the service reads them. */
 import type { BehaviourScript } from './behaviours.ts';
 
 export interface ReportedMessage {
-  /** The envelope sender that the report goes to. */
+  /** The envelope sender, which receives the report. */
   readonly returnPath: string;
   readonly to: string;
   readonly from: string;
@@ -12,7 +12,7 @@ export interface ReportedMessage {
 
 export type ReportKind = NonNullable<BehaviourScript['report']>['kind'];
 
-/** The report as it comes over SMTP. */
+/** The report as received over SMTP. */
 export function rawReport(kind: ReportKind, about: ReportedMessage): Buffer {
   return Buffer.from(TEXTS[kind](about).join('\r\n'), 'utf8');
 }
@@ -69,7 +69,7 @@ const TEXTS: Readonly<Record<ReportKind, (about: ReportedMessage) => readonly st
   ],
 };
 
-/** The recipient's own provider, which is who reports. */
+/** The provider of the recipient, which sends the report. */
 function domainOf({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
@@ -114,7 +114,7 @@ function returned(about: ReportedMessage): readonly string[] {
     '',
     `From: <${about.from}>`,
     `To: <${about.to}>`,
-    // As it stood in the message; one that is not ASCII would be encoded there.
+    // A subject with non-ASCII characters would be encoded; it is left out.
     ...(/^[ -~]*$/.test(about.subject) ? [`Subject: ${about.subject}`] : []),
     `Message-ID: <${about.id}@${about.from.slice(about.from.lastIndexOf('@') + 1)}>`,
     '',

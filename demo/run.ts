@@ -1,5 +1,5 @@
 /**
- * `npm run demo`: starts the demo, tells where it is, and goes on until Ctrl-C. The sandbox is gone afterwards.
+ * `npm run demo`: starts the demo, prints its addresses, and runs until Ctrl-C. It removes its temporary folder at the end.
  *
  *   npm run demo                                                on free ports
  *   npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081
@@ -18,7 +18,7 @@ const FREE = '127.0.0.1:0';
 try {
   await run();
 } catch (error) {
-  // The settings are given as flags here.
+  // The demo has flags instead of these settings.
   const line = describeError(error)
     .replace('POSTRIDER_LISTEN', '--listen')
     .replace('POSTRIDER_OPERATOR_LISTEN', '--operator-listen');
@@ -34,7 +34,7 @@ async function run(): Promise<void> {
       seed: { type: 'string', default: '1' },
     },
   });
-  if (!/^[0-9]{1,9}$/.test(values.seed)) throw new Error('--seed is a whole number, such as 1');
+  if (!/^[0-9]{1,9}$/.test(values.seed)) throw new Error('--seed must be a whole number, such as 1');
   const stopped = waitForStopSignal({ clock: systemClock });
   const status = new StatusLine(process.stderr);
   const demo = await startDemo(
@@ -45,7 +45,7 @@ async function run(): Promise<void> {
       now: null,
       live: true,
     },
-    (part) => status.show(`Writing thirty days of mail: ${Math.floor(part * 100)} %`),
+    (part) => status.show(`Writing thirty days of messages: ${Math.floor(part * 100)} %`),
   );
   process.stdout.write(banner(demo));
   const begun = systemClock.now();
@@ -54,9 +54,9 @@ async function run(): Promise<void> {
     const seconds = ((systemClock.now() - begun) / 1000).toFixed(1);
     status.clear();
     status.writeLine(
-      `${formatCount(past.messageCount)} mail requests of thirty days are there, after ${seconds} s; more are sent each second.`,
+      `${formatCount(past.messageCount)} messages of thirty days were written in ${seconds} s; the applications now send more.`,
     );
-    status.writeLine(`A key for the public interface, of the account ${VISITOR_ACCOUNT}: ${past.key}`);
+    status.writeLine(`An API key of the account ${VISITOR_ACCOUNT}: ${past.key}`);
   });
   const ended = await Promise.race([stopped, demo.service.failed, filled.then(() => stopped)]).catch(
     (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
@@ -64,24 +64,24 @@ async function run(): Promise<void> {
   status.clear();
   await demo.stop();
   if (ended instanceof Error) throw ended;
-  process.stderr.write(`${ended}: stopped, and ${demo.folder} is gone\n`);
-  // Whatever a library has left open must not keep a stopped demo alive.
+  process.stderr.write(`${ended}: stopped, and removed ${demo.folder}\n`);
+  // A handle that a library left open must not keep the process alive.
   process.exit(0);
 }
 
 function banner({ service, folder }: Demo): string {
   const { signInUrl, operatorUrl, publicUrl } = service;
-  const places: readonly (readonly [string, string])[] = [
+  const addresses: readonly (readonly [string, string])[] = [
     ['  Dashboard', signInUrl ?? operatorUrl ?? ''],
     ['  Public interface', `${publicUrl ?? ''}/api/v1/send-mail`],
-    ['  Sandbox', folder],
+    ['  Folder', folder],
   ];
   const about = [
-    'Open the link of the dashboard; it signs in once. The service is the real one; the mail servers around it are played,',
-    'and nothing leaves this machine. Ctrl-C ends the demo and removes the sandbox.',
+    'Open the link of the dashboard; it signs in once. The service is real, the mail servers are simulated,',
+    'and nothing leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
-    'It took free ports, or those of --listen and --operator-listen: npm run demo -- --operator-listen 127.0.0.1:8081',
-    `Commands work on the sandbox too: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
+    'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
+    `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
   ].join('\n');
-  return `\n${styled('head', 'Postrider runs as a demo.')}\n\n${pairs(places)}\n${about}\n\n`;
+  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${pairs(addresses)}\n${about}\n\n`;
 }

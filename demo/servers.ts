@@ -1,6 +1,6 @@
 /**
- * The mail servers of the played world and what they say. A conversation is written down as the SMTP transport writes it,
- * and its outcome is what `classify` finds in the reply, so that every history is one that the real service would write.
+ * The simulated mail servers and their replies. The transcript has the form of the SMTP transport, and `classify` decides the outcome
+ * from the reply, so that the history equals the one of a real service.
  */
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
@@ -9,7 +9,7 @@ import { toReply } from '../src/transports/smtp/protocol.ts';
 import { type AttemptFailure, BEHAVIOURS, type Behaviour, failureOf } from './behaviours.ts';
 import type { Random } from './random.ts';
 
-/** How this installation calls itself. */
+/** The host name of this installation. */
 const OWN_NAME = 'mail.lumen.example';
 
 interface Server {
@@ -21,7 +21,7 @@ interface Server {
   readonly taken: string;
 }
 
-/** By the domain of their addresses; all are names and networks kept for examples (RFC 2606, RFC 5737). */
+/** Servers by recipient domain, with names and networks reserved for documentation (RFC 2606, RFC 5737). */
 const SERVERS: Readonly<Record<string, Server>> = {
   'bigmail.example': {
     address: '192.0.2.25',
@@ -73,14 +73,14 @@ export interface SimulatedAttempt {
   readonly startedAt: number;
 }
 
-/** One try against the played server of `to`; `tookMs` of it is how long it is meant to take. */
+/** One attempt at the simulated server of `to`; `tookMs` is the duration that the caller waits. */
 export function attemptDelivery(attempt: SimulatedAttempt, chance: Random): Attempt {
   const { behaviour: fate, attemptNumber: tries, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
   const server = SERVERS[domain] ?? FALLBACK;
   const story = BEHAVIOURS[fate];
   const host = `mx.${domain}:25`;
-  const { outcome, lines } = converse(attempt, server, `mx.${domain}`, failureOf(story, tries), queueId(chance));
+  const { outcome, lines } = simulate(attempt, server, `mx.${domain}`, failureOf(story, tries), queueId(chance));
   const reached = outcome.reply.stage !== 'connect';
   const tookMs = chance.integer(...story.tookMs);
   return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
@@ -94,17 +94,17 @@ const FALLBACK: Server = {
   taken: '250 2.0.0 Ok: queued as {n}',
 };
 
-function converse(attempt: SimulatedAttempt, server: Server, name: string, hitch: AttemptFailure | null, id: string) {
+function simulate(attempt: SimulatedAttempt, server: Server, name: string, hitch: AttemptFailure | null, id: string) {
   const transcript = new Transcript();
   const host = `${name}:25`;
   const fill = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
   const done = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
-  const say = (...lines: readonly string[]) => {
+  const respond = (...lines: readonly string[]) => {
     for (const line of lines) transcript.server(fill(line));
   };
-  const answered = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
-    const said = lines.map(fill);
-    const reply = toReply(stage, { kind: 'reply', code: Number(lines[0]?.slice(0, 3)), lines: said });
+  const classified = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
+    const text = lines.map(fill);
+    const reply = toReply(stage, { kind: 'reply', code: Number(lines[0]?.slice(0, 3)), lines: text });
     return classify(reply);
   };
   const isAt = (stage: Reply['stage']) => (hitch?.stage === stage ? hitch : null);
@@ -114,33 +114,33 @@ function converse(attempt: SimulatedAttempt, server: Server, name: string, hitch
   transcript.remark(`${host} [${server.address}], clear text`);
   const atGreeting = isAt('greeting');
   if (atGreeting?.kind === 'reply') {
-    say(...atGreeting.lines);
-    return done(answered('greeting', atGreeting.lines));
+    respond(...atGreeting.lines);
+    return done(classified('greeting', atGreeting.lines));
   }
-  say(`220 ${name} ${server.greeting}`);
+  respond(`220 ${name} ${server.greeting}`);
   const extensions = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
   hello(transcript, [...extensions, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.client('STARTTLS');
-    say('220 2.0.0 Ready to start TLS');
+    respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
     if (atTls?.kind === 'lost') return done(lostBefore('starttls', fill(atTls.text)));
     transcript.remark(`${host} [${server.address}], ${server.tls}`);
     hello(transcript, [...extensions, 'SMTPUTF8']);
   }
-  return done(hand(attempt, server, hitch, { transcript, say, fill, answered }));
+  return done(transact(attempt, server, hitch, { transcript, respond, fill, classified }));
 }
 
-interface Voice {
+interface Dialog {
   readonly transcript: Transcript;
-  readonly say: (...lines: readonly string[]) => void;
+  readonly respond: (...lines: readonly string[]) => void;
   readonly fill: (text: string) => string;
-  readonly answered: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
+  readonly classified: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
 }
 
-/** MAIL, RCPT, DATA and the message, in one group where the server takes them so. */
-function hand(attempt: SimulatedAttempt, server: Server, hitch: AttemptFailure | null, voice: Voice): Outcome {
-  const { transcript, say, fill, answered } = voice;
+/** MAIL, RCPT, DATA and the message; in one group if the server supports PIPELINING. */
+function transact(attempt: SimulatedAttempt, server: Server, hitch: AttemptFailure | null, dialog: Dialog): Outcome {
+  const { transcript, respond, fill, classified } = dialog;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
   const refusedAt = hitch?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(hitch.stage) : -1;
@@ -148,21 +148,21 @@ function hand(attempt: SimulatedAttempt, server: Server, hitch: AttemptFailure |
   for (const [at, command] of commands.entries()) {
     if (!server.pipelining) transcript.client(command);
     if (hitch?.kind === 'reply' && at === refusedAt) {
-      say(...hitch.lines);
-      // What follows in the group is refused with it.
-      if (server.pipelining) say(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
-      return answered(hitch.stage, hitch.lines);
+      respond(...hitch.lines);
+      // The server also refuses the rest of the group.
+      if (server.pipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
+      return classified(hitch.stage, hitch.lines);
     }
-    say(replies[at] ?? '');
+    respond(replies[at] ?? '');
   }
   transcript.client(`(${attempt.sizeBytes} octets)`);
-  // A server without TLS has no handshake that could fail; only what is lost from here on leaves it open what it took.
+  // A connection lost after the message leaves the outcome unknown.
   if (hitch?.kind === 'lost' && hitch.stage === 'content') {
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: fill(hitch.text) } };
   }
   const lines = hitch?.kind === 'reply' ? hitch.lines : [server.taken];
-  say(...lines);
-  return answered('content', lines);
+  respond(...lines);
+  return classified('content', lines);
 }
 
 function hello(transcript: Transcript, lines: readonly string[]): void {

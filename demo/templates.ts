@@ -1,4 +1,4 @@
-/** The single letters of messages.ts. HTML is of the plain kind that mail programs show alike: tables, styles in the elements. */
+/** The messages of messages.ts. The HTML is simple, for all mail clients: tables and inline styles. */
 
 import type { MessageText } from './messages.ts';
 import type { Random } from './random.ts';
@@ -38,10 +38,10 @@ const WORDS: Readonly<Record<Language, Words>> = {
     direction: 'ltr',
     hello: 'Hello',
     order: 'Your order',
-    orderText: 'Thank you. We have your order and will tell you when it is on its way.',
+    orderText: 'Thank you. We have received your order and will write to you when it is shipped.',
     total: 'Total',
     reset: 'Reset your password',
-    resetText: 'Somebody asked for a new password for your account. If it was not you, leave this mail alone.',
+    resetText: 'A new password was requested for your account. If it was not you, ignore this email.',
     resetButton: 'Choose a new password',
   },
   de: {
@@ -155,7 +155,7 @@ export function reset(to: Recipient, word: string): MessageText {
 export function code(to: Recipient, digits: string): MessageText {
   return {
     subject: `${digits} is your sign-in code`,
-    message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is good for ten minutes, once.\n\nNobody of ours will ever ask you for it.\n`,
+    message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is valid for ten minutes, once.\n\nWe never ask you for it.\n`,
   };
 }
 

@@ -1,7 +1,6 @@
 /**
- * Live traffic: what the played applications send from now on, through the public interface with their own keys, and what
- * comes back, over SMTP to the service's own listener. About one mail request a second, sometimes several at once, some
- * to the simulator's addresses, some that are refused.
+ * Live traffic: the simulated applications send messages through the public interface with their keys, and reports arrive over SMTP
+ * at the feedback listener. About one message per second, sometimes several at once, some to simulator addresses, some invalid.
  */
 import type { MonotonicClock } from '../src/clock.ts';
 import { createSmtpTransport } from '../src/transports/smtp/transport.ts';
@@ -15,7 +14,7 @@ import { rawReport } from './reports.ts';
 
 export interface TrafficParts {
   readonly publicUrl: string;
-  /** `host:port` of the listener for what comes back. */
+  /** `host:port` of the feedback listener. */
   readonly feedback: string;
   /** The raw key of an account. */
   readonly keyOf: (account: string) => string | undefined;
@@ -25,19 +24,19 @@ export interface TrafficParts {
 }
 
 export interface Traffic {
-  /** A played server has taken a message: what comes back of it comes soon. */
+  /** A simulated server has accepted a message; schedules its report. */
   onDelivered(message: OutgoingMessage, fate: Behaviour): void;
-  /** Resolves when nothing more is sent. */
+  /** Resolves when no request is in progress. */
   stop(): Promise<void>;
 }
 
-/** Waits between two moments in which something is sent, in ms. */
+/** Minimum and maximum pause between two submissions, in ms. */
 const PAUSE_MS = [400, 2_600] as const;
-/** A report comes after so long, in ms; in the past it took hours. */
+/** Minimum and maximum delay of a report, in ms; shorter than in the history. */
 const REPORT_MS = [4_000, 40_000] as const;
 const SIMULATED = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as const;
-/** A server that takes its time is met at once, so that something is being sent whenever one looks. */
-const SLOW_AT_ONCE = 4;
+/** Messages to slow servers at the start, so that some messages are always in state `sending`. */
+const INITIAL_SLOW_MESSAGES = 4;
 
 const LIVE_FATES: Readonly<Partial<Record<Behaviour, number>>> = {
   fine: 82,
@@ -69,7 +68,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
     waiting.add(cancel);
   };
   const track = (work: Promise<unknown>) => {
-    // A service that is busy or stopping misses one; the next one comes.
+    // A request that fails while the service is busy or stopping is ignored.
     const settled = work.catch(() => undefined).finally(() => underWay.delete(settled));
     underWay.add(settled);
   };
@@ -85,40 +84,42 @@ export function startTraffic(parts: TrafficParts): Traffic {
     const key = parts.keyOf(application.account);
     if (key === undefined) return;
     const to = people.pick(fate);
-    const letter = composeMessage(chance.weighted(application.messageKinds), to, chance);
-    track(submit(key, { to: to.address, from: application.from, ...letter }));
+    const message = composeMessage(chance.weighted(application.messageKinds), to, chance);
+    track(submit(key, { to: to.address, from: application.from, ...message }));
   }
 
-  function moment(): void {
+  function submitNext(): void {
     const application = APPLICATIONS.find(({ account }) => account === chance.weighted(weights));
-    const luck = chance.next();
+    const selector = chance.next();
     const key = application === undefined ? undefined : parts.keyOf(application.account);
-    if (application !== undefined && key !== undefined && luck < 0.06) {
+    if (application !== undefined && key !== undefined && selector < 0.06) {
       const to = `${chance.pick(SIMULATED)}+${chance.integer(1, 99)}@simulator.postrider.test`;
-      track(submit(key, { to, from: application.from, subject: 'Trial of the whole way', message: 'Does it work?' }));
-    } else if (application !== undefined && luck < 0.08) {
+      track(
+        submit(key, { to, from: application.from, subject: 'Delivery test', message: 'A message to the simulator.' }),
+      );
+    } else if (application !== undefined && selector < 0.08) {
       track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
     } else if (application !== undefined) {
       for (let n = chance.next() < 0.15 ? chance.integer(2, 5) : 1; n > 0; n -= 1) {
         send(application, chance.weighted(LIVE_FATES));
       }
     }
-    if (!stopped) later(chance.integer(...PAUSE_MS), moment);
+    if (!stopped) later(chance.integer(...PAUSE_MS), submitNext);
   }
 
-  for (let n = 0; n < SLOW_AT_ONCE; n += 1)
+  for (let n = 0; n < INITIAL_SLOW_MESSAGES; n += 1)
     send(chance.pick(APPLICATIONS.filter(({ liveWeight: live }) => live > 0)), 'slow');
-  later(0, moment);
+  later(0, submitNext);
   return {
     onDelivered(message, fate) {
       const { report } = BEHAVIOURS[fate];
       if (report === null || stopped) return;
       later(chance.integer(...REPORT_MS), () => {
         const { id, envelope } = message;
-        const [from, subject] = ['service@lumen.example', 'Your mail'];
+        const [from, subject] = ['service@lumen.example', 'Your message'];
         const raw = rawReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });
-        const back = { id, envelope: { from: '', to: envelope.from, smtputf8: false }, data: raw };
-        track(reporting.attempt(back, null));
+        const reportMessage = { id, envelope: { from: '', to: envelope.from, smtputf8: false }, data: raw };
+        track(reporting.attempt(reportMessage, null));
       });
     },
     async stop() {
@@ -130,7 +131,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
   };
 }
 
-/** The host that hands reports in, as any mail server would. */
+/** The mail server that sends the reports. */
 function reportingHost(at: string, clock: MonotonicClock): Transport {
   const colon = at.lastIndexOf(':');
   return createSmtpTransport(

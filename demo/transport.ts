@@ -1,6 +1,6 @@
 /**
- * The played world at the end of the real queue: mail to its people is answered as its servers would, in about the time that
- * they would take, and what they take is captured. A visitor's own mail is captured at once, as with `capture:` itself.
+ * The transport of the demo: simulated servers answer messages to simulated recipients after a realistic time, and delivered messages
+ * are captured. Other messages, such as those of a visitor, are captured at once, as with `capture:`.
  */
 import type { Clock } from '../src/clock.ts';
 import type { Attempt } from '../src/model/outcome.ts';
@@ -14,20 +14,20 @@ export interface DemoTransportParts {
   readonly people: Recipients;
   readonly chance: Random;
   readonly clock: Clock;
-  /** Tries made before the service took over, by the mail request's id. */
+  /** Attempts made in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
-  /** Told of what a played server took. */
+  /** Called when a simulated server accepts a message. */
   readonly onDelivered: (message: OutgoingMessage, fate: Behaviour) => void;
 }
 
-/** Slow servers hold their connection for long; the quick ones must not wait for them. */
+/** High, because slow servers must not delay the other ones. */
 const CONCURRENCY = 64;
 
 export interface DemoTransport {
   readonly wrap: (inner: Transport) => Transport;
-  /** Writes a message of the past into the inbox. */
+  /** Writes a message of the history into the inbox. */
   capture(message: OutgoingMessage): Promise<void>;
-  /** What still waits for an answer gets none. */
+  /** Ends the attempts that wait for a reply. */
   abortAttempts(): void;
 }
 
@@ -41,7 +41,7 @@ export function createDemoTransport({
   const ended = Promise.withResolvers<'ended'>();
   let capturing: Transport | null = null;
 
-  async function play(
+  async function simulate(
     inner: Transport,
     message: OutgoingMessage,
     fate: Behaviour,
@@ -49,12 +49,12 @@ export function createDemoTransport({
   ) {
     const { id, envelope, data } = message;
     const startedAt = clock.now();
-    const made = (tries.get(id) ?? 0) + 1;
-    tries.set(id, made);
+    const attemptNumber = (tries.get(id) ?? 0) + 1;
+    tries.set(id, attemptNumber);
     const attempt = attemptDelivery(
       {
         behaviour: fate,
-        attemptNumber: made,
+        attemptNumber: attemptNumber,
         envelopeFrom: envelope.from,
         to: envelope.to,
         sizeBytes: data.length,
@@ -62,8 +62,8 @@ export function createDemoTransport({
       },
       chance,
     );
-    const hungUp = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
-    if (hungUp === 'ended') return stopping(startedAt);
+    const aborted = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
+    if (aborted === 'ended') return stopping(startedAt);
     const { kind } = attempt.outcome;
     if (kind === 'delivered' || kind === 'unanswered') await beforeHandover?.();
     if (kind !== 'deferred') tries.delete(id);
@@ -83,7 +83,9 @@ export function createDemoTransport({
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeHandover) {
           const fate = people.behaviourOf(message.envelope.to);
-          return fate === null ? inner.attempt(message, beforeHandover) : play(inner, message, fate, beforeHandover);
+          return fate === null
+            ? inner.attempt(message, beforeHandover)
+            : simulate(inner, message, fate, beforeHandover);
         },
       };
     },

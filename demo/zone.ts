@@ -1,4 +1,4 @@
-/** The records of the played sending domains, in a DNS server of the demo's own: nobody else's is asked. */
+/** The records of the simulated sending domains, in the DNS server of the demo; no other DNS server is used. */
 
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
@@ -9,7 +9,7 @@ import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 
-/** Publishes those of the domain's records that `which` says; the others are gone. */
+/** Publishes the records of the domain for which `which` returns true, and removes the others. */
 export function publishRecords(
   zone: Zone,
   domain: SendingDomain,
@@ -27,7 +27,7 @@ export function publishRecords(
   }
 }
 
-/** Looks the domain up as the watch over domains does, at `at`, and writes down what was seen. */
+/** Checks the records of the domain as the service does, at the time `at`, and stores the result. */
 export async function checkDomain(
   store: Store,
   name: string,

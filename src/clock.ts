@@ -1,21 +1,21 @@
 /**
- * Time, as it is handed to every part that waits or reads it. Production gets `systemClock`; a test
- * hands in a clock of its own and runs days of retries in milliseconds.
+ * The clock that is injected into every part that waits or reads the time. Production uses `systemClock`; a test injects
+ * its own clock and runs days of retries in milliseconds.
  */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Calls `run` once after `delayMs`; the returned function cancels it. Never keeps the process alive. */
+  /** Calls `run` once after `delayMs`; the returned function cancels the call. It does not keep the process alive. */
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** A clock that measures durations too. */
+/** A clock that also measures durations. */
 export interface MonotonicClock extends Clock {
-  /** Milliseconds from any origin. Nobody sets it: a duration is a difference of two readings. */
+  /** Milliseconds since an arbitrary origin. It is never set: a duration is the difference of two readings. */
   monotonic(): number;
 }
 
-/** The machine's clock and timers. */
+/** Clock and timers of this machine. */
 export const systemClock: MonotonicClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -26,41 +26,41 @@ export const systemClock: MonotonicClock = {
   },
 };
 
-/** Runs `run` each `everyMs` of the clock; the returned function ends it. */
+/** Calls `run` every `everyMs`; the returned function stops it. */
 export function every(clock: Clock, everyMs: number, run: () => void): () => void {
-  let cancel = clock.after(everyMs, again);
-  function again(): void {
+  let cancel = clock.after(everyMs, tick);
+  function tick(): void {
     run();
-    cancel = clock.after(everyMs, again);
+    cancel = clock.after(everyMs, tick);
   }
   return () => cancel();
 }
 
-/** A clock that follows another one, such as the database server's that all nodes share. */
+/** A clock that is synchronized to another clock, such as the database server's, which all nodes share. */
 export interface SynchronizedClock extends MonotonicClock {
   /**
-   * The followed clock said `now` (ms since the epoch) somewhere between two times of `monotonic`. What is known to
-   * be right within that doubt is kept, so that time does not tremble.
+   * The other clock read `now` (ms since the epoch) at some time between `requestedAt` and `answeredAt` of `monotonic`.
+   * The offset changes only when it is wrong by more than this uncertainty, so that the time does not jitter.
    */
-  synchronize(now: number, askedAt: number, answeredAt: number): void;
+  synchronize(now: number, requestedAt: number, answeredAt: number): void;
 }
 
 /**
- * Time of the followed clock, carried on by `monotonic` between its answers: setting the machine's clock changes
- * nothing. Until the first answer it is `base`'s.
+ * Returns a clock that shows the other clock's time and advances by `monotonic` between two readings. A change of the machine's
+ * clock has no effect. Before the first reading it shows the time of `base`.
  */
 export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();
-  let followed = false;
+  let synchronized = false;
   return {
     now: () => Math.floor(offset + monotonic()),
     monotonic,
     after: base.after,
-    synchronize(now, askedAt, answeredAt) {
-      const doubt = (answeredAt - askedAt) / 2;
-      const found = now - askedAt - doubt;
-      if (!followed || Math.abs(found - offset) > doubt + 1) offset = found;
-      followed = true;
+    synchronize(now, requestedAt, answeredAt) {
+      const uncertaintyMs = (answeredAt - requestedAt) / 2;
+      const measured = now - requestedAt - uncertaintyMs;
+      if (!synchronized || Math.abs(measured - offset) > uncertaintyMs + 1) offset = measured;
+      synchronized = true;
     },
   };
 }

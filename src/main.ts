@@ -1,9 +1,9 @@
 /**
- * The only place that wires: builds the parts for the chosen roles, starts them in order, stops them in reverse.
+ * Builds the parts of a process for its roles, starts them in order and stops them in reverse order.
  *
- * Promises: a failed start leaves nothing running and rejects with one clear line; `stop` answers the requests in flight,
- * lets attempts end within a bound, gives the other leases back and closes the store last, and does the rest of it where
- * one part fails.
+ * Guarantees: a failed start leaves nothing running and rejects with an error of one line. `stop` answers the requests in
+ * flight, waits a bounded time for delivery attempts, releases the other leases and closes the store last. It stops every
+ * part, also when one fails to stop.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -36,53 +36,53 @@ import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 
-/** Attempts under way at a stop get this long; requests under way a fifth of it before. */
+/** Longest wait for delivery attempts in progress at a stop. Requests in progress get a fifth of it, before the attempts. */
 const DRAIN_MS = 25_000;
 
 export interface Service {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
-  /** Signs in once, where no password is set; else null. */
+  /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The raw key made on an empty store, else null. */
+  /** The raw API key created on an empty store, else null. */
   readonly firstKey: string | null;
-  /** Where bounces and complaints are taken. */
+  /** Addresses of the listeners for bounces and complaints. */
   readonly feedback: FeedbackAddresses;
-  /** The Maildir of `capture:`, else null. */
+  /** Folder of the Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
-  /** Resolves, and never rejects, once the service can do its work no more: the process has to be started anew. */
+  /** Resolves, and never rejects, when the service cannot work any more; the process must then be restarted. */
   readonly failed: Promise<Error>;
-  /** Stops every part, also where one fails to stop; rejects then with the first such fault. */
+  /** Stops every part, also when one fails to stop; rejects then with the first error. */
   stop(): Promise<void>;
 }
 
-/** What a test, or the demo, may hand in instead of the machine's own. */
+/** Replacements that tests and the demo inject. */
 export interface ServiceOptions {
   readonly clock?: MonotonicClock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
-  /** The log writes nothing to standard output before this has resolved, or the start has failed. */
+  /** The log writes nothing to standard output before this resolves or the start fails. */
   readonly delayLogUntil?: Promise<unknown>;
-  /** Told in one line what a start waits for that takes longer than a few seconds. Default: the log. */
+  /** Called with one line when the start waits longer than a few seconds for something. Default: the log. */
   readonly onWait?: (line: string) => void;
-  /** Gets the transport of the settings, and gives the one that is used. */
+  /** Receives the transport of the settings and returns the transport to use. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** What the operator API needs of this installation; without it there is no such API. */
+  /** Data for the operator API; without it the listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
 
-/** Starts the service; rejects with an Error of one line. */
+/** Starts the service. Rejects with an Error of one line. */
 export async function startService(settings: Settings, surroundings: ServiceOptions = {}): Promise<Service> {
   try {
     return await start(settings, surroundings);
   } catch (error) {
-    // Why it did not start says more than what then failed to stop.
+    // The reason of the failed start matters more than an error while stopping.
     throw firstError(error);
   }
 }
 
-/** Started from top to bottom, disposed from bottom to top; a start that fails disposes of what it has started. */
+/** Starts the parts from top to bottom; they are disposed from bottom to top. A failed start disposes of what it started. */
 async function start(settings: Settings, surroundings: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const {
@@ -116,13 +116,13 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
   const { clock } = ownNode;
   const failed = createFailureReporter(publish, clock);
-  // A node that cannot say that it ends is found dead soon.
+  // When leaving fails, the liveness timeout removes the node.
   stack.defer(() => ownNode.leave().catch((error: unknown) => failed('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
-  let dead = false;
+  let storeFailed = false;
   void store.failed.then(() => {
-    dead = true;
+    storeFailed = true;
   });
   const queueFigures = cacheByCost(
     () => store.queueFigures(),
@@ -148,15 +148,15 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
   const inboxPath = join(dataFolder(settings.database), 'inbox');
   const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, onError: failed });
   const transport = surroundings.wrapTransport?.(opened) ?? opened;
-  const most = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
+  const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
   const shared = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(shared)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
 
-  const connected = { settings, clock, publish };
-  const forEvents = createHttpConnections('events', most.events, connected);
+  const connectionParts = { settings, clock, publish };
+  const eventConnections = createHttpConnections('events', connectionLimits.events, connectionParts);
   const feedback = roles.has('feedback')
-    ? stack.use(await startFeedback({ settings, clock, store, connections: forEvents, publish }))
+    ? stack.use(await startFeedback({ settings, clock, store, connections: eventConnections, publish }))
     : null;
 
   const status = (): RuntimeStatus => ({
@@ -166,7 +166,7 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.deliveryStatus(),
   });
-  // Stored by the role `api` at its end where there is no account yet.
+  // The role `api` stores it at the end of its start, if there is no account yet.
   const firstKey = newApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(
@@ -178,7 +178,7 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
           directory,
           events,
           observability,
-          connections: createHttpConnections('operator', most.operator, connected),
+          connections: createHttpConnections('operator', connectionLimits.operator, connectionParts),
           inbox,
           status,
           firstKey: firstKey.key,
@@ -187,9 +187,9 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
       )
     : null;
 
-  const ready = () => (dead ? 'the store has failed' : health.fault());
-  const reach = { limits: { maxConnections: most.public, ...limits }, ready, dispatcher, firstKey };
-  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...reach })) : null;
+  const ready = () => (storeFailed ? 'the store has failed' : health.fault());
+  const listenerParts = { limits: { maxConnections: connectionLimits.public, ...limits }, ready, dispatcher, firstKey };
+  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...listenerParts })) : null;
 
   const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];
   publish({

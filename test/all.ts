@@ -1,8 +1,8 @@
 /**
  * The test command: lint, types, house rules, then every Vitest test. It continues after a failure, so that one run
- * reports everything, and ends with the line `N passed, N failed`. The exit code is 1 if anything failed or nothing ran.
- * With `--long` (`npm run test:long`) the tests under test/long run too, and the others run their full counts
- * (test/rig/sample.ts). Further arguments select test files by a part of their path.
+ * reports every failure, and ends with the line `N passed, N failed`. The exit code is 1 if anything failed or no test passed.
+ * With `--long` (`npm run test:long`) it also runs the tests below test/long, and the others with their full counts.
+ * Further arguments select test files by a part of their path.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -43,7 +43,7 @@ function record(tally: Tally, name: string, faults: readonly string[], reason: s
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
 }
 
-/** Runs a tool of this checkout with this Node; its output is the fault where it exits otherwise than with 0. */
+/** Runs a tool of this checkout with this Node. Returns its output if the exit code is not 0. */
 function runTool(script: string, args: readonly string[]): readonly string[] {
   const run = spawnSync(process.execPath, [join(MODULES, script), ...args], {
     cwd: ROOT,
@@ -62,7 +62,7 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     const run = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
       cwd: ROOT,
       stdio: 'inherit',
-      // As the launcher does for every start: threads and processes of the tests compile each file once.
+      // As in the launcher: threads and processes of the tests compile each file once.
       env: {
         NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
         ...process.env,
@@ -71,11 +71,11 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     });
     const report = readReport(outputFile);
     if (report === null) {
-      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal} and left no report`], null);
+      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal} and wrote no report`], null);
       return;
     }
     tally.passed += report.numPassedTests;
-    // A test that was skipped kept no promise, and a file that could not be loaded holds tests that nobody counted.
+    // A skipped test counts as failed, and so does a file that could not be loaded.
     const unloaded = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((one) => one.status === 'failed'),
     );
@@ -83,29 +83,29 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     tally.failed += failed;
     if (report.numPassedTests === 0) record(tally, 'vitest', ['no test passed'], null);
     else if (failed === 0 && run.status !== 0) {
-      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error escaped from a test');
+      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error occurred outside a test');
     }
-    for (const line of unended(report, filters)) console.log(`  FAIL  ${line}`);
+    for (const line of unfinished(report, filters)) console.log(`  FAIL  ${line}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
 /**
- * The files whose process ended before its tests did: Vitest counts them as passed. What the process said last, such as
- * V8's `Fatal error`, stands above in the output.
+ * The files whose process ended before its tests did; Vitest counts them as passed. The last output of the process, such as
+ * V8's `Fatal error`, is above in the output.
  */
-function unended(report: VitestReport, filters: readonly string[]): readonly string[] {
+function unfinished(report: VitestReport, filters: readonly string[]): readonly string[] {
   const lines: string[] = [];
   for (const { name, assertionResults } of report.testResults) {
-    const left = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
-    if (left > 0) lines.push(`${relative(ROOT, name)}: ${left} of ${assertionResults.length} tests did not end`);
+    const missing = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
+    if (missing > 0) lines.push(`${relative(ROOT, name)}: ${missing} of ${assertionResults.length} tests did not end`);
   }
   if (filters.length > 0) return lines;
-  const told = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
+  const reported = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
   const expected = filesUnder('test', '.test.ts').filter((file) => long || !file.startsWith('test/long/'));
-  const untold = expected.filter((file) => !told.has(file));
-  return [...lines, ...untold.map((file) => `${file}: nothing is known of its tests`)];
+  const unreported = expected.filter((file) => !reported.has(file));
+  return [...lines, ...unreported.map((file) => `${file}: Vitest reported no result`)];
 }
 
 function readReport(path: string): VitestReport | null {

@@ -1,4 +1,4 @@
-/** Accounts as the commands print them: tables and lines for people. Pure. */
+/** Formats accounts for the terminal: a table, or one line for each value. Pure. */
 import { formatPercent } from '../model/account.ts';
 import type { AccountDetails, AccountEntry } from '../operations/accounts/schemas.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
@@ -16,7 +16,7 @@ export function accountTable(accounts: readonly AccountEntry[], now: number): st
   return table(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
 }
 
-/** `name  value` lines of one account, with its last 7 days where they were asked for. */
+/** `name  value` lines of one account, with the counts of the last 7 days if `account` has them. */
 export function accountPairs(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
   const locked =
@@ -29,7 +29,7 @@ export function accountPairs(account: AccountEntry | AccountDetails, now: number
     ['volume', volumeText(account, now)],
     ['rate', rateText(account)],
     ['throttle', account.throttle ?? 'none'],
-    ['locks itself at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
+    ['locks at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
     ...('reputation' in account ? [['last 7 days', reputationText(account.reputation)] as const] : []),
     ...(warning === null ? [] : [['warning', { text: warning, style: 'waiting' }] as const]),
   ]);

@@ -1,4 +1,4 @@
-/** `postrider account …`: makes, changes, shows, locks and unlocks accounts. */
+/** `postrider account …`: creates, changes, shows, locks and unlocks accounts. */
 import type { Command } from 'commander';
 import type { AccountEntry } from '../operations/accounts/schemas.ts';
 import {
@@ -21,7 +21,7 @@ export function addAccountCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'create <name>', createAccount, {
     flags: LIMIT_FLAGS,
     shorthands: NO_VOLUME,
-    text: afterChange('made'),
+    text: afterChange('created'),
   });
   operationCommand(group, context, 'set <name>', setAccount, {
     arguments: { name: 'account' },
@@ -37,7 +37,7 @@ export function addAccountCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'list', listAccounts, {
     text: (accounts, _given, now) =>
       accounts.length === 0
-        ? 'no accounts; make one with `postrider account create NAME`\n'
+        ? 'there are no accounts; create one with `postrider account create NAME`\n'
         : accountTable(accounts, now),
   });
   operationCommand(group, context, 'show <name>', showAccount, {

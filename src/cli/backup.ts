@@ -1,4 +1,7 @@
-/** `postrider backup FILE` and `postrider restore FILE`: the embedded database, whole, while the service runs or stands. */
+/**
+ * `postrider backup FILE` copies the embedded database while the service runs. `postrider restore FILE` replaces the database
+ * while no service runs, and keeps the replaced files.
+ */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -12,12 +15,12 @@ import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 
-/** Adds the commands. `terminal` is where progress goes. */
+/** Adds the commands. `terminal` shows the progress. */
 export function addBackupCommands(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   program
     .command('backup <file>')
     .description('copy the embedded database to a file, while the service runs')
-    .option('--json', 'for machines')
+    .option('--json', 'print JSON')
     .action(async (file: string, flags: { json?: boolean }) => {
       const path = embedded(context, 'backup', 'pg_dump or pg_basebackup');
       const line = new StatusLine(terminal);
@@ -28,42 +31,43 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
       const secret = context.settings().secret === null ? secretPath(context.settings()) : null;
       if (flags.json) context.json({ file: resolve(file), bytes, secret });
       else {
-        context.out(`${resolve(file)} holds the whole database, ${bytes} bytes, checked\n`);
+        context.out(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
         if (secret !== null)
           context.out(
-            `The secret is not in it: keep a copy of ${secret} too, in another place; domains' keys open only with it\n`,
+            `The backup does not contain the secret. Keep a copy of ${secret} in another place: the keys of the domains cannot be decrypted without it\n`,
           );
       }
     });
   program
     .command('restore <file>')
-    .description('put a backup in the place of the embedded database, while no service runs')
-    .option('--json', 'for machines')
+    .description('replace the embedded database with a backup, while no service runs')
+    .option('--json', 'print JSON')
     .action((file: string, flags: { json?: boolean }) => {
       const path = embedded(context, 'restore', 'pg_restore');
-      const aside = restoreDatabase(file, path, new Date(context.clock.now()));
+      const keptPath = restoreDatabase(file, path, new Date(context.clock.now()));
       const { count, oldestAt } = countUnsentMessages(path);
       const oldest = oldestAt === null ? null : isoTime(oldestAt);
-      if (flags.json) context.json({ database: path, before: aside, queued: count, oldestQueuedAt: oldest });
+      if (flags.json) context.json({ database: path, before: keptPath, queued: count, oldestQueuedAt: oldest });
       else {
-        context.out(`${path} is the backup's now\n`);
-        if (aside !== null) context.out(`What was there is ${keptFiles(aside)}; remove it once nothing is missed\n`);
+        context.out(`restored the backup to ${path}\n`);
+        if (keptPath !== null)
+          context.out(`The replaced database is ${keptFiles(keptPath)}; remove it when you do not need it any more\n`);
         if (oldest !== null)
           context.out(
-            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends what is queued, also what was sent after the backup. \`postrider message list --state queued\` lists it and \`postrider message cancel ID\` withdraws a message\n`,
+            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends queued messages, also those that were sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
           );
       }
     });
 }
 
-function embedded(context: Context, what: string, instead: string): string {
+function embedded(context: Context, command: string, alternative: string): string {
   const { database } = context.settings();
   if (database.kind === 'sqlite') return database.path;
-  throw new CommandFailure(`${what} is for the embedded database; with PostgreSQL use ${instead}`, 2);
+  throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }
 
-/** The names of the files that a restore has kept under `aside`: of an incomplete database, its log may be all there is. */
-function keptFiles(aside: string): string {
-  const names = DATABASE_FILES.map((end) => aside + end);
+/** The names of the files that a restore has kept under `keptPath`. An incomplete database may consist of its log only. */
+function keptFiles(keptPath: string): string {
+  const names = DATABASE_FILES.map((end) => keptPath + end);
   return names.filter((name) => existsSync(name)).join(' and ');
 }

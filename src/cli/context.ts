@@ -1,6 +1,6 @@
 /**
- * What every command is given: settings, the store, output, the time. Nothing is opened before a command asks for it,
- * so that `config` and `openapi` start fast and touch no database.
+ * The context of every command: settings, store, output, clock. Each is opened at its first use, so that `config` and `openapi`
+ * start fast and open no database.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -13,34 +13,33 @@ import type { OperationContext } from '../operations/context.ts';
 import { withCommandPrefix } from '../printing/command-line.ts';
 import { escapeJson, printableLines } from '../printing/escape.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { CommandFailure } from './failure.ts';
 import { readInputLine } from './input-line.ts';
 
-/** What commands use of the store. */
+/** The part of the store that commands use. */
 export type CommandStore = OperatorStore & DoctorStore;
 
 export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
-  /** The text of `.env` in the working directory, or null. @throws SettingsError where it cannot be read. */
+  /** The text of `.env` in the working directory; null if there is none. @throws SettingsError if it cannot be read */
   dotEnv(): string | null;
   /** @throws SettingsError */
   settings(): Settings;
-  /** Lines for people on standard output; characters that act on a terminal are replaced. */
+  /** Writes text to standard output; control characters are replaced. */
   out(text: string): void;
-  /** Data on standard output as it is, such as CSV. */
+  /** Writes data, such as CSV, to standard output without change. */
   data(text: string): void;
-  /** The first line of standard input, for a flag given as `-`. @throws CommandFailure where there is none. */
+  /** The first line of standard input, for a flag with the value `-`. @throws CommandFailure if there is none */
   inputLine(flag: string): Promise<string>;
-  /** One JSON value and a line feed to standard output, with the same characters escaped; `written` is called once they are out. */
+  /** Writes one JSON value and a line feed to standard output, control characters escaped; `written` is called afterwards. */
   json(value: unknown, written?: () => void): void;
-  /** One line to standard error. */
+  /** Writes one line to standard error. */
   warn(message: string): void;
-  /** Runs an operation for the user of this command, on the store of the settings; `inCaller` as below, but true unless given. */
+  /** Runs an operation as the user of this command, on the store of the settings. `inCaller` as below; default true. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
   /**
-   * Opens the store beside a running service, and closes it whatever happens. What is changed in it is in the audit log. With
-   * `inCaller` no thread is started: for work that has nothing else to do while the store answers.
+   * Opens the store, also while a service runs, and closes it after `work`. Changes are written to the audit log. With `inCaller`
+   * the store runs in this thread, for work that only waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }
@@ -73,7 +72,7 @@ export function processContext(): Context {
       ),
     withStore: (work, inCaller = false) => open(inCaller, work),
   };
-  /** `inCaller`: a command of one operation waits for no thread to start, and has nothing else to do meanwhile. */
+  /** `inCaller`: a command of one operation only waits for the store, so it does not start a thread for it. */
   async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
@@ -92,12 +91,12 @@ export function processContext(): Context {
   return context;
 }
 
-/** Who runs this command, as the machine knows them. */
+/** The name of the user who runs this command. */
 function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    // A user without an entry of its own, as containers have them.
+    // A container may run as a user without an entry in the user database.
     return String(process.getuid?.() ?? 'unknown');
   }
 }
@@ -108,10 +107,6 @@ function readDotEnvFile(): string | null {
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
     if (code === 'ENOENT') return null;
-    throw new SettingsError(`.env cannot be read (${code}); make it a readable file, or remove it`);
+    throw new SettingsError(`.env cannot be read (${code}); make it readable, or remove it`);
   }
-}
-
-export function accountNotFound(name: string): CommandFailure {
-  return new CommandFailure(`there is no account ${JSON.stringify(name)}; \`postrider account list\` shows them`);
 }

@@ -1,6 +1,6 @@
 /**
- * `postrider doctor`: checks the installation from this machine, with the settings that the service would have. It
- * changes nothing, makes no database, and sends messages only for `--loop`. Exit code 0 where nothing failed.
+ * `postrider doctor`: checks the installation from this machine, with the settings of the service. It changes nothing, creates
+ * no database, and sends messages only with `--loop`. Exit code 0 if no check failed.
  */
 import type { Command } from 'commander';
 import type { Finding, FindingResult } from '../doctor/finding.ts';
@@ -22,14 +22,14 @@ interface Flags {
   readonly within?: string;
 }
 
-/** Adds the command. `terminal` is where progress goes. */
+/** Adds the command. `terminal` shows the progress. */
 export function addDoctorCommand(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
-  const doctor = program.command('doctor').description('check the installation; exit code 0 where nothing failed');
+  const doctor = program.command('doctor').description('check the installation; exit code 0 if no check failed');
   doctor
-    .option('--loop', 'also send mail that bounces, and wait for what comes back')
-    .option('--account <name>', 'with --loop: the account that sends; the first with a domain unless given')
-    .option('--within <time>', 'with --loop: how long to wait', '2m');
-  doctor.option('--json', 'for machines: a list of {"check","result","detail","remedy"}');
+    .option('--loop', 'also send test messages that bounce, and wait for their bounces')
+    .option('--account <name>', 'with --loop: the account that sends; default: the first account with a domain')
+    .option('--within <time>', 'with --loop: maximum wait', '2m');
+  doctor.option('--json', 'print JSON: a list of {"check","result","detail","remedy"}');
   declareOperations(doctor, [runDoctor, tryLoop]);
   doctor.action(async ({ json, loop, account, within }: Flags) => {
     const settings = context.settings();
@@ -43,10 +43,10 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     const nameOf = (member: string) => `--${member}`;
     const findings: Finding[] = [];
     try {
-      // Before the checks, so that a flag which is wrong is refused at once.
-      const trial =
+      // Runs before the checks, so that an invalid flag is refused at once.
+      const loopFindings =
         loop === true ? unwrapResult(context, await perform(tryLoop, { account, within }, given), nameOf) : [];
-      findings.push(...unwrapResult(context, await perform(runDoctor, {}, given), nameOf), ...trial);
+      findings.push(...unwrapResult(context, await perform(runDoctor, {}, given), nameOf), ...loopFindings);
     } finally {
       line.clear();
     }
@@ -60,7 +60,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
 
 const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'good', warning: 'waiting', failure: 'bad' };
 
-/** A line for each finding, its remedy below it, and the sum. */
+/** A line for each finding with its remedy below it, and the totals. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = findings.reduce((most, { check }) => Math.max(most, [...printable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {

@@ -1,4 +1,4 @@
-/** Sending domains as the commands print them: JSON with exactly the promised members, zone lines, tables. */
+/** Formats sending domains for the commands: JSON with exactly the documented members, zone file lines, tables. */
 import { formatZone } from '../domains/records.ts';
 import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
 import { commandLine } from '../printing/command-line.ts';
@@ -6,7 +6,7 @@ import { printable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
 import { type Cell, type Style, styled, table } from './text.ts';
 
-/** The members that `--json` promises. */
+/** The documented members of `--json`. */
 export function domainSummary({
   domain,
   status,
@@ -19,13 +19,13 @@ export function domainSummary({
   };
 }
 
-/** Everything to publish: a zone file's lines, each under a comment that says what it is for. */
+/** The records to publish as lines of a zone file, each with a comment about its purpose. */
 export function recordsText({ domain, status, records }: DomainDetails): string {
   const lines = records.map((record) => `${styled('quiet', `; ${record.about}`)}\n${formatZone([record])}`);
   return [
     `Records to publish (status: ${status}):\n\n`,
     lines.join('\n'),
-    `\nWhen they are published, run \`${commandLine(['domain', 'verify', domain])}\`\n`,
+    `\nAfter publishing them, run \`${commandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');
 }
 
@@ -44,7 +44,7 @@ const STATUS_STYLE: Readonly<{ [status in DomainDetails['status']]: Style }> = {
   failing: 'bad',
 };
 
-/** One row for each record; for those that are not as they should be, what was seen and what to publish. */
+/** One row for each record; for a missing or wrong record also the observed and the expected value. */
 export function verificationText(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
     { text: found, style: FOUND_STYLE[found] },
@@ -64,15 +64,15 @@ export function verificationText(domain: VerifiedDomain, now: number): string {
 function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
   if (graceEnds !== null) {
     const left = Date.parse(graceEnds) - now;
-    if (left > 0) return ` (mail from it is refused in ${formatSpan(left)})`;
-    return sends ? ' (mail from it is refused once DNS says so again)' : ' (mail from it is refused)';
+    if (left > 0) return ` (messages from it are refused in ${formatSpan(left)})`;
+    return sends ? ' (messages from it are refused when the next check fails)' : ' (messages from it are refused)';
   }
-  return change === 'authenticated' ? ' (from now on)' : change === 'recovered' ? ' (again)' : '';
+  return change === 'authenticated' ? ' (new)' : change === 'recovered' ? ' (recovered)' : '';
 }
 
 function faultText(record: Record): string {
-  const seen = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
-  const lines = seen.map((text, at) => `  ${at === 0 ? 'seen:    ' : '         '} ${text}\n`);
+  const observed = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
+  const lines = observed.map((text, at) => `  ${at === 0 ? 'observed:' : '         '} ${text}\n`);
   const expected = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
   return `${styled('head', record.name)}\n${lines.join('')}  expected: ${expected}`;
 }
@@ -96,22 +96,22 @@ function keysText({ keys }: DomainDetails): string {
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
 }
 
-/** What follows from a rotation that was cancelled. */
+/** The text after a rotation was cancelled. */
 export function cancelledText({ domain, removedRecords }: RotatedDomain): string {
-  return `dropped the staged keys of ${domain}; the keys of before go on signing\n\nThese records may be taken out of DNS:\n${listed(removedRecords)}`;
+  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${listed(removedRecords)}`;
 }
 
-/** What follows from a domain that was removed. */
+/** The text after a domain was removed. */
 export function removedText({ domain, removedRecords, keepRecordsUntil, remainingIdentity }: RemovedDomain): string {
   const when =
     keepRecordsUntil === null
-      ? 'once no mail signed with them is under way, in 3 days'
+      ? 'after 3 days, when no message signed with them is in transit'
       : `after ${formatTime(Date.parse(keepRecordsUntil))}`;
   const there =
     remainingIdentity === null
       ? ''
-      : `\nAmazon SES keeps its identity ${remainingIdentity}; delete it there if no one else uses it.\n`;
-  return `removed ${domain}; mail from it is refused from now on\n\nThese records may be taken out of DNS ${when}:\n${listed(removedRecords)}${there}`;
+      : `\nAmazon SES still has the identity ${remainingIdentity}; delete it there if nothing else uses it.\n`;
+  return `removed ${domain}; messages from it are now refused\n\nYou can remove these records from DNS ${when}:\n${listed(removedRecords)}${there}`;
 }
 
 function listed(names: readonly string[]): string {

@@ -1,4 +1,4 @@
-/** `postrider domain …`: the domains that accounts send from. With `--json` the promised members, and with `--details` all. */
+/** `postrider domain …`: the sending domains of accounts. `--json` prints the documented members, `--details` all members. */
 import type { Command } from 'commander';
 import {
   addDomain,
@@ -22,14 +22,14 @@ import { operationCommand } from './operation-command.ts';
 import { styled } from './text.ts';
 
 const EXTRA = {
-  '--details': 'with --json: account, keys and times too, and what was seen of each record',
+  '--details': 'with --json: also account, keys, times and the observed value of each record',
 };
 
 /** Adds the commands. */
 export function addDomainCommands(program: Command, context: Context): void {
   const group = program.command('domain').description('domains to send from').helpCommand(false);
   const machine = {
-    jsonHelp: 'for machines: {"domain","status","records"}',
+    jsonHelp: 'print JSON: {"domain","status","records"}',
     extra: EXTRA,
     json: <T extends Parameters<typeof domainSummary>[0]>(domain: T, { details }: Readonly<Record<string, unknown>>) =>
       details === true ? domain : domainSummary(domain),
@@ -38,19 +38,19 @@ export function addDomainCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'add <account> <domain>', addDomain, {
     ...machine,
     flags: { ed25519: '--no-ed25519' },
-    flagHelp: { ed25519: 'Make no Ed25519 key beside the RSA key.' },
+    flagHelp: { ed25519: 'Create no Ed25519 key in addition to the RSA key.' },
     text: (domain) =>
       `${styled('good', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
   });
   operationCommand(group, context, 'records <domain>', showDomain, { ...machine, text: recordsText });
   operationCommand(group, context, 'verify <domain>', verifyDomain, {
     ...machine,
-    help: 'look its records up; exit code 0 where it is authenticated',
+    help: 'look up its DNS records; exit code 0 if the domain is authenticated',
     text: (domain, _input, now) => verificationText(domain, now),
     failure: ({ fault }) => fault,
   });
   operationCommand(group, context, 'list', listDomains, {
-    jsonHelp: 'for machines: a list of {"domain","status","records"}',
+    jsonHelp: 'print JSON: a list of {"domain","status","records"}',
     outputFlags: EXTRA,
     json: (domains, { details }) => (details === true ? domains : domains.map(domainSummary)),
     text: (domains) =>
@@ -73,6 +73,6 @@ export function addDomainCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'set <domain>', setDomain, {
     ...machine,
     flags: { subdomains: '--subdomains <yes|no>' },
-    text: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send too' : 'may not send'}\n`,
+    text: ({ domain, subdomains }) => `subdomains of ${domain} ${subdomains ? 'may send' : 'may not send'}\n`,
   });
 }

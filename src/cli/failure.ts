@@ -1,4 +1,4 @@
-/** Why a command ends: one clear line and an exit code, 1 where the work failed and 2 where the command was misused. */
+/** The failure of a command: one line and an exit code, 1 if the work failed and 2 if the command was used wrongly. */
 
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';

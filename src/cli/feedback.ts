@@ -1,4 +1,4 @@
-/** `postrider feedback …`: the reports that were not understood, or are about no known message. */
+/** `postrider feedback …`: feedback reports that could not be interpreted or belong to no known message. */
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
 import { printable } from '../printing/escape.ts';
@@ -14,13 +14,13 @@ const REASON_WIDTH = 50;
 export function addFeedbackCommands(program: Command, context: Context): void {
   const group = program
     .command('feedback')
-    .description('bounces and reports that were not understood')
+    .description('feedback reports that could not be interpreted')
     .helpCommand(false);
   operationCommand(group, context, 'list', listFeedback, {
     text: (reports) =>
       reports.length === 0
-        ? 'everything that came back was understood\n'
-        : table(['ID', 'AT', 'VIA', 'REPORT', 'WHY IT IS KEPT'], reports.map(row)),
+        ? 'there are no stored reports: every report was interpreted\n'
+        : table(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(row)),
   });
   operationCommand(group, context, 'show <id>', showFeedback, {
     text: (report) => `${heading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
@@ -41,8 +41,8 @@ function heading({ id, at, source, message, reason, summary }: FeedbackReport): 
   return pairs([
     ['report', String(id)],
     ['received', `${formatTime(Date.parse(at))} over ${source}`],
-    ['mail request', message ?? 'none is named'],
-    ['kept because', { text: reason, style: 'waiting' }],
+    ['message', message ?? 'unknown'],
+    ['reason', { text: reason, style: 'waiting' }],
     ['summary', summary],
   ]);
 }

@@ -1,12 +1,12 @@
 /**
- * One line of standard input, for secrets: what stands on a command line is visible to every user of the machine (`ps`).
- * Reads at most `MAX_LINE_BYTES`; rejects with a CommandFailure where there is no line, or a longer one.
+ * Reads one line of standard input, for secrets: every user of the machine can see a command line (`ps`).
+ * Reads at most `MAX_LINE_BYTES`. Rejects with a CommandFailure if there is no line or the line is longer.
  */
 import { CommandFailure } from './failure.ts';
 
 const MAX_LINE_BYTES = 8_192;
 
-/** The first line without its line end. `name` is the flag that was given as `-`. */
+/** The first line without its line end. `name` is the flag with the value `-`. */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -18,8 +18,8 @@ export async function readInputLine(name: string, input: AsyncIterable<Buffer | 
     if (end !== -1 || size > MAX_LINE_BYTES) break;
   }
   const line = Buffer.concat(chunks).toString('utf8').trim();
-  if (line === '')
-    throw new CommandFailure(`${name} -: there is no line on standard input; write the value into it`, 2);
-  if (line.length > MAX_LINE_BYTES) throw new CommandFailure(`${name} -: the line on standard input is too long`, 2);
+  if (line === '') throw new CommandFailure(`${name} -: standard input has no line; write the value to it`, 2);
+  if (line.length > MAX_LINE_BYTES)
+    throw new CommandFailure(`${name} -: the line on standard input is longer than ${MAX_LINE_BYTES} bytes`, 2);
   return line;
 }

@@ -1,4 +1,4 @@
-/** `postrider key …`: makes, lists, revokes and rotates API keys. A key is printed once, by the command that makes it. */
+/** `postrider key …`: creates, lists, revokes and rotates API keys. Only the command that creates a key prints it. */
 import type { Command } from 'commander';
 import type { KeyEntry } from '../operations/keys/schemas.ts';
 import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
@@ -12,15 +12,15 @@ export function addKeyCommands(program: Command, context: Context): void {
   const group = program.command('key').description('API keys').helpCommand(false);
   operationCommand(group, context, 'create <account>', createKey, {
     flags: { expires: '--expires <when>' },
-    jsonHelp: 'for machines: {"id","key"}',
+    jsonHelp: 'print JSON: {"id","key"}',
     json: ({ id, key }) => ({ id, key }),
     text: ({ id, key, expires }, { account }) =>
-      `${key}\n\nThis is ${id} of account ${account}. It is shown only now; expires: ${isoText(expires, 'never')}.\n`,
+      `${key}\n\nThis is ${id} of account ${account}. It is shown only once. Expires: ${isoText(expires, 'never')}.\n`,
   });
   operationCommand(group, context, 'list <account>', listKeys, {
     text: (keys, { account }) =>
       keys.length === 0
-        ? `account ${account} has no keys; make one with \`postrider key create ${account}\`\n`
+        ? `account ${account} has no keys; create one with \`postrider key create ${account}\`\n`
         : keyTable(keys),
   });
   operationCommand(group, context, 'revoke <id>', revokeKey, {
@@ -30,9 +30,9 @@ export function addKeyCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'rotate <id>', rotateKey, {
     arguments: { id: 'key' },
     flags: { grace: '--grace <duration>' },
-    jsonHelp: 'for machines: {"id","key","replaces","until"}',
+    jsonHelp: 'print JSON: {"id","key","replaces","until"}',
     text: ({ id, key, replaces, until }) =>
-      `${key}\n\nThis is ${id}. It is shown only now; ${replaces} works until ${formatTime(Date.parse(until))} at the latest.\n`,
+      `${key}\n\nThis is ${id}. It is shown only once. ${replaces} is valid until ${formatTime(Date.parse(until))}.\n`,
   });
 }
 

@@ -1,6 +1,6 @@
 /**
- * The command line: `postrider COMMAND`. Every fault is one line on standard error that begins with `postrider: `, and
- * a non-zero exit code: 1 where the work failed, 2 where the command was misused. A stack trace is never shown.
+ * The command line: `postrider COMMAND`. Every error is one line on standard error that begins with `postrider: `. The exit code
+ * is 1 if the work failed and 2 if the command was used wrongly. A stack trace is never printed.
  */
 import { Command, CommanderError } from 'commander';
 import { withCommandPrefix } from '../printing/command-line.ts';
@@ -9,10 +9,10 @@ import { type Context, processContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { version } from './version.ts';
 
-/** Runs one command and sets the exit code of this process. `args` are those after the program's name. */
+/** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `postrider message list | head -1`: the reader has what it wanted. Asking for the stream also makes a pipe
-  // non-blocking, on which the log of `serve` relies (observe/output.ts).
+  // `postrider message list | head -1` closes the pipe early, which is no error. The first use of the stream also makes a pipe
+  // non-blocking, on which the log of `serve` relies (observability/log.ts).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
@@ -26,15 +26,15 @@ export async function main(args: readonly string[]): Promise<void> {
     await runCommand(args, processContext());
   } catch (error) {
     fail(error);
-    // A start that failed halfway may have left something open.
+    // A failed start may have left handles open.
     process.exit();
   }
 }
 
-/** @throws CommandFailure for a misused command, and whatever the command throws. */
+/** @throws CommandFailure if the command was used wrongly, and every error of the command */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
-  const complaint: string[] = [];
-  const program = await buildProgram(context, (text) => complaint.push(text), args[0]);
+  const errors: string[] = [];
+  const program = await buildProgram(context, (text) => errors.push(text), args[0]);
   try {
     await program.parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -42,12 +42,12 @@ export async function runCommand(args: readonly string[], context: Context): Pro
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
     if (error.code === 'commander.help')
       throw new CommandFailure(`no command is given; ${usageHint(program, args)}`, 2);
-    const text = withoutValues(complaint.join(' ') || error.message, args).replace(/^error: /, '');
+    const text = withoutValues(errors.join(' ') || error.message, args).replace(/^error: /, '');
     throw new CommandFailure(`${oneLine(text)}; ${usageHint(program, args)}`, 2);
   }
 }
 
-/** What commander quotes of a mistyped flag `--kee=VALUE` is cut behind its name: the value may be a secret. */
+/** Removes the value of a mistyped flag `--kee=VALUE`, which commander quotes: it may be a secret. */
 function withoutValues(text: string, args: readonly string[]): string {
   return args.reduce((shown, arg) => {
     const equals = arg.startsWith('-') ? arg.indexOf('=') : -1;
@@ -55,7 +55,7 @@ function withoutValues(text: string, args: readonly string[]): string {
   }, text);
 }
 
-/** Names the help of the command that was meant, as far as it is known. */
+/** The help of the given command, as far as the arguments name one. */
 function usageHint(program: Command, args: readonly string[]): string {
   const path = [program];
   for (const arg of args.filter((one) => !one.startsWith('-'))) {
@@ -63,13 +63,13 @@ function usageHint(program: Command, args: readonly string[]): string {
     if (next === undefined) break;
     path.push(next);
   }
-  return `\`${path.map((command) => command.name()).join(' ')} --help\` shows what there is`;
+  return `\`${path.map((command) => command.name()).join(' ')} --help\` shows the usage`;
 }
 
 /** Adds the commands of one file. */
 type AddCommands = (program: Command, context: Context) => void;
 
-/** The commands in the order of the help, by the file that has them. A file is loaded only for a command of its own. */
+/** The commands in the order of the help. A file is loaded only for its own commands. */
 const COMMANDS: readonly { readonly names: readonly string[]; readonly load: () => Promise<AddCommands> }[] = [
   { names: ['serve'], load: async () => (await import('./serve.ts')).addServeCommand },
   { names: ['send'], load: async () => (await import('./send.ts')).addSendCommand },
@@ -89,12 +89,12 @@ const COMMANDS: readonly { readonly names: readonly string[]; readonly load: () 
 ];
 
 /**
- * The commands with their arguments and flags; `complain` gets what commander has to say of a misused one. Only the file with the
- * command named `first` is loaded, none to print the version, and all of them for anything else, such as the help.
+ * The commands with their arguments and flags; `onError` receives the errors of commander. Only the file with the command `first`
+ * is loaded, none to print the version, and all files for anything else, such as the help.
  */
 export async function buildProgram(
   context: Context,
-  complain: (text: string) => void,
+  onError: (text: string) => void,
   first?: string,
 ): Promise<Command> {
   const program = new Command('postrider');
@@ -104,7 +104,7 @@ export async function buildProgram(
     .helpOption('-h, --help', 'print help')
     .helpCommand(false)
     .exitOverride()
-    .configureOutput({ writeOut: context.out, writeErr: complain });
+    .configureOutput({ writeOut: context.out, writeErr: onError });
   if (first === '--version' || first === '-V') return program;
   const own = COMMANDS.find(({ names }) => first !== undefined && names.includes(first));
   for (const { load } of own === undefined ? COMMANDS : [own]) (await load())(program, context);

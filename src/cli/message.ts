@@ -14,25 +14,25 @@ import { pairs, stateCell, styled, table } from './text.ts';
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
   operationCommand(group, context, 'list', listMessages, {
-    text: (messages) => (messages.length === 0 ? NOTHING : messageTable(messages)),
+    text: (messages) => (messages.length === 0 ? NO_MATCH : messageTable(messages)),
   });
   operationCommand(group, context, 'search [words...]', searchMessages, {
     arguments: { words: 'q' },
     text: ({ messages, next }, { waitReason }) =>
-      (messages.length === 0 ? NOTHING : messageTable(messages, waitReason === true)) +
-      (next === null ? '' : `more: --cursor ${next}\n`),
+      (messages.length === 0 ? NO_MATCH : messageTable(messages, waitReason === true)) +
+      (next === null ? '' : `more messages: --cursor ${next}\n`),
   });
   operationCommand(group, context, 'show <id>', showMessage, { text: detailsText });
   operationCommand(group, context, 'explain <id>', explainMessage, {
     text: ({ explanation }) => `${explanation.map(printable).join('\n')}\n`,
   });
-  operationCommand(group, context, 'retry <id>', retryMessage, { text: ({ id }) => `mail request ${id} is due now\n` });
+  operationCommand(group, context, 'retry <id>', retryMessage, { text: ({ id }) => `message ${id} is due now\n` });
   operationCommand(group, context, 'cancel <id>', cancelMessage, {
-    text: ({ id }) => `cancelled mail request ${id}\n`,
+    text: ({ id }) => `cancelled message ${id}\n`,
   });
 }
 
-const NOTHING = 'no mail requests match\n';
+const NO_MATCH = 'no messages match\n';
 
 /** `withWaitReason` adds a column: what each message waits for. */
 function messageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
@@ -48,7 +48,7 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
   return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])], rows);
 }
 
-/** `2030-12-31 18:00:00Z`, out of ISO 8601. */
+/** `2030-12-31 18:00:00Z` from ISO 8601. */
 function isoText(at: string): string {
   return formatTime(Date.parse(at));
 }
@@ -56,7 +56,7 @@ function isoText(at: string): string {
 function detailsText(details: MessageDetails): string {
   const { id, state, account, to, from, subject, at, due, ended, message, attempts, events } = details;
   const dueLine = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', isoText(due)] as const];
-  const size = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (--json shows it)`;
+  const size = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
   const head = pairs([
     ['id', id],
     ['state', stateCell(state)],
@@ -76,9 +76,9 @@ function detailsText(details: MessageDetails): string {
 function eventText({ at, type, by, detail, attempt: index }: ShownEvent, { attempts }: MessageDetails): string {
   const attempt = index === null ? null : (attempts[index] ?? null);
   const fault = attempt === null ? null : localFaultText(attempt);
-  const said = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
-  const more = said === null ? '' : `  ${printable(said)}`;
-  const line = `${isoText(at)}  ${styled('head', type)} by ${printable(by)}${more}\n`;
-  const lines = attempt?.transcript.map((spoken) => `${styled('quiet', `    ${printable(spoken)}`)}\n`) ?? [];
+  const text = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
+  const detailText = text === null ? '' : `  ${printable(text)}`;
+  const line = `${isoText(at)}  ${styled('head', type)} by ${printable(by)}${detailText}\n`;
+  const lines = attempt?.transcript.map((entry) => `${styled('quiet', `    ${printable(entry)}`)}\n`) ?? [];
   return line + lines.join('');
 }

@@ -1,6 +1,6 @@
 /**
- * `postrider migrate-store --from sqlite:FILE --to postgres://…`: everything of the embedded store into an empty PostgreSQL
- * database. Interrupted, it is simply run again and goes on; at the end every table is compared, row for row.
+ * `postrider migrate-store --from sqlite:FILE --to postgres://…`: copies the embedded database into an empty PostgreSQL
+ * database. After an interruption a second run continues. At the end every table is compared row by row.
  */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
@@ -13,17 +13,17 @@ import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { formatCount, type ProgressStream, StatusLine } from './progress.ts';
 
-const PAGE = 1_000;
-const BAR = 24;
+const PAGE_ROWS = 1_000;
+const BAR_WIDTH = 24;
 
-/** What was compared on both sides. */
+/** A table that is equal in both databases. */
 interface Compared {
   readonly table: string;
   readonly rows: number;
   readonly checksum: string;
 }
 
-/** Adds the command. `terminal` is where progress goes. */
+/** Adds the command. `terminal` shows the progress. */
 export function addMigrateStoreCommand(
   program: Command,
   context: Context,
@@ -31,25 +31,28 @@ export function addMigrateStoreCommand(
 ): void {
   program
     .command('migrate-store')
-    .description('move everything from the embedded database to PostgreSQL, while no service runs')
+    .description('copy the embedded database to PostgreSQL, while no service runs')
     .requiredOption('--from <url>', 'sqlite:FILE')
     .requiredOption(
       '--to <url>',
-      'postgres://USER:PASSWORD@HOST/DATABASE; - reads it from standard input, because other users of this machine see a command line',
+      'postgres://USER:PASSWORD@HOST/DATABASE; - reads it from standard input, because other users of this machine can see a command line',
     )
-    .option('--json', 'for machines')
+    .option('--json', 'print JSON')
     .action(async (flags: { from: string; to: string; json?: boolean }) => {
       const from = setting('--from', flags.from);
       const to = setting('--to', flags.to === '-' ? await context.inputLine('--to') : flags.to);
       if (from.kind !== 'sqlite' || to.kind !== 'postgres')
-        throw new CommandFailure('migrate-store moves --from sqlite:FILE --to postgres://…, and no other way', 2);
+        throw new CommandFailure(
+          '--from must be sqlite:FILE and --to must be postgres://…; no other direction is supported',
+          2,
+        );
       const source = openSqliteSource(from.path);
       const line = new StatusLine(terminal);
       try {
         const target = await openPostgresTarget(to);
         try {
           await target.begin(source.name);
-          await move(source, target, line);
+          await copy(source, target, line);
           const compared = await compare(source, target, line);
           await target.finish();
           line.clear();
@@ -57,9 +60,9 @@ export function addMigrateStoreCommand(
           else {
             const width = Math.max(...compared.map(({ table }) => table.length));
             for (const { table, rows } of compared)
-              context.out(`${table.padEnd(width)} ${formatCount(rows).padStart(12)} rows, the same on both sides\n`);
+              context.out(`${table.padEnd(width)} ${formatCount(rows).padStart(12)} rows, equal in both databases\n`);
             context.out(
-              'Everything is there. Set POSTRIDER_DATABASE to the new one, and POSTRIDER_SECRET to what the secret file holds\n',
+              'The copy is complete. Set POSTRIDER_DATABASE to the new database, and POSTRIDER_SECRET to the content of the file `secret`\n',
             );
           }
         } finally {
@@ -78,13 +81,13 @@ function setting(option: string, url: string) {
   return parsed.value;
 }
 
-async function move(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
+async function copy(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
   for (const table of TRANSFER_TABLES) {
-    line.show(`moving ${table.name} …`);
+    line.show(`copying ${table.name} …`);
     let page: TransferredRow[] = [];
     for (const row of source.rows(table)) {
       page.push(row);
-      if (page.length < PAGE) continue;
+      if (page.length < PAGE_ROWS) continue;
       await target.write(table, page);
       page = [];
     }
@@ -93,69 +96,71 @@ async function move(source: TransferSource, target: TransferTarget, line: Status
   const { messages: mails } = source.count();
   let done = 0;
   for (let after = await target.lastMessageId(); ; ) {
-    const page = source.mails(after, PAGE);
+    const page = source.mails(after, PAGE_ROWS);
     const last = page.at(-1);
     if (last === undefined) return;
     await target.writeMessages(page);
     after = last.id;
     done += page.length;
-    line.show(`${bar(done, mails)} ${formatCount(done)} of ${formatCount(mails)} mail requests moved`);
+    line.show(`${bar(done, mails)} ${formatCount(done)} of ${formatCount(mails)} messages copied`);
   }
 }
 
-/** Reads everything once more on both sides; throws where anything differs, and then the move is not done. */
+/** Reads every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete */
 async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<Compared[]> {
   const compared: Compared[] = [];
-  const same = (table: string, a: Digest, b: Digest) => {
+  const requireEqual = (table: string, a: Digest, b: Digest) => {
     if (a.rows !== b.rows || a.checksum() !== b.checksum()) {
       throw new CommandFailure(
-        `${table} differs: ${a.rows} rows before, ${b.rows} after. Nothing was removed; empty the new database and move again`,
+        `${table} differs: ${a.rows} rows in the source, ${b.rows} in the target. Nothing was removed; empty the target database and run the command again`,
       );
     }
     compared.push({ table, rows: a.rows, checksum: a.checksum() });
   };
   for (const table of TRANSFER_TABLES) {
     line.show(`comparing ${table.name} …`);
-    const [ours, theirs] = [new Digest(), new Digest()];
+    const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
     const inOrder = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
-    for (const row of source.rows(table)) ours.add(inOrder(row));
-    for (const row of await target.rows(table)) theirs.add(inOrder(row));
-    same(table.name, ours, theirs);
+    for (const row of source.rows(table)) sourceDigest.add(inOrder(row));
+    for (const row of await target.rows(table)) targetDigest.add(inOrder(row));
+    requireEqual(table.name, sourceDigest, targetDigest);
   }
   const { messages: mails } = source.count();
-  const [ours, theirs] = [new Digest(), new Digest()];
+  const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
   for (let after: string | null = null; ; ) {
-    const page: readonly TransferredMessage[] = source.mails(after, PAGE);
-    for (const mail of page) ours.add(known(mail));
-    const there: readonly TransferredMessage[] = await target.mails(after, PAGE);
-    for (const mail of there) theirs.add(known(mail));
-    const last = page.at(-1) ?? there.at(-1);
+    const page: readonly TransferredMessage[] = source.mails(after, PAGE_ROWS);
+    for (const message of page) sourceDigest.add(comparedColumns(message));
+    const targetPage: readonly TransferredMessage[] = await target.mails(after, PAGE_ROWS);
+    for (const message of targetPage) targetDigest.add(comparedColumns(message));
+    const last = page.at(-1) ?? targetPage.at(-1);
     if (last === undefined) break;
     after = last.id;
-    line.show(`${bar(ours.rows, mails)} ${formatCount(ours.rows)} of ${formatCount(mails)} mail requests compared`);
+    line.show(
+      `${bar(sourceDigest.rows, mails)} ${formatCount(sourceDigest.rows)} of ${formatCount(mails)} messages compared`,
+    );
   }
-  same('mail_request', ours, theirs);
+  requireEqual('mail_request', sourceDigest, targetDigest);
   return compared;
 }
 
-/** What both sides keep of a mail request: its lane matters only while it is open, and so does a mark. */
-function known({ lane, handing_over, ended_at, due_at, ...mail }: TransferredMessage): unknown[] {
+/** The columns of a message that must be equal. Lane, due time and mark matter only while the message is open. */
+function comparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const open = ended_at === null;
   return [
-    Object.entries(mail).sort(([a], [b]) => (a < b ? -1 : 1)),
+    Object.entries(message).sort(([a], [b]) => (a < b ? -1 : 1)),
     ended_at,
     open ? [lane, handing_over, due_at] : null,
   ];
 }
 
-/** Rows in one order, counted and hashed, in any number. Rows of one table may come in the order of either database. */
+/** Counts and hashes any number of rows. The order of the rows does not matter. */
 class Digest {
   rows = 0;
   readonly #sum = new Uint8Array(32);
 
   add(row: unknown): void {
     this.rows += 1;
-    // Added up, so that the collation by which a database sorts does not matter.
+    // The hashes are added, because the databases sort by different collations.
     let carry = 0;
     const hash = createHash('sha256').update(JSON.stringify(row)).digest();
     for (let index = 0; index < 32; index += 1) {
@@ -171,6 +176,6 @@ class Digest {
 }
 
 function bar(done: number, of: number): string {
-  const full = of === 0 ? BAR : Math.min(BAR, Math.round((done / of) * BAR));
-  return `[${'#'.repeat(full)}${' '.repeat(BAR - full)}]`;
+  const full = of === 0 ? BAR_WIDTH : Math.min(BAR_WIDTH, Math.round((done / of) * BAR_WIDTH));
+  return `[${'#'.repeat(full)}${' '.repeat(BAR_WIDTH - full)}]`;
 }

@@ -1,45 +1,45 @@
 /**
- * A file that a command writes for a person: it has its name only once it is whole and on disk.
+ * Creates an output file of a command. The file gets its name only when it is complete and on disk.
  *
- * Guarantees: nothing that is there is written over, followed or used, also not what another user puts there meanwhile; the
- * file is readable by its owner alone. Fails with a CommandFailure of one line, and leaves nothing behind, also where a signal
- * ends the process. A SIGKILL leaves the folder `.postrider-…`, which may be removed.
+ * Guarantees: it never overwrites, follows or uses an existing file, not even one that another user creates meanwhile. Only the
+ * owner can read the file. Fails with a CommandFailure of one line and leaves no file behind, also when a signal ends the
+ * process. A SIGKILL leaves the folder `.postrider-…`, which may be removed.
  */
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 
-/** What file systems without hard links answer. */
+/** Error codes of file systems without hard links. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Signals by which people, terminals and service managers end a process. */
-const ENDING = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+/** Signals by which users, terminals and service managers end a process. */
+const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** What publishing needs of the file system, so that a test can take hard links away. */
+/** The file system calls that a test replaces, to simulate a file system without hard links. */
 export interface FileOperations {
   readonly link: (from: string, to: string) => Promise<void>;
 }
 
 /**
- * Makes an empty draft, lets `write` fill it, and publishes it as `file`. The draft lies in a folder of random name beside
- * `file` that only this user may enter, so that nobody can put another in its place.
+ * Creates an empty draft, calls `write` to fill it, and gives it the name `file`. The draft is in a folder with a random name
+ * next to `file` that only this user may enter, so that no other user can replace it.
  */
 export async function writeNewFile<T>(
   file: string,
   write: (draft: string) => Promise<T>,
   publishing: FileOperations = { link },
 ): Promise<T> {
-  if (await lstat(file).catch(() => null)) throw taken(file);
+  if (await lstat(file).catch(() => null)) throw alreadyExists(file);
   const folder = dirname(file);
-  let hidden: string | null = null;
+  let draftFolder: string | null = null;
   const stopWatching = onEnd(() => {
-    if (hidden !== null) rmSync(hidden, { recursive: true, force: true, maxRetries: 3 });
+    if (draftFolder !== null) rmSync(draftFolder, { recursive: true, force: true, maxRetries: 3 });
   });
   try {
     // Mode 0700, and a name that is free: mkdtemp(3).
-    hidden = await mkdtemp(join(folder, '.postrider-'));
-    const draft = join(hidden, 'draft');
+    draftFolder = await mkdtemp(join(folder, '.postrider-'));
+    const draft = join(draftFolder, 'draft');
     await (await open(draft, 'wx', 0o600)).close();
     const result = await write(draft);
     await sync(draft);
@@ -49,23 +49,23 @@ export async function writeNewFile<T>(
   } catch (error) {
     throw cannotWrite(file, error);
   } finally {
-    if (hidden !== null) await rm(hidden, { recursive: true, force: true });
+    if (draftFolder !== null) await rm(draftFolder, { recursive: true, force: true });
     stopWatching();
   }
 }
 
-/** Runs `clean` where a signal is about to end the process; the process then ends by that signal. Gives what ends the watch. */
+/** Calls `clean` when a signal is about to end the process, which then ends by that signal. The returned function stops this. */
 function onEnd(clean: () => void): () => void {
   const handle = (signal: NodeJS.Signals): void => {
     clean();
     stop();
-    // Where others handle the signal, the end of the process is their matter.
+    // If other handlers exist, they decide whether the process ends.
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
   };
   const stop = (): void => {
-    for (const signal of ENDING) process.off(signal, handle);
+    for (const signal of END_SIGNALS) process.off(signal, handle);
   };
-  for (const signal of ENDING) process.on(signal, handle);
+  for (const signal of END_SIGNALS) process.on(signal, handle);
   return stop;
 }
 
@@ -78,11 +78,11 @@ async function publish(draft: string, file: string, publishing: FileOperations):
   }
 }
 
-/** Where there are no hard links: the name is taken first, and is given back where the copy fails. */
+/** For file systems without hard links: creates the file first, and removes it if the copy fails. */
 async function copyExclusively(draft: string, file: string): Promise<void> {
-  // With the mode of the draft, 0600; fails where there is a file.
-  const made = copyFile(draft, file, constants.COPYFILE_EXCL);
-  await made.catch(async (error: unknown) => {
+  // The copy has the mode of the draft, 0600. Fails if the file exists.
+  const copied = copyFile(draft, file, constants.COPYFILE_EXCL);
+  await copied.catch(async (error: unknown) => {
     if (codeOf(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   });
@@ -98,18 +98,18 @@ async function sync(path: string): Promise<void> {
   }
 }
 
-function taken(file: string): CommandFailure {
-  return new CommandFailure(`${file} is there already; give a name that is not`);
+function alreadyExists(file: string): CommandFailure {
+  return new CommandFailure(`${file} already exists; give the name of a new file`);
 }
 
 function cannotWrite(file: string, error: unknown): unknown {
   const code = codeOf(error);
-  if (code === 'EEXIST') return taken(file);
+  if (code === 'EEXIST') return alreadyExists(file);
   if (code === null || code.startsWith('ERR_')) return error;
   const remedy =
     code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
       ? 'free space, or give a file on another disk'
-      : 'give a file in a folder that is there and that this user may write';
+      : 'give a file in an existing folder that this user may write to';
   return new CommandFailure(`cannot write ${file} (${code}); ${remedy}`);
 }
 

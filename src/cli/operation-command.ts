@@ -1,7 +1,7 @@
 /**
- * The command-line adapter: a command is an operation with a usage line and the text of its result. Arguments and flags
- * follow from the input schema. Warnings go to standard error, the result to standard output, with `--json` as one JSON
- * value. Exit code 2 where the input is invalid, 1 for every other failure.
+ * The command-line adapter: a command is an operation with a usage line and the text of its result. Arguments and flags are
+ * derived from the input schema. Warnings are written to standard error, the result to standard output, with `--json` as one
+ * JSON value. The exit code is 2 if the input is invalid and 1 for every other failure.
  */
 import type { Command } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
@@ -12,28 +12,28 @@ import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
-/** Where the output of a command goes, and what its operation is given. */
+/** The output of a command, and the context of its operation. */
 export interface CommandContext<C extends object> extends Pick<Context, 'clock' | 'out' | 'json' | 'warn'> {
   operate<T>(work: (given: C) => Promise<T>): Promise<T>;
 }
 
 export interface CommandOptions<I extends TObject, R extends TSchema> {
-  /** The result for people; ends with a line feed. */
+  /** The result as text; ends with a line feed. */
   text(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
-  /** The value printed with `--json`, where it differs from the result. `flags` has those of `extra`. */
+  /** The value printed with `--json`, if it differs from the result. `flags` contains the flags of `extra`. */
   readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
-  /** Flags of the output alone, which the operation does not know, with their help: `{ '--details': 'with --json: …' }`. */
+  /** Flags of the output, which are not in the input schema, with their help: `{ '--details': 'with --json: …' }`. */
   readonly outputFlags?: { readonly [flag: string]: string };
-  /** The help of the command, where the operation's summary does not say all. */
+  /** The help of the command; default: the summary of the operation. */
   readonly help?: string;
-  /** Members of the input whose argument has another name: `{ text: 'search' }`. */
+  /** Arguments whose member of the input has another name: `{ text: 'search' }`. */
   readonly arguments?: { readonly [argument: string]: keyof Static<I> & string };
   /**
-   * Commander's flags of members that need other ones than `--name <name>`: `{ ed25519: '--no-ed25519' }`. One of a boolean that
-   * takes a value is `yes` or `no`: `{ subdomains: '--subdomains <yes|no>' }`.
+   * Commander's flags of members, if they differ from `--name <name>`: `{ ed25519: '--no-ed25519' }`. A boolean flag with a value
+   * accepts `yes` or `no`: `{ subdomains: '--subdomains <yes|no>' }`.
    */
   readonly flags?: { readonly [name in keyof Static<I>]?: string };
-  /** The help of a flag, where the member's own description says the opposite: that of `--no-ed25519`. */
+  /** The help of a flag, if the description of the member says the opposite, as for `--no-ed25519`. */
   readonly flagHelp?: { readonly [name in keyof Static<I>]?: string };
   /** Flags that stand for one value of a member: `{ '--no-volume': { member: 'volume', value: 'unlimited' } }`. */
   readonly shorthands?: {
@@ -41,21 +41,21 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   };
   /** The help of `--json`. */
   readonly jsonHelp?: string;
-  /** The failure that a successful result stands for, as one line: `domain verify` of a domain that is not authenticated. */
+  /** The failure of the command although the operation succeeded, as one line: `domain verify` of a domain that is not authenticated. */
   readonly failure?: (result: Static<R>) => string | null;
 }
 
-/** An operation by its name alone, whatever its types. */
+/** An operation without its types. */
 type Named = Pick<Operation, 'name'>;
 
 const OPERATIONS = new WeakMap<Command, readonly Named[]>();
 
-/** The operations that a command performs; none where it is something of its own. */
+/** The operations that a command performs; empty if it performs none. */
 export function operationsOf(command: Command): readonly Named[] {
   return OPERATIONS.get(command) ?? [];
 }
 
-/** States which operations a command performs, where it is no `operationCommand`. */
+/** Declares the operations of a command that `operationCommand` did not create. */
 export function declareOperations(command: Command, operations: readonly Named[]): void {
   OPERATIONS.set(command, operations);
 }
@@ -87,7 +87,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   for (const [flag, { member, value }] of shorthands) {
     command.option(flag, `the same as --${kebab(member)} ${value}`);
   }
-  command.option('--json', options.jsonHelp ?? 'for machines');
+  command.option('--json', options.jsonHelp ?? 'print JSON');
   for (const [flag, help] of Object.entries(options.outputFlags ?? {})) command.option(flag, help);
   /** `--rate` or `ADDRESS`. */
   const nameOf = (member: string): string => {
@@ -103,10 +103,10 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
     }
     for (const [at, name] of positional.entries()) {
       const value = args[at];
-      // Several words are one text: `message search two words`.
+      // Several arguments are one text: `message search two words`.
       if (value !== undefined) given[name] = Array.isArray(value) ? value.join(' ') : value;
     }
-    // Commander's value of a member whose `--no-` flag was given.
+    // Commander sets a member to false when its `--no-` flag is given.
     for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
     const performed = await context.operate((operating) => perform(operation, given, operating));
     const value = unwrapResult(context, performed, nameOf);
@@ -118,8 +118,8 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
 }
 
 /**
- * What an operation came to; its warnings go to standard error. `parseName` gives the command's name of a member of the input, such as
- * `--rate`. @throws CommandFailure where it failed
+ * Returns the value of a successful operation and writes its warnings to standard error. `nameOf` returns the name of an input
+ * member on the command line, such as `--rate`. @throws CommandFailure if the operation failed
  */
 export function unwrapResult<T>(
   { warn }: Pick<Context, 'warn'>,
@@ -132,7 +132,7 @@ export function unwrapResult<T>(
   throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 
-/** The value of a boolean's flag: `yes` or `no` where the flag takes one. @throws CommandFailure */
+/** The value of a boolean flag; a flag with a value accepts `yes` or `no`. @throws CommandFailure */
 function yesOrNo(flag: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value !== 'yes' && value !== 'no') throw new CommandFailure(`${flag}: ${quote(value)} is not yes or no`, 2);

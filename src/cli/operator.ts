@@ -1,4 +1,4 @@
-/** `postrider token …` and `postrider audit`: tokens of operators' scripts, and who changed what. */
+/** `postrider token …` and `postrider audit`: tokens of the operator API, and the audit log. */
 import type { Command } from 'commander';
 import { difference } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';
@@ -11,25 +11,25 @@ import { type Cell, isoText, table } from './text.ts';
 
 /** Adds the commands. */
 export function addOperatorCommands(program: Command, context: Context): void {
-  const group = program.command('token').description('tokens for scripts of operators').helpCommand(false);
+  const group = program.command('token').description('tokens for the operator API').helpCommand(false);
   operationCommand(group, context, 'create <name>', createToken, {
     flags: { expires: '--expires <when>' },
-    jsonHelp: 'for machines: {"id","token"}',
+    jsonHelp: 'print JSON: {"id","token"}',
     json: ({ id, token }) => ({ id, token }),
     text: ({ token, expires }, { name }) =>
-      `${token}\n\nThis is the token ${name}. It is shown only now; expires: ${isoText(expires, 'never')}.\n`,
+      `${token}\n\nThis is the token ${name}. It is shown only once. Expires: ${isoText(expires, 'never')}.\n`,
   });
   operationCommand(group, context, 'list', listTokens, {
     text: (tokens) =>
-      tokens.length === 0 ? 'there are no tokens; make one with `postrider token create NAME`\n' : tokenTable(tokens),
+      tokens.length === 0 ? 'there are no tokens; create one with `postrider token create NAME`\n' : tokenTable(tokens),
   });
   operationCommand(group, context, 'revoke <id>', revokeToken, { text: ({ name }) => `revoked the token ${name}\n` });
   operationCommand(program, context, 'audit', listAudit, {
     flags: { limit: '--limit <n>', before: '--before <id>' },
     text: (entries) =>
       entries.length === 0
-        ? 'nothing has been changed by an operator\n'
-        : table(['ID', 'AT', 'WHO', 'WHAT', 'OF', 'BEFORE → AFTER'], entries.map(auditRow)),
+        ? 'the audit log is empty\n'
+        : table(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow)),
   });
 }
 
@@ -43,7 +43,7 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'MADE', 'EXPIRES', 'LAST USED'], rows);
+  return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {

@@ -1,4 +1,4 @@
-/** `postrider overview`: figures over time, the queue, the health of the parts, and what needs attention. */
+/** `postrider overview`: figures over time, the queue, health checks, and alarms. */
 import type { Command } from 'commander';
 import type { Figures, Overview } from '../operations/overview/schemas.ts';
 import { showOverview } from '../operations/overview.ts';
@@ -7,7 +7,7 @@ import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { type Cell, pairs, type Style, styled, table } from './text.ts';
 
-/** Rows of the table for people. */
+/** Rows of the table. */
 const ROWS = 12;
 
 /** Adds the command. */
@@ -25,10 +25,10 @@ function overviewText({ range, points, totals, queue, health, attention }: Overv
       String(some.reduce((total, point) => total + point[name], 0));
     return [formatTime(Date.parse(some[0]?.at ?? '')), ...COLUMNS.map(sum)];
   });
-  const total = [{ text: `all of ${range}`, style: 'head' } as const, ...COLUMNS.map((name) => String(totals[name]))];
+  const total = [{ text: `total ${range}`, style: 'head' } as const, ...COLUMNS.map((name) => String(totals[name]))];
   const { latencyMs } = totals;
   const latency =
-    latencyMs === null ? 'nothing was delivered' : `half within ${ms(latencyMs.p50)}, 99 % within ${ms(latencyMs.p99)}`;
+    latencyMs === null ? 'no message was delivered' : `p50 ${ms(latencyMs.p50)}, p99 ${ms(latencyMs.p99)}`;
   return [
     table(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, total]),
     '\n',
@@ -67,22 +67,24 @@ function outlook({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number):
     case 'draining':
       return emptyAt === null ? 'draining' : `empty in about ${formatSpan(Math.max(1_000, Date.parse(emptyAt) - now))}`;
     case 'steady':
-      return 'about as many come as leave';
+      return 'steady: as many arrivals as departures';
     case 'growing':
-      return 'more come than leave';
+      return 'growing: more arrivals than departures';
     case 'waiting': {
       const dueInMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
-      return dueInMs > 0 ? `nothing leaves; the next is due in ${formatSpan(dueInMs)}` : 'nothing leaves at present';
+      return dueInMs > 0
+        ? `waiting: the next message is due in ${formatSpan(dueInMs)}`
+        : 'waiting: no message is being delivered';
     }
   }
 }
 
 function attentionText(attention: Overview['attention']): string {
-  if (attention.length === 0) return `\n${styled('good', 'Nothing wants attention.')}\n`;
+  if (attention.length === 0) return `\n${styled('good', 'No problems.')}\n`;
   const rows = attention.map(({ level, text, remedy }): Cell[] => [
     { text: level, style: STYLES[level] },
     text,
     remedy,
   ]);
-  return `\n${table(['LEVEL', 'WANTS ATTENTION', 'REMEDY'], rows)}`;
+  return `\n${table(['LEVEL', 'PROBLEM', 'REMEDY'], rows)}`;
 }

@@ -1,15 +1,15 @@
 /**
- * What a person sees while a long command works: one line on the terminal that is written over and wiped in the end.
- * In a pipe or a file there is none of it, and lines meant to stay are all that is written.
+ * The progress of a long command: one line on the terminal that is overwritten, and erased at the end. A pipe or a file gets
+ * only the permanent lines.
  */
 import { formatSpan, shorten } from '../printing/text.ts';
 
-/** Drawn again no sooner than this: a terminal over a slow line must not hold the work up. */
+/** Minimum time between two redraws: a slow terminal must not delay the work. */
 const REDRAW_MS = 100;
 const BAR_WIDTH = 20;
-const WIPE = '\r\u001b[K';
+const ERASE_LINE = '\r\u001b[K';
 
-/** The terminal, as it is handed in: `process.stderr`. */
+/** The injected terminal: `process.stderr`. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -24,15 +24,15 @@ export class StatusLine {
     this.#stream = stream;
   }
 
-  /** Replaces the line; nothing where there is no terminal. */
+  /** Replaces the line; without a terminal it writes nothing. */
   show(text: string): void {
     if (this.#stream.isTTY !== true || text === this.#shown) return;
-    // One column less than there is: a terminal that wraps would leave the first half behind.
-    this.#stream.write(WIPE + shorten(text, (this.#stream.columns ?? 80) - 1));
+    // One column less than the width: a wrapped line could not be erased.
+    this.#stream.write(ERASE_LINE + shorten(text, (this.#stream.columns ?? 80) - 1));
     this.#shown = text;
   }
 
-  /** Writes a line that stays, above the one that is written over. */
+  /** Writes a permanent line above the progress line. */
   writeLine(line: string): void {
     const shown = this.#shown;
     this.clear();
@@ -40,14 +40,14 @@ export class StatusLine {
     if (shown !== '') this.show(shown);
   }
 
-  /** Wipes it. */
+  /** Erases the line. */
   clear(): void {
-    if (this.#shown !== '') this.#stream.write(WIPE);
+    if (this.#shown !== '') this.#stream.write(ERASE_LINE);
     this.#shown = '';
   }
 }
 
-/** Progress over rows, whose whole is known as a fraction or not at all. */
+/** Progress over rows. */
 export class RowProgress {
   readonly #line: StatusLine;
   readonly #now: () => number;
@@ -61,7 +61,7 @@ export class RowProgress {
     this.#drawnAt = this.#startedAt;
   }
 
-  /** `fraction` from 0 to 1, or null where nobody knows how much there is. Cheap between two drawings. */
+  /** `fraction` is from 0 to 1, or null if the total is unknown. Cheap between two redraws. */
   update(rows: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < REDRAW_MS) return;
@@ -82,7 +82,7 @@ export function progressText(rows: number, fraction: number | null, elapsedMs: n
   return `${bar}  ${counted}${left}`;
 }
 
-/** `1,000,000`, whatever the machine's language. */
+/** `1,000,000`, independent of the locale of the machine. */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

@@ -1,7 +1,7 @@
 /**
- * `postrider send`: submits one mail request as a client would, over HTTP, with an API key: of `--key`, of standard input
- * (`--key -`) or of POSTRIDER_API_KEY. Without any it
- * makes one in the store that the settings name, uses it and revokes it; should that fail, the key expires by itself.
+ * `postrider send`: submits one message over HTTP as a client, with an API key from `--key`, standard input (`--key -`) or
+ * POSTRIDER_API_KEY. Without a key it creates one in the store of the settings, uses it and revokes it. If the revocation fails,
+ * the key expires after five minutes.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -12,18 +12,18 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { newApiKey } from '../model/credentials.ts';
 import { printable } from '../printing/escape.ts';
-import { accountNotFound, type Context } from './context.ts';
+import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
 const PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** An answer of the interface has a few hundred bytes; more comes from some other server. */
-const MOST_ANSWER_BYTES = 65_536;
-/** How long a key lives that this command made and could not revoke. */
-const KEY_MS = 5 * 60_000;
-/** A running service knows a new key within a second; asked again this often, and given up after so long. */
-const ASK_AGAIN_MS = 100;
-const UNKNOWN_KEY_MS = 5_000;
+/** A response of the public interface has a few hundred bytes; a larger one comes from another server. */
+const MAX_RESPONSE_BYTES = 65_536;
+/** Lifetime of a key that this command creates, if it cannot revoke the key. */
+const KEY_LIFETIME_MS = 5 * 60_000;
+/** A running service accepts a new key within a second. The request is repeated at this interval for at most this long. */
+const UNKNOWN_KEY_RETRY_MS = 100;
+const UNKNOWN_KEY_TIMEOUT_MS = 5_000;
 
 interface SendFlags {
   readonly to: string;
@@ -36,18 +36,18 @@ interface SendFlags {
   readonly json?: boolean;
 }
 
-/** What the service said, as far as it is of the interface. */
-interface Answer {
+/** The response of the service; members that are not of the public interface are null. */
+interface SendResponse {
   readonly status: number;
   readonly id: string | null;
   readonly message: string | null;
-  /** `Postrider-Reason` and `Retry-After`, for people. */
+  /** `Postrider-Reason` and `Retry-After` as text. */
   readonly notes: readonly string[];
 }
 
 /** Adds the command. */
 export function addSendCommand(program: Command, context: Context): void {
-  const send = program.command('send').description('submit one mail request through the public interface');
+  const send = program.command('send').description('submit one message through the public interface');
   send.requiredOption('--to <address>', 'recipient').requiredOption('--from <address>', 'sender');
   send
     .requiredOption('--subject <text>', 'subject')
@@ -55,26 +55,29 @@ export function addSendCommand(program: Command, context: Context): void {
   send
     .option(
       '--key <key>',
-      'API key; - reads it from standard input, because other users of this machine see a command line; else the one of POSTRIDER_API_KEY; else one that lives for this command is made in the store',
+      'API key; - reads it from standard input, because other users of this machine can see a command line; default: POSTRIDER_API_KEY, else a temporary key that the command creates in the store',
     )
-    .option('--account <name>', 'make a key of that account; default where no key is given')
-    .option('--url <url>', 'address of the service; the one of POSTRIDER_LISTEN unless given');
-  send.option('--json', 'for machines: {"id"}');
+    .option('--account <name>', 'create a temporary key of this account; default: the account default')
+    .option('--url <url>', 'URL of the service; default: the address of POSTRIDER_LISTEN');
+  send.option('--json', 'print JSON: {"id"}');
   send.action(async (flags: SendFlags) => {
     const url = flags.url === undefined ? ownUrl(context.settings()) : givenUrl(flags.url);
     const key = await givenKey(context, flags);
-    const answer = key === null ? await askWithOwnKey(context, url, flags) : await ask(url, key, flags);
-    const id = idIn(answer);
+    const response = key === null ? await submitWithTemporaryKey(context, url, flags) : await submit(url, key, flags);
+    const id = acceptedId(response);
     if (flags.json) context.json({ id });
     else context.out(`accepted ${id}\n`);
   });
 }
 
-/** The key of the flag, of standard input or of the environment; null where one is to be made. */
+/** The key from the flag, from standard input or from the environment; null if the command must create one. */
 async function givenKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
   if (flag !== undefined && account !== undefined)
-    throw new CommandFailure('--account and --key exclude each other; a key says whose mail it is', 2);
-  // Who names an account means its key, whatever the environment has.
+    throw new CommandFailure(
+      '--account and --key exclude each other, because a key belongs to one account; give one of them',
+      2,
+    );
+  // --account takes precedence over POSTRIDER_API_KEY.
   if (account !== undefined) return null;
   if (flag === undefined) {
     const key = apiKeyOf(context.environment, context.dotEnv());
@@ -83,33 +86,36 @@ async function givenKey(context: Context, { key: flag, account }: SendFlags): Pr
   return checkedKey('--key', flag === '-' ? await context.inputLine('--key') : flag);
 }
 
-/** ISO 8859-1 is all that fetch puts into a header; no API key has anything beyond visible ASCII. */
+/** fetch rejects header values beyond ISO 8859-1. An API key has only visible ASCII characters. */
 function checkedKey(name: string, key: string): string {
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
-  throw new CommandFailure(`${name} is not an API key; one looks like pr_…`, 2);
+  throw new CommandFailure(`${name} is not an API key; a key begins with pr_`, 2);
 }
 
-/** Asks with a key made for this one mail request, and revokes it whatever came of it. */
-async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Promise<Answer> {
+/** Submits with a key created for this message, and revokes the key afterwards. */
+async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFlags): Promise<SendResponse> {
   const { database } = context.settings();
   if (database.kind === 'sqlite' && !existsSync(database.path))
-    throw new CommandFailure(`there is no store ${quote(database.path)} to make a key in; give --key`);
+    throw new CommandFailure(`there is no database ${quote(database.path)} in which a key can be created; give --key`);
   const account = flags.account ?? 'default';
   return context.withStore(async (store) => {
     const { clock } = context;
     const now = clock.now();
     const { key, prefix, hash } = newApiKey(randomBytes);
-    const made = await store.createKey(account, { name: 'send', prefix, hash, expiresAt: now + KEY_MS }, now);
-    if (made.kind !== 'done') throw accountNotFound(account);
+    const made = await store.createKey(account, { name: 'send', prefix, hash, expiresAt: now + KEY_LIFETIME_MS }, now);
+    if (made.kind !== 'done')
+      throw new CommandFailure(
+        `there is no account ${JSON.stringify(account)}; \`postrider account list\` lists the accounts`,
+      );
     try {
       for (;;) {
-        const answer = await ask(url, key, flags);
-        if (answer.status !== 401 || answer.message !== 'Invalid API key') return answer;
-        if (clock.now() - now > UNKNOWN_KEY_MS)
+        const response = await submit(url, key, flags);
+        if (response.status !== 401 || response.message !== 'Invalid API key') return response;
+        if (clock.now() - now > UNKNOWN_KEY_TIMEOUT_MS)
           throw new CommandFailure(
             unknownKey(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
           );
-        await new Promise<void>((resolve) => clock.after(ASK_AGAIN_MS, resolve));
+        await new Promise<void>((resolve) => clock.after(UNKNOWN_KEY_RETRY_MS, resolve));
       }
     } finally {
       await store.revokeKey(made.value.id, clock.now()).catch(() => undefined);
@@ -118,10 +124,10 @@ async function askWithOwnKey(context: Context, url: URL, flags: SendFlags): Prom
 }
 
 function unknownKey(url: URL, path: string): string {
-  return `the service at ${url.origin} does not know a key just made in ${quote(path)}, so it runs on another store; give --key`;
+  return `the service at ${url.origin} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** Where this machine reaches the service that these settings describe. */
+/** The URL of the service of these settings, from this machine. */
 function ownUrl({ listen, tls }: Settings): URL {
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
@@ -136,14 +142,14 @@ function givenUrl(text: string): URL {
     url.username !== '' ||
     url.search !== ''
   ) {
-    throw new CommandFailure(`--url: ${quote(text)} is not an address such as https://mail.example.com`, 2);
+    throw new CommandFailure(`--url: ${quote(text)} is not a URL such as https://mail.example.com`, 2);
   }
   const path = url.pathname.endsWith('/') ? url.pathname.slice(0, -1) : url.pathname;
   url.pathname = path.endsWith(PATH) ? path : path + PATH;
   return url;
 }
 
-async function ask(url: URL, key: string, { to, from, subject, message }: SendFlags): Promise<Answer> {
+async function submit(url: URL, key: string, { to, from, subject, message }: SendFlags): Promise<SendResponse> {
   const headers = { authorization: key, 'content-type': 'application/json' };
   const body = JSON.stringify({ to, from, subject, message });
   let response: Response;
@@ -156,21 +162,21 @@ async function ask(url: URL, key: string, { to, from, subject, message }: SendFl
     const cause = causeOf(error);
     throw new CommandFailure(
       isCertificateFault(error)
-        ? `the certificate of ${url.origin} is not accepted (${cause}); give --url with a name in the certificate, or NODE_EXTRA_CA_CERTS for an authority of your own`
-        : `no answer from ${url.origin} (${cause}); is the service running there? --url gives another address`,
+        ? `the certificate of ${url.origin} is not accepted (${cause}); give --url with a name in the certificate, or set NODE_EXTRA_CA_CERTS for a private certificate authority`
+        : `no response from ${url.origin} (${cause}); start the service, or give another address with --url`,
     );
   }
   const reason = response.headers.get('postrider-reason');
   const wait = response.headers.get('retry-after');
-  const notes = [reason, wait === null ? null : `try again in ${wait} s`].filter((note) => note !== null);
-  return { status: response.status, ...readAnswer(text), notes };
+  const notes = [reason, wait === null ? null : `retry in ${wait} s`].filter((note) => note !== null);
+  return { status: response.status, ...readResponse(text), notes };
 }
 
-/** @throws CommandFailure where the mail request was refused. */
-function idIn({ status, id, message, notes }: Answer): string {
+/** The id of the accepted message. @throws CommandFailure if the request was refused */
+function acceptedId({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
-  const what = message ?? 'the answer is not of this interface; is that address right?';
-  throw new CommandFailure(printable(`${status} ${what}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
+  const error = message ?? 'the response is not from Postrider; check the address';
+  throw new CommandFailure(printable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
 async function readStart(response: Response): Promise<string> {
@@ -179,12 +185,12 @@ async function readStart(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     size += chunk.length;
-    if (size > MOST_ANSWER_BYTES) break;
+    if (size > MAX_RESPONSE_BYTES) break;
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
-function readAnswer(text: string): Pick<Answer, 'id' | 'message'> {
+function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
   const none = { id: null, message: null };
   let json: unknown;
   try {
@@ -200,7 +206,7 @@ function readAnswer(text: string): Pick<Answer, 'id' | 'message'> {
   return { id, message };
 }
 
-/** Node's codes of a certificate that it does not accept (nodejs.org/api/tls.html, X509 certificate error codes). */
+/** Error codes of Node for a certificate that it does not accept (nodejs.org/api/tls.html, X509 certificate error codes). */
 function isCertificateFault(error: unknown): boolean {
   const cause: unknown = error instanceof Error ? error.cause : null;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';

@@ -1,7 +1,7 @@
 /**
- * `postrider serve`: runs the service until it is told to stop. The first SIGTERM or SIGINT drains and stops it; a
- * second one ends the process at once, which loses nothing that was accepted: leases are taken back at the next start.
- * A service that can do its work no more ends with 1, for a supervisor to start it anew.
+ * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the service. A second
+ * one ends the process at once; no accepted message is lost, because the next start recovers the leases. When the store fails,
+ * the process exits with code 1, so that a supervisor restarts it.
  */
 
 import type { Command } from 'commander';
@@ -14,20 +14,20 @@ import type { Context } from './context.ts';
 import { pairs, styled } from './text.ts';
 import { version } from './version.ts';
 
-/** A person who means it takes longer than this between two signals; npm takes far less. */
+/** Signals within this time count as one: npm repeats Ctrl-C within milliseconds, a user needs longer. */
 const SAME_SIGNAL_MS = 300;
 
-/** What a started service tells about itself. */
+/** The addresses and the first key of a started service. */
 export interface StartedService {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
-  /** Signs in once, where no password is set; else null. */
+  /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The raw key made on an empty store, else null. */
+  /** The raw API key created on an empty store, else null. */
   readonly firstKey: string | null;
-  /** Where bounces and complaints are taken: `host:port` for SMTP, the URL for the provider's notices; null where not. */
+  /** Addresses for feedback: `host:port` for SMTP, the URL for provider events; null for a listener that is off. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** The Maildir of `capture:`, else null. */
+  /** Folder of the Maildir of `capture:`, else null. */
   readonly inboxPath: string | null;
 }
 
@@ -36,52 +36,52 @@ export function addServeCommand(program: Command, context: Context): void {
   const serve = program
     .command('serve')
     .description('run the service')
-    .option('--json', 'print what was started as one line of JSON');
+    .option('--json', 'print the addresses of the service as one line of JSON');
   serve.action(async (flags: { json?: boolean }) => {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
-    // Listened for from before the start, so that a stop during it is not the death of a half-started service.
+    // Registered before the start, so that a signal during the start does not kill the process.
     const stopped = waitForStopSignal(context);
     const { environment, dotEnv } = context;
-    const announced = Promise.withResolvers<void>();
+    const startPrinted = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operatorApi: {
         version: version(),
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
       onWait: context.warn,
-      // A program reads the start object from the first line, so log lines wait until it is written.
-      ...(flags.json ? { delayLogUntil: announced.promise } : {}),
+      // A program expects this object on the first line, so log lines are written after it.
+      ...(flags.json ? { delayLogUntil: startPrinted.promise } : {}),
     });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
       context.json(
         { publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath },
-        announced.resolve,
+        startPrinted.resolve,
       );
     else context.out(banner(service, settings, process.stdout.isTTY === true));
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {
-      process.stderr.write(`postrider: ${describeError(signal)} The service has ended; start it again.\n`);
-      // At once: nothing that was accepted is lost, and nothing more can be recorded.
+      process.stderr.write(`postrider: ${describeError(signal)} The service has stopped; start it again.\n`);
+      // Without draining: accepted messages are stored, and no outcome can be recorded any more.
       process.exit(1);
     }
-    if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second one stops at once\n`);
+    if (!flags.json) process.stderr.write(`postrider: ${signal}: stopping; a second signal ends the process at once\n`);
     try {
       await service.stop();
     } catch (error) {
       process.stderr.write(`postrider: while stopping: ${describeError(error)}\n`);
       process.exit(1);
     }
-    // Whatever a library has left open must not keep a stopped service alive.
+    // A handle that a library left open must not keep the process alive.
     process.exit(0);
   });
 }
 
 /**
- * The first signal, told once; a later one ends the process at once. Ctrl-C reaches a service under `npm start` twice, from
- * the terminal and handed on by npm, within a few milliseconds; those are one. The handlers stay for good: without any, a
- * signal that comes between two of them would kill the process.
+ * Resolves to the first signal; a later one ends the process at once. Under `npm start`, Ctrl-C arrives twice within a few
+ * milliseconds, from the terminal and from npm; both count as one. The handlers are never removed: without them the second
+ * signal would kill the process.
  */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
@@ -100,40 +100,40 @@ export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'S
 }
 
 /**
- * What is shown after the start; with the key and a ready command where the store was empty. To a person on a terminal it says
- * how to stop it, which a log under a supervisor need not.
+ * The text after the start. On an empty store it contains the API key and a curl command. On a terminal it also says how to
+ * stop the service.
  */
 export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = started;
-  const places: (readonly [string, string])[] = [];
-  if (publicUrl !== null) places.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
-  if (operatorUrl !== null) places.push(['Operator', operatorUrl]);
-  if (signInUrl !== null) places.push(['Sign in (once)', signInUrl]);
-  if (feedback.smtp !== null) places.push(['Bounces (SMTP)', feedback.smtp]);
-  if (feedback.http !== null) places.push(['Notices (SNS)', feedback.http]);
-  if (inboxPath !== null && operatorUrl !== null) places.push(['Inbox', `${operatorUrl}/inbox`]);
-  if (inboxPath !== null) places.push(['Inbox (Maildir)', inboxPath]);
+  const addresses: (readonly [string, string])[] = [];
+  if (publicUrl !== null) addresses.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
+  if (operatorUrl !== null) addresses.push(['Operator', operatorUrl]);
+  if (signInUrl !== null) addresses.push(['One-time sign-in', signInUrl]);
+  if (feedback.smtp !== null) addresses.push(['Bounces (SMTP)', feedback.smtp]);
+  if (feedback.http !== null) addresses.push(['Events (SNS)', feedback.http]);
+  if (inboxPath !== null && operatorUrl !== null) addresses.push(['Inbox', `${operatorUrl}/inbox`]);
+  if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
   const warning = senderWarning(settings);
   return [
     `\n${styled('head', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
-    pairs(places.map(([name, value]) => [`  ${name}`, value] as const)),
+    pairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('waiting', warning)}\n`,
     firstKey === null
-      ? '\nA key for clients: `postrider key create ACCOUNT`\n\n'
+      ? '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n'
       : firstSteps(firstKey, publicUrl, settings),
   ].join('');
 }
 
 function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
-  const shown = roles.has('operator') ? 'shown here, and for an hour on the dashboard' : 'shown only now';
-  const made = `\nThe store is new. It has the account "default" with one API key, ${shown}:\n\n  ${styled('good', key)}\n`;
+  const shown = roles.has('operator') ? 'shown here, and for one hour on the dashboard' : 'shown only once';
+  const made = `\nThe database is new. It has the account "default" with one API key, ${shown}:\n\n  ${styled('good', key)}\n`;
   if (publicUrl === null) return `${made}\n`;
   const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
   return `${made}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
-/** With a relay, nothing is taken before the first sender domain is authenticated: said at once, not at the first 403. */
+/** With a relay, every request gets 403 until the first sending domain is authenticated; the start says so. */
 function senderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
-  return 'Senders need an authenticated domain: `postrider domain add ACCOUNT DOMAIN`, publish its records, `postrider domain verify DOMAIN`.';
+  return 'The domain of a sender must be authenticated: run `postrider domain add ACCOUNT DOMAIN`, publish its records, then run `postrider domain verify DOMAIN`.';
 }

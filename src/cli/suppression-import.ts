@@ -1,6 +1,6 @@
 /**
- * `postrider suppression import`: opens a CSV file or standard input for the operation and shows its progress on the terminal.
- * Skipped rows are named by their lines at the end. Fails with a CommandFailure of one line.
+ * `postrider suppression import`: opens a CSV file or standard input for the operation and shows the progress on the terminal.
+ * At the end it prints the line numbers of skipped rows. Fails with a CommandFailure of one line.
  */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
@@ -42,28 +42,28 @@ export function importFile(
         },
       },
     ).finally(() => line.clear());
-    // The command is used well; the file is at fault.
+    // The file is invalid, not the command line: exit code 1.
     if (!performed.ok && performed.error.code === 'invalid' && performed.error.field === null) {
       throw new CommandFailure(printable(performed.error.message));
     }
     const result = unwrapResult({ warn }, performed, (member) => (member === 'account' ? 'ACCOUNT' : `--${member}`));
-    nameSkipped(result, line);
+    printSkipped(result, line);
     return result;
-    // Not in the caller: rows are read while the store's thread writes those before.
+    // Not in the caller: this thread reads rows while the store's thread writes earlier ones.
   }, false);
 }
 
-function nameSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
+function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
   for (const row of skipped) line.writeLine(printable(`${formatLines(row)}: ${row.reason}; skipped`));
   const more = skippedCount - skipped.length;
   if (more > 0) line.writeLine(`and ${formatCount(more)} more bad ${more === 1 ? 'row' : 'rows'}, skipped`);
 }
 
-/** A path, or `-` for standard input; `name` is what lines call it. @throws CommandFailure */
+/** Opens a path, or `-` for standard input; messages use `name`. @throws CommandFailure */
 async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {
-      throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give its name', 2);
+      throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give the name of a file', 2);
     }
     return { bytes: process.stdin, again: null, close: () => Promise.resolve() };
   }
@@ -75,7 +75,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
       throw new CommandFailure(`${name} is a folder; give the name of a CSV file`);
     }
     const close = () => handle.close();
-    // A named pipe, such as a shell's <(…), gives what it has only once.
+    // A named pipe, such as <(…) of a shell, can be read only once.
     if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), again: null, close };
     return { bytes: fileBytes(handle), again: (size) => fileBytes(handle, size), close };
   } catch (error) {

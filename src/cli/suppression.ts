@@ -1,6 +1,6 @@
 /**
- * `postrider suppression …`: the addresses that get no mail, one list for each account and `*` for the whole service.
- * Lists of any length pass through a page or a batch at a time (operations/suppression-files.ts).
+ * `postrider suppression …`: the suppression lists, one for each account and `*` for the whole service.
+ * Lists of any length are read and written in pages (operations/suppression-files.ts).
  */
 import { createWriteStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ import { isoText, pairs, styled } from './text.ts';
 
 type Pages = AsyncIterable<readonly SuppressionEntry[]>;
 
-/** Adds the commands. `terminal` is where progress goes. */
+/** Adds the commands. `terminal` shows the progress. */
 export function addSuppressionCommands(
   program: Command,
   context: Context,
@@ -36,7 +36,7 @@ export function addSuppressionCommands(
 ): void {
   const group = program
     .command('suppression')
-    .description('addresses that get no mail; ACCOUNT * is the list of the whole service')
+    .description('suppression lists; ACCOUNT * is the list of the whole service')
     .helpCommand(false);
 
   operationCommand(group, context, 'add <account> <address>', addSuppression, {
@@ -49,8 +49,8 @@ export function addSuppressionCommands(
     text: ({ address }, { account }) => `${address} can receive messages from ${listLabel(String(account))} again.\n`,
   });
 
-  const list = group.command('list <account>').description('list the addresses in their order');
-  list.option('--json', 'for machines: [{"address","reason","source","at"}]');
+  const list = group.command('list <account>').description('list the addresses in alphabetical order');
+  list.option('--json', 'print JSON: [{"address","reason","source","at"}]');
   declareOperations(list, [exportSuppressions]);
   list.action((account: string, flags: { json?: boolean }) =>
     withPages(context, account, (pages) => (flags.json ? listJson(context, pages) : listText(context, pages, account))),
@@ -58,14 +58,14 @@ export function addSuppressionCommands(
 
   operationCommand(group, context, 'search <account> [text]', listSuppressions, {
     arguments: { text: 'search' },
-    jsonHelp: 'for machines: {"suppressions","next"}',
+    jsonHelp: 'print JSON: {"suppressions","next"}',
     text: ({ suppressions, next }) =>
       suppressions.length === 0
         ? 'No address matches.\n'
-        : `${headLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore: --after ${next}\n`}`,
+        : `${headLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore addresses: --after ${next}\n`}`,
   });
   operationCommand(group, context, 'show <address>', showSuppression, {
-    jsonHelp: 'for machines: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
+    jsonHelp: 'print JSON: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
     text: ({ address, lists }) =>
       lists.length === 0
         ? `${address} is on no suppression list.\n`
@@ -75,11 +75,11 @@ export function addSuppressionCommands(
   const load = group
     .command('import <account> <file>')
     .description(
-      'put the addresses of a CSV file (- for standard input) on a list; the whole file is read first, and one that cannot be read to its end adds nothing',
+      'add the addresses of a CSV file (- for standard input) to a list; the whole file is checked first, and an unreadable file adds nothing',
     );
   load
-    .option('--reason <reason>', 'of rows that name none', 'manual')
-    .option('--json', 'for machines: {"read","added","known","skipped"}');
+    .option('--reason <reason>', 'reason for rows without one', 'manual')
+    .option('--json', 'print JSON: {"read","added","known","skipped"}');
   declareOperations(load, [importSuppressions]);
   load.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
     const { importFile } = await import('./suppression-import.ts');
@@ -91,15 +91,15 @@ export function addSuppressionCommands(
     } = await importFile(context, account, file, flags.reason, terminal);
     if (flags.json) context.json({ read, added, known, skipped });
     else {
-      const counts = `${formatCount(added)} added, ${formatCount(known)} known before, ${formatCount(skipped)} skipped`;
+      const counts = `${formatCount(added)} added, ${formatCount(known)} already listed, ${formatCount(skipped)} skipped`;
       context.out(`read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'} for ${listLabel(account)}: ${counts}\n`);
     }
   });
 
-  const save = group.command('export <account> [file]').description('write a list as CSV, which import reads');
+  const save = group.command('export <account> [file]').description('write a list as CSV, the format of import');
   save.option(
     '--json',
-    'for machines: how many went into the file; without a file the list, as `suppression list` has it',
+    'print JSON: the number of addresses in the file; without a file the list, as `suppression list` prints it',
   );
   declareOperations(save, [exportSuppressions]);
   save.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
@@ -113,7 +113,7 @@ export function addSuppressionCommands(
   );
 }
 
-/** Works on a whole list, a page at a time. @throws CommandFailure before `work`, so that an error stands alone. */
+/** Passes a whole list to `work` in pages. @throws CommandFailure before `work`, so that no output precedes an error */
 function withPages(context: Context, account: string, work: (pages: Pages) => Promise<void>): Promise<void> {
   return context.operate(async (given) => {
     const performed = await performDownload(exportSuppressions, { account }, given);
@@ -131,7 +131,7 @@ function entryText(
 ): string {
   return pairs([
     ['address', address],
-    ['list of', list === '*' ? 'the whole service (*): no account can send to it' : `account ${list}`],
+    ['list of', list === '*' ? 'the whole service (*): no account can send to the address' : `account ${list}`],
     ['reason', reason],
     ['since', isoText(at)],
     ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
@@ -153,7 +153,7 @@ async function listJson(context: Context, pages: Pages): Promise<void> {
   context.out(`${text}]\n`);
 }
 
-/** Fixed columns, the address last: the widths of a list that is never in memory as a whole. */
+/** Prints fixed columns, the address last: the list is never in memory as a whole. */
 async function listText(context: Context, pages: Pages, account: string): Promise<void> {
   let lines = 0;
   for await (const page of pages) {
@@ -173,7 +173,7 @@ function listLine(reason: string, since: string, source: string, address: string
   return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
 }
 
-/** A reader slower than the store must not leave a list of a million rows waiting in memory. */
+/** Waits for a slow reader, so that a long list is not buffered in memory. */
 async function drained(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
 }
@@ -210,15 +210,15 @@ async function writeOut(context: Context, text: AsyncIterable<string>): Promise<
   await pipeline(text, out);
 }
 
-/** Never over a file that is there. A terminal or a pipe of this user's own is written to. */
+/** Writes a new file, or to a terminal or pipe of this user. It never overwrites a file. */
 async function writeWhole(file: string, text: AsyncIterable<string>): Promise<void> {
   const found = await stat(file).catch(() => null);
   if (found?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
   if (found !== null && !found.isFile()) {
-    // What another user has put there would hand the list to them.
+    // Another user's pipe would disclose the list to that user.
     const user = process.getuid?.();
     if (user !== undefined && found.uid !== user && found.uid !== 0)
-      throw new CommandFailure(`${quote(file)} belongs to another user; give the name of a file that is not there`);
+      throw new CommandFailure(`${quote(file)} belongs to another user; give the name of a new file`);
     return pipeline(text, createWriteStream(file));
   }
   await writeNewFile(file, (draft) => writeFile(draft, text));

@@ -1,6 +1,6 @@
 /**
- * Output for people: aligned tables, times, safe text. What comes from mail or from a remote server may hold terminal
- * escapes and bidi controls; all of it passes through `printable` before it meets a terminal.
+ * Formats text for the terminal: aligned tables, times, styles. Text from messages and remote servers may contain terminal
+ * escapes and bidi controls; `printable` replaces them.
  */
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
@@ -11,7 +11,7 @@ export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
 
 const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'dim', head: 'bold' } as const;
 
-/** Coloured on a terminal that wants colour (NO_COLOR honoured), plain in a pipe. */
+/** Adds colour on a terminal that supports it, unless NO_COLOR is set; plain in a pipe. */
 export function styled(style: Style, text: string): string {
   return styleText(FORMATS[style], text, { stream: process.stdout });
 }
@@ -50,7 +50,7 @@ export function pairs(entries: readonly (readonly [string, Cell])[]): string {
     .join('');
 }
 
-/** An ISO 8601 time as `time` writes it; `otherwise` where there is none. */
+/** An ISO 8601 time in the form of `time`; `otherwise` if it is null. */
 export function isoText(at: string | null, otherwise = ''): string {
   return at === null ? otherwise : formatTime(Date.parse(at));
 }

@@ -1,7 +1,7 @@
 /**
- * POSTRIDER_DATABASE as a PostgreSQL URL, in the form that libpq has
- * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): several hosts for failover, a socket's folder as
- * `?host=`. Nothing of a URL is ignored: an unknown parameter is a fault. A fault never quotes the password.
+ * Parses POSTRIDER_DATABASE as a PostgreSQL URL in the form of libpq
+ * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): several hosts for failover, the folder of a socket as
+ * `?host=`. No part of a URL is ignored: an unknown parameter is an error. An error never quotes the password.
  */
 import { userInfo } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
@@ -24,7 +24,7 @@ const TLS_MODES: Readonly<Record<string, Postgres['tls']>> = {
   'verify-full': 'verified',
 };
 
-/** True where the text means a PostgreSQL server. */
+/** True if the text is the URL of a PostgreSQL server. */
 export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:/i.test(text);
 }
@@ -37,12 +37,13 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   if (start < 0) return wrong('needs // after the colon');
   const rest = text.slice(start + 3);
   const question = rest.indexOf('?');
-  const way = question < 0 ? rest : rest.slice(0, question);
-  const slash = way.indexOf('/');
-  // An @ behind them is part of a password whose / or ? is not encoded, so that the parts below would show its pieces.
-  if (slash >= 0 && way.includes('@', slash)) return wrong('has an @ after its first / (write / as %2F and @ as %40)');
-  const authority = slash < 0 ? way : way.slice(0, slash);
-  const database = slash < 0 ? '' : decoded(way.slice(slash + 1));
+  const beforeQuery = question < 0 ? rest : rest.slice(0, question);
+  const slash = beforeQuery.indexOf('/');
+  // An @ after the first / belongs to a password with an unencoded / or ?. The errors below would quote parts of it.
+  if (slash >= 0 && beforeQuery.includes('@', slash))
+    return wrong('has an @ after its first / (write / as %2F and @ as %40)');
+  const authority = slash < 0 ? beforeQuery : beforeQuery.slice(0, slash);
+  const database = slash < 0 ? '' : decoded(beforeQuery.slice(slash + 1));
   if (database === null || database === '' || database.includes('/')) return wrong('names no database after the host');
   const at = authority.lastIndexOf('@');
   const login = at < 0 ? '' : authority.slice(0, at);
@@ -50,7 +51,7 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const user = decoded(colon < 0 ? login : login.slice(0, colon));
   const password = colon < 0 ? null : decoded(login.slice(colon + 1));
   if (user === null || (colon >= 0 && password === null))
-    return wrong('has a % in its user or password that is no code (write %25)');
+    return wrong('has a % in its user or password that is not percent-encoded; write %25');
 
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(question < 0 ? '' : rest.slice(question + 1))) {
@@ -58,10 +59,10 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
-  if (tls === undefined) return invalid(`${shown}: sslmode is one of ${Object.keys(TLS_MODES).join(', ')}`);
+  if (tls === undefined) return invalid(`${shown}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
   const attributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (attributes !== 'read-write' && attributes !== 'primary' && attributes !== 'any') {
-    return invalid(`${shown}: target_session_attrs is read-write or primary: Postrider writes`);
+    return invalid(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(at + 1), parameters.get('port'));
   if (typeof hosts === 'string') return invalid(`${shown}: ${hosts}`);
@@ -76,14 +77,14 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   });
 }
 
-/** Names the parameter where it is a plain word: in a mistyped URL it may be a part of the password. */
+/** Names the parameter only if it is a plain word: in a mistyped URL it may be part of the password. */
 function unknownParameter(shown: string, name: string): string {
   const hint = didYouMean(name, PARAMETERS);
   if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${shown} has the unknown parameter ${name}${hint}`;
-  return `${shown} has an unknown parameter; there are ${PARAMETERS.join(', ')}`;
+  return `${shown} has an unknown parameter; the parameters are ${PARAMETERS.join(', ')}`;
 }
 
-/** The hosts, or what is wrong with them. */
+/** The hosts, or the error as text. */
 function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
   const hosts: HostPort[] = [];
   for (const part of (text === '' ? '127.0.0.1' : text).split(',')) {
@@ -93,15 +94,15 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     const host = isSocket ? socket : part.slice(0, end).replace(/^\[|\]$/g, '');
     const given = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
     const number = /^\d{1,5}$/.test(given) ? Number(given) : 0;
-    // Neither is quoted: in a mistyped URL it may be a part of the password.
-    if (!isSocket && !isHost(host)) return 'its host is no host name or address';
-    if (number < 1 || number > 65_535) return 'its port is no number from 1 to 65535';
+    // Neither is quoted: in a mistyped URL it may be part of the password.
+    if (!isSocket && !isHost(host)) return 'its host is not a host name or address';
+    if (number < 1 || number > 65_535) return 'its port is not a number from 1 to 65535';
     hosts.push({ host, port: number });
   }
   return hosts;
 }
 
-/** Percent-decoded, or null where it is not well formed. */
+/** The percent-decoded text, or null if it is malformed. */
 function decoded(text: string): string | null {
   try {
     return decodeURIComponent(text);

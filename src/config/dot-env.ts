@@ -1,7 +1,7 @@
 /**
- * The `.env` file. node:util's parseEnv reads it, and passes in silence over every line that it does not understand;
- * so each line is looked at here first, by the same grammar: `NAME=value`, `export NAME=value`, comments, and values in
- * `"`, `'` or backticks, which may span lines. A fault names the line by number and never quotes it.
+ * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so each line is checked here first by
+ * the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which may span lines.
+ * An error names the line by number and never quotes it.
  */
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';
@@ -36,10 +36,10 @@ function checkLines(text: string): void {
         .trim()
         .replace(/^export /, '')
         .trim();
-      if (!NAME.test(name)) throw fault(line, 'it is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
+      if (!NAME.test(name)) throw fault(line, 'the line is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
       const earlier = seen.get(name);
       if (earlier !== undefined && name.startsWith('POSTRIDER_')) {
-        throw fault(line, `${name} stands in line ${earlier} already; keep one of them`);
+        throw fault(line, `${name} is already set in line ${earlier}; remove one of them`);
       }
       seen.set(name, line);
       next = checkValue(text, at + equals + 1, line, name);
@@ -54,7 +54,7 @@ function lineEnd(text: string, from: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** Answers where the last line of the value ends. */
+/** Returns the index at which the last line of the value ends. */
 function checkValue(text: string, from: number, line: number, name: string): number {
   const end = lineEnd(text, from);
   const value = text.slice(from, end);
@@ -62,18 +62,17 @@ function checkValue(text: string, from: number, line: number, name: string): num
   if (quote === '"' || quote === "'" || quote === '`') {
     const open = text.indexOf(quote, from);
     const close = text.indexOf(quote, open + 1);
-    if (close === -1)
-      throw fault(line, `the value of ${name} opens with ${quote} and never closes; add the closing ${quote}`);
+    if (close === -1) throw fault(line, `the value of ${name} has no closing ${quote}; add it`);
     const last = lineEnd(text, close);
     const after = text.slice(close + 1, last).trim();
     if (after !== '' && !after.startsWith('#')) {
-      throw fault(line, `text follows the closing ${quote} of ${name}; put the whole value into one pair of quotes`);
+      throw fault(line, `text follows the closing ${quote} of ${name}; enclose the whole value in one pair of quotes`);
     }
     return last;
   }
-  // parseEnv drops all from a # on, which cuts a password short without a word.
+  // parseEnv drops everything after a #, which would truncate a password without an error.
   if (name.startsWith('POSTRIDER_') && /\S#/.test(value)) {
-    throw fault(line, `a # begins a comment and cuts ${name} short; put its value into double quotes`);
+    throw fault(line, `a # starts a comment and truncates ${name}; enclose the value in double quotes`);
   }
   return end;
 }

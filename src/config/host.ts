@@ -1,23 +1,23 @@
-/** Host names and listener addresses, checked by linear scanners: labels, IPv4, IPv6, ports. */
+/** Checks host names and listener addresses in linear time: labels, IPv4, IPv6, ports. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
-/** True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1); underscores as found in the wild. */
+/** True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because they are in use. */
 export function isHostName(text: string): boolean {
   if (text.length === 0 || text.length > 253) return false;
   return text.split('.').every((label) => /^(?!-)[A-Za-z0-9_-]{1,63}$/.test(label) && !label.endsWith('-'));
 }
 
-/** True for a host name or a bare IP address. A name of digits and dots alone is a mistyped IPv4 address. */
+/** True for a host name or an IP address without brackets. A name of only digits and dots is a mistyped IPv4 address. */
 export function isHost(text: string): boolean {
   return isIP(text) !== 0 || (isHostName(text) && !/^[0-9.]+$/.test(text));
 }
 
-/** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. Port 0 takes a free one. */
+/** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. With port 0 the system chooses a free port. */
 export function parseListen(text: string): Parsed<HostPort> {
   const colon = text.lastIndexOf(':');
-  const fault = invalid(`${quote(text)} is not a listener such as 127.0.0.1:8080, [::1]:8080 or :8080`);
+  const fault = invalid(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
   if (colon === -1) return fault;
   const port = parseCount(text.slice(colon + 1), 0, 65535);
   if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
@@ -31,20 +31,20 @@ export function parseListen(text: string): Parsed<HostPort> {
   return valid({ host, port: port.value });
 }
 
-/** A comma list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3), without white space. */
+/** A comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const wrong = networks.find((network) => !isNetwork(network));
   if (wrong === undefined) return valid(Object.freeze([...new Set(networks)]));
   return invalid(
-    `${quote(wrong)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one, or several with commas between`,
+    `${quote(wrong)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );
 }
 
 function isNetwork(text: string): boolean {
   const slash = text.indexOf('/');
   const address = slash === -1 ? text : text.slice(0, slash);
-  // An address with a zone means something on one link alone.
+  // An address with a zone is valid on one link only.
   if (isIP(address) === 0 || address.includes('%')) return false;
   return slash === -1 || parseCount(text.slice(slash + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
@@ -61,7 +61,7 @@ export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** True where only programs of this machine can connect. */
+/** True if only programs of this machine can connect. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -1,6 +1,6 @@
 /**
- * Turns the environment and the text of `.env` into the frozen settings of this process. The environment wins.
- * Everything wrong, unknown or unsupported is a SettingsError of one line; nothing is guessed or passed over.
+ * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes precedence.
+ * An invalid, unknown or unsupported setting is a SettingsError of one line; no setting is guessed or ignored.
  */
 
 import { readDotEnv } from './dot-env.ts';
@@ -13,16 +13,16 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type Source = 'default' | '.env' | 'environment';
 
-/** One effective setting, fit to print. */
+/** One effective setting, safe to print. */
 export interface DescribedSetting {
   readonly name: string;
-  /** Secrets masked; null where the setting has no value. */
+  /** Secrets are masked. Null if the setting has no value. */
   readonly value: string | null;
   readonly source: Source;
   readonly meaning: string;
 }
 
-/** Read by `postrider send` alone; no setting of the service, which passes over it. */
+/** Read by `postrider send` only. It is not a setting of the service, which ignores it. */
 const API_KEY = 'POSTRIDER_API_KEY';
 
 interface Given {
@@ -34,8 +34,8 @@ const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 const NAMES: readonly string[] = SPECS.map((spec) => spec.name);
 
 /**
- * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are looked at.
- * @param dotEnv the text of `.env`, or null where there is none.
+ * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are read.
+ * @param dotEnv the text of `.env`, or null if there is none.
  * @throws SettingsError
  */
 export function loadSettings(environment: Environment, dotEnv: string | null): Settings {
@@ -75,7 +75,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
   return deepFreeze(settings);
 }
 
-/** The effective settings in the table's order, secrets masked. Checks them like `loadSettings`. */
+/** The effective settings in the order of the table, secrets masked. @throws SettingsError like `loadSettings` */
 export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
   loadSettings(environment, dotEnv);
   const given = gather(environment, dotEnv);
@@ -87,7 +87,7 @@ export function describeSettings(environment: Environment, dotEnv: string | null
   });
 }
 
-/** The API key for `postrider send`, from the environment or `.env`; null where neither has one. */
+/** The API key for `postrider send` from the environment or `.env`; null if neither sets it. */
 export function apiKeyOf(environment: Environment, dotEnv: string | null): string | null {
   const key = environment[API_KEY] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY]) ?? '';
   return key === '' ? null : key;
@@ -95,30 +95,30 @@ export function apiKeyOf(environment: Environment, dotEnv: string | null): strin
 
 function gather(environment: Environment, dotEnv: string | null): ReadonlyMap<string, Given> {
   const given = new Map<string, Given>();
-  const take = (values: Environment, source: Source): void => {
+  const add = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
       if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY) continue;
       checkName(name, source);
-      if (text === '') throw new SettingsError(`${name} is empty in ${place(source)}; give it a value, or remove it`);
+      if (text === '') throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
       given.set(name, { text, source });
     }
   };
-  take(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
-  take(environment, 'environment');
+  add(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
+  add(environment, 'environment');
   return given;
 }
 
 function checkName(name: string, source: Source): void {
   if (NAMES.includes(name)) return;
   const hint = didYouMean(name, NAMES) || '; `postrider config` lists them';
-  throw new SettingsError(`${name} in ${place(source)} is not a setting${hint}`);
+  throw new SettingsError(`${name} in ${sourceText(source)} is not a setting${hint}`);
 }
 
-function place(source: Source): string {
+function sourceText(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
 
-/** For settings that have a default: the table's test holds that they do. */
+/** The value of a setting that has a default; a test checks that the table has one. */
 function present<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
@@ -146,10 +146,12 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   for (const [index, { name, at }] of listeners.entries()) {
     const same = listeners.slice(0, index).find((other) => at.port !== 0 && sameAddress(other.at, at));
     if (same === undefined) continue;
-    throw new SettingsError(`${same.name} and ${name} are both ${formatHostPort(at)}; give one of them another port`);
+    throw new SettingsError(
+      `${same.name} and ${name} are both ${formatHostPort(at)}; set another port for one of them`,
+    );
   }
   if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
-    const where = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} is open to other machines`;
+    const where = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} accepts other machines`;
     throw new SettingsError(`${where}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }
@@ -158,21 +160,21 @@ function sameAddress(one: HostPort, other: HostPort): boolean {
   return one.port === other.port && one.host === other.host;
 }
 
-/** Settings of what comes back mean something only together. */
+/** Checks the settings of feedback that depend on one another. */
 function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, roles }: Settings) {
   if (feedbackListen !== null && returnPathDomain === null) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.feedbackListen.name} takes mail for the return path alone; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
+      `${SETTINGS_TABLE.feedbackListen.name} accepts mail for the return path only; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
   if (feedbackHttpListen !== null && sesTopics.length === 0) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.feedbackHttpListen.name} believes only the topics of ${SETTINGS_TABLE.sesTopics.name}; set it to their ARNs`,
+      `${SETTINGS_TABLE.feedbackHttpListen.name} accepts only the topics of ${SETTINGS_TABLE.sesTopics.name}; set it to their ARNs`,
     );
   }
   if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.sesTopics.name} is set, and nothing takes their notices; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
+      `${SETTINGS_TABLE.sesTopics.name} is set, and no listener or queue receives their events; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
   const idle = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;

@@ -1,6 +1,6 @@
-/** Did-you-mean: the known name that a mistyped one is closest to. */
+/** The suggestion in error messages: the known name that is closest to a mistyped one. */
 
-/** Edits between two texts, a swap of neighbours being one; quadratic in lengths that are first cut to 64 characters. */
+/** Edit distance of two texts; a swap of neighbours is one edit. Quadratic; both texts are first cut to 64 characters. */
 function distance(left: string, right: string): number {
   const a = left.slice(0, 64);
   const b = right.slice(0, 64);
@@ -26,16 +26,16 @@ function distance(left: string, right: string): number {
   return previous[b.length] ?? 0;
 }
 
-/** The one of `known` that is meant: a third of its letters away at most, or the start of what was written; or null. */
+/** The closest of `known` that differs in at most a third of its letters; else one with which `name` begins; else null. */
 export function nearest(name: string, known: readonly string[]): string | null {
   const written = name.toLowerCase();
   let best: string | null = null;
-  let least = Number.POSITIVE_INFINITY;
+  let fewest = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
-    const apart = distance(written, candidate.toLowerCase());
-    if (apart < least && apart <= Math.max(1, Math.floor(candidate.length / 3))) {
+    const edits = distance(written, candidate.toLowerCase());
+    if (edits < fewest && edits <= Math.max(1, Math.floor(candidate.length / 3))) {
       best = candidate;
-      least = apart;
+      fewest = edits;
     }
   }
   return (
@@ -43,7 +43,7 @@ export function nearest(name: string, known: readonly string[]): string | null {
   );
 }
 
-/** ` (did you mean X?)`, or nothing. */
+/** ` (did you mean X?)`, or an empty text. */
 export function didYouMean(name: string, known: readonly string[]): string {
   const near = nearest(name, known);
   return near === null ? '' : ` (did you mean ${near}?)`;

@@ -1,4 +1,4 @@
-/** The effective settings of one process, frozen. `config/load.ts` makes it from the environment and `.env`. */
+/** The effective settings of one process, frozen. `config/load.ts` reads them from the environment and `.env`. */
 
 export interface HostPort {
   readonly host: string;
@@ -9,14 +9,14 @@ export type DatabaseSetting =
   | { readonly kind: 'sqlite'; readonly path: string }
   | {
       readonly kind: 'postgres';
-      /** In order; the first that takes writes is used. A host that begins with a slash is a folder with a socket. */
+      /** In order of preference; the first that accepts writes is used. A host that begins with a slash is the folder of a socket. */
       readonly hosts: readonly HostPort[];
       readonly user: string;
       readonly password: string | null;
       readonly database: string;
-      /** `sslmode`: `preferred` takes TLS where the server has it; `verified` checks the certificate too. */
+      /** `sslmode`: `preferred` uses TLS if the server supports it; `verified` also checks the certificate. */
       readonly tls: 'never' | 'preferred' | 'required' | 'verified';
-      /** `options` as libpq takes them, or null. */
+      /** The parameter `options` of libpq, or null. */
       readonly options: string | null;
     };
 
@@ -26,7 +26,7 @@ export type TransportSetting =
       readonly kind: 'ses';
       /** Such as `eu-west-1`. */
       readonly region: string;
-      /** Another address of the API, `?endpoint=`; null for the region's own. */
+      /** URL of another API endpoint, `?endpoint=`; null for the endpoint of the region. */
       readonly endpoint: string | null;
       /** `?configuration-set=`, or null. */
       readonly configurationSet: string | null;
@@ -35,14 +35,14 @@ export type TransportSetting =
       readonly kind: 'smtp';
       readonly host: string;
       readonly port: number;
-      /** `implicit` is smtps; `required` refuses to send without STARTTLS; `offered` takes it when offered; `never` is `?tls=never`. */
+      /** `implicit` is smtps; `required` refuses to send without STARTTLS; `offered` uses it if the server offers it; `never` is `?tls=never`. */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
-      /** `?connections=`, 20 unless set. */
+      /** `?connections=`; default 20. */
       readonly connections: number;
-      /** `?verify=no` turns off certificate checks under `required` and `implicit`; `offered` never checks (opportunistic). */
+      /** `?verify=no` disables the certificate check of `required` and `implicit`; `offered` (opportunistic TLS) never checks. */
       readonly verifyCertificate: boolean;
-      /** EHLO name, `?name=`; the machine's host name unless set. */
+      /** EHLO name, `?name=`; default: the host name of the machine. */
       readonly name: string;
     };
 
@@ -60,19 +60,19 @@ export interface Settings {
   readonly maxRequestBytes: number;
   readonly keepBodyMs: number;
   readonly onUncertain: 'resend' | 'hold';
-  /** 64 hexadecimal digits, or null: the file `secret` beside the database holds it. */
+  /** 64 hexadecimal digits; null when the secret is in the file `secret` beside the database. */
   readonly secret: string | null;
-  /** Null for the system's resolver. */
+  /** Null for the resolver of the system. */
   readonly dns: HostPort | null;
   /** Lower-case A-labels, or null. */
   readonly returnPathDomain: string | null;
-  /** The SMTP listener for bounces and complaints, or null. Needs the return path's domain. */
+  /** Address of the SMTP listener for bounces and complaints, or null. Needs `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
-  /** The HTTP listener for the provider's notices (SNS), or null. Needs topics. */
+  /** Address of the HTTP listener for provider events (SNS), or null. Needs `sesTopics`. */
   readonly feedbackHttpListen: HostPort | null;
-  /** ARNs of the SNS topics that are believed; empty where none is. */
+  /** ARNs of the SNS topics that are accepted; may be empty. */
   readonly sesTopics: readonly string[];
-  /** URL of the SQS queue that holds the provider's notices, or null. */
+  /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -80,7 +80,7 @@ export interface Settings {
 
 export type Role = 'api' | 'deliver' | 'feedback' | 'operator';
 
-/** A setting that a person must correct; the message is one line that names it, the bad value and a good one. */
+/** An invalid setting. The message is one line that names the setting, the invalid value and a valid one. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }

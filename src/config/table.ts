@@ -1,6 +1,6 @@
 /**
- * The one table of settings: name, default, parser, meaning. It drives the loader, the check for unknown names,
- * `postrider config` and docs/configuration.md, which a test holds equal to it.
+ * The table of settings: name, default, parser, meaning. The loader, the check for unknown names, `postrider config` and
+ * docs/configuration.md are derived from it; a test compares the page with the table.
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
@@ -12,27 +12,27 @@ import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import { formatDuration, formatSize, invalid, type Parsed, parseDuration, parseSize, quote, valid } from './units.ts';
 
-/** What a setting may hold. */
+/** The values of a setting. */
 interface Kind<T> {
   readonly parse: (text: string) => Parsed<T>;
   /** The type of the value, such as `duration`; docs/configuration.md explains the types. */
   readonly type: string;
-  /** The values that are accepted, in words, where the type does not say it. */
+  /** The accepted values as text; null if the type says it. */
   readonly range: string | null;
 }
 
-/** `whole`: the value is a secret. `password`: it is a URL that may hold a password. */
+/** `whole`: the value is a secret. `password`: the value is a URL that may contain a password. */
 type Secrecy = 'no' | 'password' | 'whole';
 
 export interface SettingSpec<T> extends Kind<T> {
   readonly name: string;
-  /** Text that the parser reads, or null where the setting has no value unless given. */
+  /** Text for the parser; null if the setting has no default. */
   readonly default: string | null;
   readonly meaning: string;
   /** A value that the parser accepts. */
   readonly example: string;
   readonly secret: Secrecy;
-  /** The value as it may be printed. */
+  /** The value as it is printed, with secrets masked. */
   readonly show: (text: string) => string;
 }
 
@@ -46,7 +46,7 @@ const SHOWN: { readonly [secrecy in Secrecy]: (text: string) => string } = {
   whole: () => MASK,
 };
 
-/** `given` has the default, or null; the example; and whether the value is a secret, where it is. */
+/** `given` holds the default or null, the example, and the secrecy of the value. */
 function spec<T>(
   name: string,
   given: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
@@ -101,18 +101,18 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const shown = quote(maskUrl(text));
   if (!text.startsWith('sqlite:')) return invalid(`${shown} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
-  // `sqlite:postgres://user:password@host/mail` would make folders of that name, password included.
+  // `sqlite:postgres://user:password@host/mail` would create folders of that name, password included.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
-    return invalid(`${shown} is a URL after sqlite:, not a path; drop sqlite:, or write a path such as ${example}`);
+    return invalid(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path === '' || path === '/' || path.endsWith('/'))
-    return invalid(`${shown} names no file; give one, such as ${example}`);
-  // Mail that is gone with the process would break what a 201 promises.
-  if (path === ':memory:') return invalid(`${shown} would lose accepted mail; give a file, such as ${example}`);
+    return invalid(`${shown} names no file; give a file, such as ${example}`);
+  // An accepted message must survive the process.
+  if (path === ':memory:') return invalid(`${shown} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
-    return invalid(`${shown} names a host; write sqlite:/absolute/path or ${example}`);
+    return invalid(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?') || path.includes('\0'))
-    return invalid(`${shown} takes no parameters; give a file, such as ${example}`);
+    return invalid(`${shown} has parameters, which do not exist for sqlite:; give a file, such as ${example}`);
   return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
@@ -122,7 +122,7 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
   for (const item of text.split(',')) {
     const role = parseOneOf(ROLES)(item.trim());
     if (!role.ok)
-      return invalid(`${quote(item.trim())} is not a role; give all, or a comma list of ${ROLES.join(', ')}`);
+      return invalid(`${quote(item.trim())} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
   return valid(roles);
@@ -134,21 +134,21 @@ function parseFile(text: string): Parsed<string> {
     found = statSync(text, { throwIfNoEntry: false });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-    return invalid(`${quote(text)} cannot be looked at (${code}); give the path of a readable PEM file`);
+    return invalid(`${quote(text)} cannot be read (${code}); give the path of a readable PEM file`);
   }
   if (found === undefined) return invalid(`there is no file ${quote(text)}; give the path of a PEM file`);
   return found.isFile() ? valid(text) : invalid(`${quote(text)} is not a file; give the path of a PEM file`);
 }
 
 function parsePassword(text: string): Parsed<string> {
-  const long = text.length >= 8 && text.length <= 200;
-  return long ? valid(text) : invalid('it must have 8 to 200 characters');
+  const fits = text.length >= 8 && text.length <= 200;
+  return fits ? valid(text) : invalid('the password must have 8 to 200 characters');
 }
 
 function parseSecretText(text: string): Parsed<string> {
   return /^[0-9a-fA-F]{64}$/.test(text)
     ? valid(text)
-    : invalid('it must have 64 hexadecimal digits, as `openssl rand -hex 32` prints them');
+    : invalid('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
 }
 
 /** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
@@ -159,7 +159,7 @@ function parseTopics(text: string): Parsed<readonly string[]> {
   const wrong = topics.find((topic) => !TOPIC.test(topic));
   if (wrong === undefined) return valid(Object.freeze([...new Set(topics)]));
   return invalid(
-    `${quote(wrong)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one, or several with commas between`,
+    `${quote(wrong)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );
 }
 
@@ -327,7 +327,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_ROLES',
     { default: 'all', example: 'api,operator' },
     kind('comma list', parseRoles, `\`all\`, or ${ROLES.map((role) => `\`${role}\``).join(', ')}`),
-    'What this node does. `api` accepts messages, `deliver` sends them, `feedback` takes bounces and complaints, `operator` serves the operator listener.',
+    'The roles of this node. `api` accepts messages, `deliver` sends them, `feedback` receives bounces and complaints, `operator` serves the operator listener.',
   ),
   logLevel: spec(
     'POSTRIDER_LOG',

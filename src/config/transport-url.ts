@@ -1,6 +1,6 @@
 /**
- * POSTRIDER_TRANSPORT: the way messages leave, as one URL. Nothing of a URL is ignored: an unknown scheme, parameter
- * or a stray path is a fault. A fault never quotes the password.
+ * Parses POSTRIDER_TRANSPORT, the default route as a URL. No part of a URL is ignored: an unknown scheme, an unknown parameter
+ * or an unexpected path is an error. An error never quotes the password.
  */
 import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
@@ -14,12 +14,12 @@ type Fault = { readonly ok: false; readonly fault: string };
 
 const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
-const MOST_CONNECTIONS = 1000;
-/** Schemes that product.md names and whose code is not in this version. */
-const LATER = ['mx'];
+const MAX_CONNECTIONS = 1000;
+/** Planned schemes that this version does not support. */
+const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
-/** The EHLO name (RFC 5321 section 4.1.1.1): the machine's host name, or an address literal where that is no name. */
+/** The EHLO name (RFC 5321 section 4.1.1.1): the host name of the machine, or an address literal if that is not a valid name. */
 export function defaultEhloName(): string {
   const name = hostname();
   return isHostName(name) ? name : '[127.0.0.1]';
@@ -31,16 +31,16 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
   const rest = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
-      if (colon === -1) return invalid(`${quote(maskUrl(text))} needs its colon: capture:`);
+      if (colon === -1) return invalid(`${quote(maskUrl(text))} needs a colon: capture:`);
       return rest === ''
         ? valid({ kind: 'capture' })
-        : invalid(`${quote(text)} takes nothing after the colon: capture:`);
+        : invalid(`${quote(text)} has text after the colon; write capture:`);
     case 'smtp':
     case 'smtps':
       return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskUrl(text)));
     default: {
       if (scheme.toLowerCase() === 'ses') return parseSes(rest, quote(maskUrl(text)));
-      if (LATER.includes(scheme.toLowerCase())) {
+      if (PLANNED_SCHEMES.includes(scheme.toLowerCase())) {
         return invalid(
           `the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`,
         );
@@ -55,13 +55,13 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
 
 const SES_PARAMETERS = ['endpoint', 'configuration-set'];
 
-/** `ses://REGION[?configuration-set=NAME&endpoint=URL]`; credentials are found where the SDK finds them, and never in here. */
+/** `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials; the URL never contains them. */
 function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
   if (!rest.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const mark = rest.indexOf('?');
   const region = rest.slice(2, mark === -1 ? undefined : mark).replace(/\/$/, '');
   if (region.includes('@'))
-    return invalid(`${shown} takes no user or key; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+    return invalid(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return invalid(`${shown} names no region, as in ${SES_EXAMPLE}`);
   const given = new Map<string, string>();
   for (const part of mark === -1 ? [] : rest.slice(mark + 1).split('&')) {
@@ -71,26 +71,28 @@ function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
     if (!SES_PARAMETERS.includes(name)) {
       return unknownParameter(shown, name, SES_PARAMETERS);
     }
-    if (given.has(name)) return invalid(`${shown} has the parameter ${name} twice`);
+    if (given.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
     given.set(name, value);
   }
   const endpoint = given.get('endpoint') ?? null;
   if (endpoint !== null && !isEndpoint(endpoint)) {
-    return invalid(`${shown}: endpoint is an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`);
+    return invalid(
+      `${shown}: endpoint must be an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`,
+    );
   }
   const configurationSet = given.get('configuration-set') ?? null;
   if (configurationSet !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(configurationSet)) {
-    return invalid(`${shown}: configuration-set is a name of letters, digits, - and _, at most 64`);
+    return invalid(`${shown}: configuration-set must be a name of letters, digits, - and _, at most 64`);
   }
   return valid({ kind: 'ses', region, endpoint, configurationSet });
 }
 
-/** Names the parameter where it is a plain word: in a mistyped URL it may be a part of the password. */
+/** Names the parameter only if it is a plain word: in a mistyped URL it may be part of the password. */
 function unknownParameter(shown: string, name: string, known: readonly string[]): Fault {
   const hint = didYouMean(name, known);
   const named =
     hint !== '' || /^[a-z-]{1,40}$/.test(name) ? `the unknown parameter ${quote(name)}` : 'an unknown parameter';
-  return invalid(`${shown} has ${named}${hint}; there are ${known.join(', ')}`);
+  return invalid(`${shown} has ${named}${hint}; the parameters are ${known.join(', ')}`);
 }
 
 function isEndpoint(text: string): boolean {
@@ -103,24 +105,27 @@ function isEndpoint(text: string): boolean {
   );
 }
 
-/** `rest` is all after the scheme's colon; `shown` is the whole text, safe to print. */
+/** `rest` is the text after the colon of the scheme; `shown` is the whole text, safe to print. */
 function parseSmtp(implicit: boolean, rest: string, shown: string): Parsed<TransportSetting> {
   if (!rest.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
-  if (hasSpaceOrControl(rest)) return invalid(`${shown} holds a space or control character; percent-encode it`);
-  // The user part may hold anything but an @, so it is cut off before a ? or / is looked for.
+  if (hasSpaceOrControl(rest)) return invalid(`${shown} contains a space or control character; percent-encode it`);
+  // The user part may contain ? and /, so it is split off first.
   const at = rest.lastIndexOf('@');
   const auth = parseCredentials(at === -1 ? null : rest.slice(2, at), shown);
   if (!auth.ok) return auth;
   const tail = at === -1 ? rest.slice(2) : rest.slice(at + 1);
-  if (tail.includes('#'))
-    return invalid(`${shown} has a #; percent-encode it as %23 where it belongs to a name or password`);
+  if (tail.includes('#')) return invalid(`${shown} has a #; write %23 if it belongs to a user name or password`);
   const mark = tail.indexOf('?');
-  const place = mark === -1 ? tail : tail.slice(0, mark);
-  const where = parsePlace(place.endsWith('/') ? place.slice(0, -1) : place, implicit ? 465 : 25, shown);
-  if (!where.ok) return where;
+  const authority = mark === -1 ? tail : tail.slice(0, mark);
+  const hostPort = parseHostPort(
+    authority.endsWith('/') ? authority.slice(0, -1) : authority,
+    implicit ? 465 : 25,
+    shown,
+  );
+  if (!hostPort.ok) return hostPort;
   return parseParameters(mark === -1 ? '' : tail.slice(mark + 1), shown, {
     kind: 'smtp',
-    ...where.value,
+    ...hostPort.value,
     tls: implicit ? 'implicit' : 'offered',
     auth: auth.value,
     connections: DEFAULT_CONNECTIONS,
@@ -148,14 +153,15 @@ function percentDecode(text: string): string | null {
 function parseCredentials(written: string | null, shown: string): Parsed<Smtp['auth']> {
   if (written === null) return valid(null);
   const colon = written.indexOf(':');
-  if (colon === -1) return invalid(`${shown} has a user name and no password; write user:password@, percent-encoded`);
+  if (colon === -1)
+    return invalid(`${shown} has a user name without a password; write user:password@, percent-encoded`);
   const user = percentDecode(written.slice(0, colon));
   const pass = percentDecode(written.slice(colon + 1));
   if (user === null || pass === null) {
     return invalid(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
   }
   if (user === '' || pass === '') return invalid(`${shown} has an empty user name or password`);
-  // RFC 4954, RFC 4616: no NUL may stand in either, and a line break would end the command.
+  // RFC 4954 and RFC 4616 forbid NUL in both; a line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
       return invalid(`${shown} has a NUL or line break in its user name or password`);
@@ -164,15 +170,15 @@ function parseCredentials(written: string | null, shown: string): Parsed<Smtp['a
   return valid({ user, pass });
 }
 
-function parsePlace(place: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
-  if (place.includes('/')) return invalid(`${shown} has a path, and an SMTP relay has none; give ${EXAMPLE}`);
-  const bracket = place.startsWith('[') ? place.indexOf(']') : -1;
-  const colon = place.indexOf(':', bracket + 1);
-  const written = colon === -1 ? place : place.slice(0, colon);
+function parseHostPort(text: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
+  if (text.includes('/')) return invalid(`${shown} has a path; remove it, as in ${EXAMPLE}`);
+  const bracket = text.startsWith('[') ? text.indexOf(']') : -1;
+  const colon = text.indexOf(':', bracket + 1);
+  const written = colon === -1 ? text : text.slice(0, colon);
   const host = bracket > 0 ? written.slice(1, -1) : written;
-  if (host === '') return invalid(`${shown} has no host; give one, as in ${EXAMPLE}`);
+  if (host === '') return invalid(`${shown} has no host; add one, as in ${EXAMPLE}`);
   if (!isHost(host)) return invalid(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
-  const port = colon === -1 ? valid(defaultPort) : parseCount(place.slice(colon + 1), 1, 65535);
+  const port = colon === -1 ? valid(defaultPort) : parseCount(text.slice(colon + 1), 1, 65535);
   if (!port.ok) return invalid(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
   return valid({ host, port: port.value });
 }
@@ -186,14 +192,14 @@ function parseParameters(query: string, shown: string, base: Smtp): Parsed<Smtp>
     const equals = part.indexOf('=');
     const name = equals === -1 ? part : part.slice(0, equals);
     const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
-    if (seen.has(name)) return invalid(`${shown} has the parameter ${name} twice`);
+    if (seen.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
     seen.add(name);
     const next = applyParameter(smtp, name, value, shown);
     if ('ok' in next) return next;
     smtp = next;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
-    return invalid(`${shown} has verify=no, which means something only with ?tls=required or smtps://`);
+    return invalid(`${shown} has verify=no, which is valid only with ?tls=required or smtps://`);
   }
   return valid(smtp);
 }
@@ -202,21 +208,20 @@ function applyParameter(smtp: Smtp, name: string, value: string, shown: string):
   switch (name) {
     case 'tls':
       if (value !== 'required' && value !== 'never')
-        return invalid(`${shown}: tls is required or never, as in ?tls=required`);
-      if (smtp.tls === 'implicit')
-        return invalid(`${shown}: smtps:// is TLS from the first byte, so tls= is not for it`);
+        return invalid(`${shown}: tls must be required or never, as in ?tls=required`);
+      if (smtp.tls === 'implicit') return invalid(`${shown}: smtps:// always uses TLS; remove tls=`);
       return { ...smtp, tls: value };
     case 'connections': {
-      const connections = parseCount(value, 1, MOST_CONNECTIONS);
+      const connections = parseCount(value, 1, MAX_CONNECTIONS);
       if (!connections.ok)
-        return invalid(`${shown}: connections is a number from 1 to ${MOST_CONNECTIONS}, as in ?connections=20`);
+        return invalid(`${shown}: connections must be a number from 1 to ${MAX_CONNECTIONS}, as in ?connections=20`);
       return { ...smtp, connections: connections.value };
     }
     case 'verify':
-      if (value !== 'no' && value !== 'yes') return invalid(`${shown}: verify is yes or no, as in ?verify=no`);
+      if (value !== 'no' && value !== 'yes') return invalid(`${shown}: verify must be yes or no, as in ?verify=no`);
       return { ...smtp, verifyCertificate: value === 'yes' };
     case 'name':
-      if (!isHostName(value)) return invalid(`${shown}: name is a host name, as in ?name=mail.example.com`);
+      if (!isHostName(value)) return invalid(`${shown}: name must be a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
     default:
       return unknownParameter(shown, name, PARAMETERS);

@@ -1,7 +1,7 @@
 /**
- * The units in which settings and command flags are written: durations, sizes, counts, rates, throttles, dates.
- * Every parser answers with the value or with a fault that quotes the bad text and shows a good one; the caller
- * puts the name of the setting or flag before it. Nothing here throws.
+ * Parses and formats the units of settings and command flags: durations, sizes, counts, rates, throttles, dates.
+ * Each parser returns the value, or an error that quotes the invalid text and shows a valid one; the caller prepends the name
+ * of the setting or flag. No function throws.
  */
 import { maskUrl } from '../printing/escape.ts';
 
@@ -29,14 +29,14 @@ export function invalid(fault: string): { readonly ok: false; readonly fault: st
   return { ok: false, fault };
 }
 
-/** Text in quotes on one line: passwords of URLs masked, cut at 80 characters, control characters replaced. */
+/** The text in quotes on one line: passwords of URLs masked, at most 80 characters, control characters replaced. */
 export function quote(text: string): string {
   const shown = text.includes('//') ? maskUrl(text) : text;
   const short = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
   return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
-/** Leading decimal digits as a safe integer, and what follows them; null where there is none or it is too large. */
+/** The leading decimal digits as a safe integer, and the rest of the text; null if there is no number or it is too large. */
 function splitNumber(text: string): { readonly number: number; readonly rest: string } | null {
   let end = 0;
   while (end < text.length && text.charCodeAt(end) >= 48 && text.charCodeAt(end) <= 57) end += 1;
@@ -45,7 +45,7 @@ function splitNumber(text: string): { readonly number: number; readonly rest: st
   return Number.isSafeInteger(number) ? { number, rest: text.slice(end) } : null;
 }
 
-/** `500ms`, `10s`, `15m`, `24h`, `30d` → milliseconds. A bare number is refused: nobody can see its unit. */
+/** `500ms`, `10s`, `15m`, `24h`, `30d` → milliseconds. A number without a unit is invalid. */
 export function parseDuration(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(MS_PER, parts.rest) ? MS_PER[parts.rest as keyof typeof MS_PER] : undefined;
@@ -55,7 +55,7 @@ export function parseDuration(text: string): Parsed<number> {
   return valid(value);
 }
 
-/** Milliseconds in the largest unit that divides them, as `parseDuration` reads them. */
+/** Milliseconds in the largest unit that divides them, in the form that `parseDuration` reads. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (ms !== 0 && ms % MS_PER[unit] === 0) return `${ms / MS_PER[unit]}${unit}`;
@@ -72,7 +72,7 @@ export function parseSize(text: string): Parsed<number> {
   return valid(value);
 }
 
-/** Bytes in the largest binary unit that divides them, as `parseSize` reads them. */
+/** Bytes in the largest binary unit that divides them, in the form that `parseSize` reads. */
 export function formatSize(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
     const per = BYTES_PER[unit] ?? 1;
@@ -81,28 +81,28 @@ export function formatSize(bytes: number): string {
   return String(bytes);
 }
 
-/** The greatest number of a 32-bit column: what both stores hold as a row's number, or as the burst of a throttle. */
+/** The largest number of a 32-bit column, the type of row numbers and throttle bursts in both stores. */
 export const MAX_INT32 = 2_147_483_647;
 
-/** A whole number from `least` to `most`, in decimal digits. */
-export function parseCount(text: string, least: number, most: number): Parsed<number> {
+/** A whole number from `min` to `max`, in decimal digits. */
+export function parseCount(text: string, min: number, max: number): Parsed<number> {
   const parts = splitNumber(text);
-  if (parts?.rest !== '' || parts.number < least || parts.number > most) {
-    return invalid(`${quote(text)} is not a whole number from ${least} to ${most}`);
+  if (parts?.rest !== '' || parts.number < min || parts.number > max) {
+    return invalid(`${quote(text)} is not a whole number from ${min} to ${max}`);
   }
   return valid(parts.number);
 }
 
-/** `10%`, `0.15 %` or `10` → a part of one, over 0 up to 1; at most four digits behind the point. */
+/** `10%`, `0.15 %` or `10` → a fraction above 0 and up to 1; at most four decimal places. */
 export function parsePercent(text: string): Parsed<number> {
   const digits = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(digits) ? Number(digits) : 0;
   if (value <= 0 || value > 100)
-    return invalid(`${quote(text)} is not a percentage over 0 and up to 100, such as 10% or 0.15%`);
+    return invalid(`${quote(text)} is not a percentage above 0 and up to 100, such as 10% or 0.15%`);
   return valid(value / 100);
 }
 
-/** `1000/1h` or `1000/h` → so many emails in each period; both at least 1, the period at least a second. */
+/** `1000/1h` or `1000/h` → messages per period: at least 1 message, a period of at least one second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
   const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitNumber(text);
@@ -117,7 +117,7 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** `50/s` (burst 50) or `50/s:200` → requests each second, and how many may come at once; neither over `MAX_INT32`. */
+/** `50/s` (burst 50) or `50/s:200` → requests per second and burst; neither above `MAX_INT32`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
   const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitNumber(text);
@@ -127,7 +127,7 @@ export function parseThrottle(text: string): Parsed<{ readonly perSecond: number
   const burst = plain ? { number: parts.number, rest: '' } : splitNumber(parts.rest.slice(3));
   if (burst?.rest !== '' || burst.number < 1) return fault;
   if (Math.max(parts.number, burst.number) > MAX_INT32)
-    return invalid(`${quote(text)} is too much for a throttle; its numbers go up to ${MAX_INT32}`);
+    return invalid(`${quote(text)} is too large for a throttle; its numbers go up to ${MAX_INT32}`);
   return valid({ perSecond: parts.number, burst: burst.number });
 }
 
@@ -140,8 +140,8 @@ export function formatThrottle(throttle: { readonly perSecond: number; readonly 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * A moment: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration counted from `now` in the
- * direction given. Answers milliseconds since the epoch.
+ * A point in time: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration before or after `now`.
+ * Returns milliseconds since the epoch.
  */
 export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
   const fault = invalid(
@@ -159,7 +159,7 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   const ms = Number((match[7] ?? '0').padEnd(3, '0'));
   const wall = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
   const back = new Date(wall);
-  // Date.UTC carries 31 February over into March; a person who wrote it meant something else.
+  // Date.UTC turns 31 February into a day of March; such a date is an error.
   const carried =
     back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59;
   const zone = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
@@ -167,12 +167,12 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   return valid(wall - zone);
 }
 
-/** ISO 8601 in UTC with milliseconds, as every `--json` output writes a time. */
+/** ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The same of a time that there may not be. */
+/** The same for a time that may be null. */
 export function isoTimeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }

@@ -1,4 +1,4 @@
-/** What the dashboard's first page says of the service: where it accepts, and for an hour the key that the start made. */
+/** What the dashboard shows about the service: the URL of the public listener, and for one hour the first API key. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
@@ -6,7 +6,7 @@ import type { EventOf } from '../model/events.ts';
 import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';
 
-/** So long the dashboard shows the key that the start has printed. */
+/** How long the dashboard shows the API key that the start printed. */
 const FIRST_KEY_MS = 3_600_000;
 
 export interface AboutParts {
@@ -15,11 +15,11 @@ export interface AboutParts {
   readonly clock: Clock;
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
-  /** The raw key that the start stores where there is no account yet; elsewhere it works nowhere. */
+  /** The raw API key that the start stores if there is no account yet; otherwise it is not valid. */
   readonly firstKey: string;
 }
 
-/** Learns of the public listener by its event. */
+/** Returns the function that describes the service. The URL of the public listener comes from the event `api.started`. */
 export function aboutService(parts: AboutParts): ApiParts['about'] {
   const { settings, version, clock, directory, firstKey } = parts;
   let api: EventOf<'api.started'> | null = null;
@@ -29,7 +29,7 @@ export function aboutService(parts: AboutParts): ApiParts['about'] {
     },
   });
 
-  /** For the page's own curl line: not for ever, and not once it works no more. */
+  /** The key for the curl command of the page; null one hour after the start, or when the key is not valid any more. */
   function shownKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
     if (started === null || now - started.at >= FIRST_KEY_MS) return null;

@@ -1,4 +1,4 @@
-/** The role `api`: the public listener, and on an empty store the first account with its key. */
+/** The role `api`: the public listener, and on an empty store the first account with its API key. */
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -19,8 +19,8 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Mail requests of one commit at most, so that no commit takes long. */
-const BATCH = 512;
+/** Most messages in one commit; it bounds the duration of a commit. */
+const MAX_BATCH = 512;
 /** The listener sheds load while a message waits for longer than this for its commit. */
 const MAX_COMMIT_WAIT_MS = 1_000;
 const TOUCH_KEYS_MS = 5_000;
@@ -28,18 +28,18 @@ const TOUCH_KEYS_MS = 5_000;
 export interface ApiParts {
   readonly settings: Settings;
   readonly node: ClusterNode;
-  /** What takes messages from here on. */
+  /** The transport that delivers the messages. */
   readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'touchKeys'>;
   readonly health: StoreHealth;
-  /** Null where the service can work, else what is wrong, in words fit for the public. */
+  /** Null when the service can work, else the problem, as text for the public. */
   readonly ready: () => string | null;
   readonly directory: ApiKeyCache;
-  /** Stored where there is no account yet. */
+  /** Stored if there is no account yet. */
   readonly firstKey: NewApiKey;
   readonly domains: DomainCache;
   readonly publish: Publish;
-  /** The queue of this process, or null: other nodes deliver. */
+  /** The dispatcher of this process; null when other nodes deliver. */
   readonly dispatcher: Dispatcher | null;
   readonly limits: Partial<ListenerLimits>;
   readonly drainMs: number;
@@ -50,14 +50,14 @@ export interface Api extends AsyncDisposable {
   readonly firstKey: string | null;
 }
 
-/** Listens; the result's `firstKey` is the raw key where it was stored. Rejects with an Error of one line. */
+/** Starts the listener. `firstKey` of the result is the raw key if it was stored, else null. Rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const { settings, node: place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
   await using stack = new AsyncDisposableStack();
   const { clock } = place;
   const failed = createFailureReporter(publish, clock);
   const accepts = groupCommit(health.observe(store.accept), {
-    maxBatch: BATCH,
+    maxBatch: MAX_BATCH,
     now: clock.monotonic,
     observe: publishCommits('accept', clock, publish),
   });
@@ -85,7 +85,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   });
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
-  // Last of all: a start that fails must not use up the one chance to show the key.
+  // Last: the key is shown once, and a failed start must not use it up.
   const firstKey = await firstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
@@ -93,7 +93,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-/** On an empty store: the account `default` with the key, which is returned and works at once. */
+/** On an empty store, creates the account `default` with the key and returns the key; it is valid at once. Else returns null. */
 async function firstAccount(
   store: Pick<DirectoryStore, 'createFirstKey'>,
   directory: ApiKeyCache,
@@ -102,12 +102,12 @@ async function firstAccount(
 ): Promise<string | null> {
   const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
   if (made === null) return null;
-  // The watch tells the directory soon; a client may be sooner.
+  // The change feed updates the directory later; a client may use the key before that.
   directory.apply({ revision: 0, accounts: [made.account], keys: [made.key] });
   return key;
 }
 
-/** Writes down now and then when keys were last used; a last time when stopped. */
+/** Stores periodically when keys were last used, and once more when stopped. */
 function touchKeys(
   store: Pick<DirectoryStore, 'touchKeys'>,
   directory: ApiKeyCache,
@@ -120,10 +120,10 @@ function touchKeys(
     if (used.length > 0) await store.touchKeys(used).catch(failed);
   };
   let stopped = false;
-  const again = () => {
-    if (!stopped) cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(again));
+  const schedule = () => {
+    if (!stopped) cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(schedule));
   };
-  again();
+  schedule();
   return async () => {
     stopped = true;
     cancel();

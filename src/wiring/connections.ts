@@ -1,16 +1,19 @@
-/** How many connections each listener of this process may have, and their bounds. */
+/** The connection limits of each listener of this process. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } from '../http/capacity.ts';
 import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemption } from '../http/connections.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
-/** How long a download from the operator listener may stand still. */
+/** How long a download from the operator listener may make no progress. */
 const MAX_STALL_MS = 30_000;
-/** What the SMTP intake holds at most, and some that it is about to refuse. */
+/** Most connections of the SMTP intake, with a reserve for those that it refuses. */
 const MAX_SMTP_CONNECTIONS = 250;
 
-/** Shares out the process's descriptors; `concurrency` is how many attempts the transport makes at once. Warns where there are few. */
+/**
+ * Divides the file descriptors of the process among the listeners. `concurrency` is the number of simultaneous delivery attempts.
+ * Warns when the limit of open files is low.
+ */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
   descriptors: number,
@@ -34,7 +37,7 @@ export interface ConnectionParts {
   readonly publish: PublishOf<'connection.dropped'>;
 }
 
-/** The connections of a listener that answers few peers: the operator's, or that of provider events. */
+/** The connections of a listener with few clients: the operator listener or the listener for provider events. */
 export function createHttpConnections(
   listener: HttpListenerName,
   maxConnections: number,

@@ -1,4 +1,4 @@
-/** The role `deliver`: the queue with its transport, signatures, sweeps and the watch over sending domains. */
+/** The role `deliver`: dispatcher, transport, signatures, sweeper, and the checks of sending domains. */
 
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/provider-identity.ts';
@@ -17,8 +17,8 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Settlements of one commit at most, so that no commit takes long. */
-const BATCH = 512;
+/** Most settlements in one commit; it bounds the duration of a commit. */
+const MAX_BATCH = 512;
 
 export interface DeliveryParts {
   readonly settings: Settings;
@@ -36,7 +36,7 @@ export interface Delivery extends AsyncDisposable {
   readonly dispatcher: Dispatcher;
 }
 
-/** Starts to deliver; disposing ends the watch, the sweeps and the queue, the transport last. Rejects with an Error of one line. */
+/** Starts delivery. Disposing stops the domain checks, the sweeper and the dispatcher, and the transport last. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const { settings, node: place, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
@@ -53,12 +53,12 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   const now = clock.monotonic;
   const settles = groupCommit(health.observe(store.settle), {
-    maxBatch: BATCH,
+    maxBatch: MAX_BATCH,
     now,
     observe: publishCommits('settle', clock, publish),
   });
-  const marks = groupCommit(store.markTransmitting, { maxBatch: BATCH, now });
-  const screens = groupCommit(store.checkSuppression, { maxBatch: BATCH, now });
+  const marks = groupCommit(store.markTransmitting, { maxBatch: MAX_BATCH, now });
+  const screens = groupCommit(store.checkSuppression, { maxBatch: MAX_BATCH, now });
   const screening = createSuppressionCheck(clock, screens.submit);
   const dispatcher = createDispatcher({
     node,

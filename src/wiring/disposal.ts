@@ -1,4 +1,4 @@
-/** The fault that came first, of those that a failed start and the disposal of its parts, or a stop, have gathered. */
+/** The first error of a failed start or stop: disposal wraps later errors around it (SuppressedError). */
 export function firstError(error: unknown): unknown {
   let first = error;
   while (first instanceof SuppressedError) first = first.suppressed;

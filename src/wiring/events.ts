@@ -1,7 +1,7 @@
-/** The event of what fails. */
+/** Publishes failed background operations as events. */
 import type { PublishOf } from '../model/events.ts';
 
-/** What parts call when something fails that they go on without. */
+/** Returns the function that a part calls when an operation fails and the part continues. */
 export function createFailureReporter(
   publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },

@@ -1,4 +1,4 @@
-/** The role `feedback`: everything that hears what became of messages after they were handed over. */
+/** The role `feedback`: the SMTP listener, the listener for provider events and the SQS poller. */
 
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
@@ -14,19 +14,19 @@ import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
 import { createFailureReporter } from './events.ts';
 
-const BATCH = 64;
-const LOOK_AT_CERTIFICATE_MS = 1_000;
+const MAX_BATCH = 64;
+const CERTIFICATE_CHECK_MS = 1_000;
 
 export interface FeedbackParts {
   readonly settings: Settings;
   readonly clock: Clock;
   readonly store: Pick<FeedbackStore, 'recordFeedback'>;
   readonly publish: Publish;
-  /** Of the listener for provider events. */
+  /** Connections of the listener for provider events. */
   readonly connections: HttpConnections;
 }
 
-/** Where it listens, for the start's own lines; null where it does not. */
+/** Addresses of the listeners, which the start prints; null for a listener that is off. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;
@@ -38,14 +38,14 @@ export interface Feedback extends AsyncDisposable {
   readonly addresses: FeedbackAddresses;
 }
 
-/** Disposing ends what was started last first, the intake last. Rejects with an Error of one line. */
+/** Starts the listeners and the poller. Disposing stops them in reverse order, the intake last. Rejects with an Error of one line. */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, publish, connections } = parts;
   await using stack = new AsyncDisposableStack();
   const failed = createFailureReporter(publish, clock);
-  const notRenewed = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
-  const commits = groupCommit(store.recordFeedback, { maxBatch: BATCH, now: () => performance.now() });
-  const intake = createFeedbackIntake({ clock, record: (one) => commits.submit(one), publish });
+  const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
+  const commits = groupCommit(store.recordFeedback, { maxBatch: MAX_BATCH, now: () => performance.now() });
+  const intake = createFeedbackIntake({ clock, record: (report) => commits.submit(report), publish });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
   await startSqs();
@@ -56,7 +56,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const { feedbackListen: at, tls } = settings;
     const returnPath = returnPathKey(settings);
     if (at === null || returnPath === null) return null;
-    // Only who listens pays for loading it.
+    // Loaded only when the listener is on.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
@@ -78,11 +78,11 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const bound = await listener.start();
     stack.defer(() => listener.close());
     if (tls !== null)
-      stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, listener.renewCertificate, notRenewed));
+      stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, listener.renewCertificate, onCertificateError));
     return hostPort(bound);
   }
 
-  /** Notices of Amazon SES, posted by SNS. */
+  /** Provider events of Amazon SES, posted by SNS. */
   async function startSns(): Promise<string | null> {
     const { feedbackHttpListen: at, sesTopics: topics, tls } = settings;
     if (at === null) return null;
@@ -96,7 +96,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       connections,
       clock,
       topics,
-      // Those of NODE_EXTRA_CA_CERTS too.
+      // They include the certificates of NODE_EXTRA_CA_CERTS.
       certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
       fetch,
       certificate: tls === null ? null : readCertificate(tls),
@@ -107,11 +107,11 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const bound = await receiver.start();
     stack.defer(() => receiver.close());
     if (tls !== null)
-      stack.defer(watchCertificate(tls, LOOK_AT_CERTIFICATE_MS, clock, receiver.renewCertificate, notRenewed));
+      stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, receiver.renewCertificate, onCertificateError));
     return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
   }
 
-  /** The same out of a queue. */
+  /** Provider events of Amazon SES, read from an SQS queue. */
   async function startSqs(): Promise<void> {
     const { sesQueue: queueUrl, sesTopics: topics, transport } = settings;
     if (queueUrl === null) return;

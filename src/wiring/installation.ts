@@ -1,4 +1,4 @@
-/** The installation that `doctor` looks at: its database, relay and provider, each loaded and opened only when it is asked. */
+/** The installation that `doctor` checks: database, relay and provider, each loaded and opened only for its check. */
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { MonotonicClock } from '../clock.ts';
@@ -7,7 +7,7 @@ import type { DatabaseParts } from '../doctor/database.ts';
 import type { Installation } from '../doctor/installation.ts';
 import { describeError } from '../printing/error-line.ts';
 
-/** `withStore` opens the store of the settings, or gives the one of the running service. */
+/** `withStore` opens the store of the settings, or passes the store of the running service. */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
   clock: MonotonicClock,
@@ -25,7 +25,7 @@ export function createInstallation(
         const { openStore } = await import('../store/open.ts');
         await (await openStore(database, { exclusive: true, warn: (line) => lines.push(line) })).close();
       } catch {
-        // Why it does not open is a finding of its own.
+        // Another check reports why the database does not open.
       }
       return lines;
     },
@@ -47,7 +47,7 @@ export function createInstallation(
   };
 }
 
-/** Not there yet, or not there any more. Makes nothing. */
+/** Why the database file is missing: it was not created yet, or it was removed. Creates nothing. */
 async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld: isServed } = await import('../store/sqlite/files.ts');

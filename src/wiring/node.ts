@@ -1,6 +1,6 @@
 /**
- * One node and its place among the others: its name, its time, and whether what it holds is still its own. On the embedded
- * store a service is alone; on PostgreSQL nodes follow the server's clock and watch each other.
+ * One node of the cluster: its name, its clock, and whether its leases are still valid. On the embedded store a service is the
+ * only node. On PostgreSQL the nodes use the clock of the database server and watch each other's heartbeats.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import type { NodeIdentity } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 
-/** How long a lone service is listed after its start without a further beat. */
+/** How long a service on the embedded store is listed after its start; it sends no further heartbeat. */
 const ALONE_MS = 3_600_000;
 
 export interface ClusterNode {
@@ -20,18 +20,18 @@ export interface ClusterNode {
   readonly clock: MonotonicClock;
   readonly ages: AgeClock;
   readonly membership: Membership;
-  /** True where other nodes may share the store. */
+  /** True if other nodes may share the store. */
   readonly sharesStore: boolean;
-  /** Tells the others, and keeps the running time a last time. */
+  /** Stores the running time and removes the node from the cluster. */
   leave(): Promise<void>;
 }
 
-/** A name unique for this start of the process: host, process, chance. */
+/** A name that is unique for this start of the process: host, process id, random digits. */
 export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Takes this node's place; rejects where the store takes no writes. `clock` is the machine's own. */
+/** Adds this node to the cluster. `clock` is the clock of the machine. Rejects when the store cannot write. */
 export async function startNode(
   name: string,
   settings: Settings,
@@ -76,7 +76,7 @@ async function withAges(
   }
 }
 
-/** This Postrider's version, as package.json has it. */
+/** The version of this package, from package.json. */
 function ownVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;

@@ -1,4 +1,4 @@
-/** The subscribers to events, and what is read of them: metrics, live updates, the runtime status. */
+/** The subscribers to events: metrics, traces, traffic figures, live updates, runtime status. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
@@ -22,9 +22,9 @@ export interface ObservabilityParts {
     Pick<FeedbackStore, 'lastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'>;
-  /** The store's figures of the queue, remembered for a moment. */
+  /** The queue figures of the store, cached for a moment. */
   readonly queueFigures: OverviewStore['queueFigures'];
-  /** Lines that the log has lost so far. */
+  /** Log lines dropped so far. */
   readonly droppedLines: () => number;
   readonly events: Events;
 }
@@ -35,7 +35,7 @@ export interface Observability extends AsyncDisposable {
   readonly deliveryStatus: () => DeliveryStatus;
 }
 
-/** Subscribes all of them; each receives what was published since the start of the process. Disposing writes the last figures. */
+/** Subscribes all of them. Each receives every event since the start of the process. Disposing writes the last traffic figures. */
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, queueFigures, droppedLines, events } = parts;
   const stack = new AsyncDisposableStack();

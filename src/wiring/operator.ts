@@ -26,10 +26,10 @@ import { createFailureReporter } from './events.ts';
 import { createInstallation } from './installation.ts';
 import type { Observability } from './observability.ts';
 
-/** Where `npm ci` builds the operator's pages. */
+/** The folder into which `npm ci` builds the dashboard. */
 const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
-/** What the operator API needs of this installation. */
+/** Data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
   /** The settings that the service was started with, secrets masked. */
@@ -38,7 +38,7 @@ export interface OperatorApiOptions {
 
 export interface OperatorParts {
   readonly settings: Settings;
-  /** Time as all nodes know it. */
+  /** The clock that all nodes share. */
   readonly clock: MonotonicClock;
   readonly machineClock: MonotonicClock;
   readonly store: OperatorStore & DoctorStore;
@@ -46,22 +46,22 @@ export interface OperatorParts {
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly connections: HttpConnections;
-  /** Null where the transport captures nothing. */
+  /** Null when the transport captures no messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
-  /** The raw key that the role `api` stores where there is no account yet. */
+  /** The raw API key that the role `api` stores if there is no account yet. */
   readonly firstKey: string;
-  /** Null where this process has no operator API. */
+  /** Null when this process has no operator API. */
   readonly api: OperatorApiOptions | null;
 }
 
 export interface Operator extends AsyncDisposable {
   readonly url: string;
-  /** Signs in once, where no password is set; else null. */
+  /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
 }
 
-/** Listens. Disposing first ends imports, so that whoever follows one is told. Rejects with an Error of one line. */
+/** Starts the listener. Disposing first ends running imports, so that their clients get an answer. Rejects with an Error of one line. */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;
   const captured = { inbox: parts.inbox, readEntity };
@@ -83,7 +83,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   stack.defer(() => operator.close());
   stack.defer(() => imports.stop());
   const { url, signInUrl } = await operator.start();
-  // An operator's first look finds the store's reader at work and the queue counted.
+  // Starts the reader thread of the store and fills the cache, so that the first page loads fast.
   if (parts.api !== null) void parts.store.queueFigures().catch(() => undefined);
   const started = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };

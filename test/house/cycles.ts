@@ -1,11 +1,11 @@
 /**
- * Import cycles: groups of files of which each reaches every other by its imports (Tarjan's strongly connected components). With
- * `types`, imports that leave nothing at run time count too.
+ * Finds import cycles: groups of files in which each file reaches every other by its imports (Tarjan's strongly connected
+ * components). With `types`, type-only imports count too.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
-/** One line for each cycle, its files in order of their names. */
+/** One line for each cycle, with its files in alphabetical order. */
 export function importCycles(files: readonly SourceFile[], types: boolean): readonly string[] {
   const targets = new Map(
     files.map(({ path, imports }) => [
@@ -21,17 +21,17 @@ export function importCycles(files: readonly SourceFile[], types: boolean): read
   const cycles: string[] = [];
 
   function visit(path: string): number {
-    const place = order.size;
-    order.set(path, place);
+    const index = order.size;
+    order.set(path, index);
     stack.push(path);
-    let low = place;
+    let low = index;
     for (const target of targets.get(path) ?? []) {
       if (!targets.has(target)) continue;
       if (!order.has(target)) low = Math.min(low, visit(target));
       else if (stack.includes(target)) low = Math.min(low, lowest.get(target) ?? order.get(target) ?? low);
     }
     lowest.set(path, low);
-    if (low === place) {
+    if (low === index) {
       const group = stack.splice(stack.indexOf(path)).sort();
       if (group.length > 1) cycles.push(group.join(', '));
     }

@@ -1,13 +1,13 @@
 /**
- * Which room may import what, as data. A stage imports its own room and the pure rooms; of other rooms only types.
- * Whatever has effects is handed to it by src/main.ts; so a stage can be tested alone and replaced alone.
+ * Which layer may import what, as data. A layer is a folder of src. A layer with effects imports itself, the pure layers, and types
+ * of other layers. src/main.ts injects everything else, so that each layer can be tested and replaced alone.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
-/** Pure: the same input gives the same output, and nothing else happens. */
+/** Pure layers: the same input gives the same output, without side effects. */
 export const PURE_LAYERS: readonly string[] = ['model', 'classify', 'message', 'printing'];
-const STAGES = [
+const EFFECT_LAYERS = [
   'http',
   'store',
   'queue',
@@ -19,19 +19,19 @@ const STAGES = [
   'operator',
   'observability',
 ];
-/** These wire: they import whatever they put together. Nothing in src imports them but they one another. */
+/** The wiring layers may import everything. No other layer imports them. */
 const WIRING = ['main.ts', 'wiring', 'cli'];
-/** What a room may load of other rooms beside the pure ones. Operations are what both adapters, cli and operator, load. */
-const LOADS: Readonly<Record<string, readonly string[]>> = {
-  // Of the store the pure parts: what a search is made of, the steps of figures over time.
+/** Layers that a layer may load in addition to the pure ones. */
+const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
+  // The pure parts of the store: search queries, steps of the traffic figures.
   operations: ['config', 'domains', 'doctor', 'store'],
-  // Of the public listener what both do alike: lookups of unknown credentials are gathered.
+  // Shared with the public listener: batched lookups of unknown credentials.
   operator: ['operations', 'http'],
-  // Threads of a store cannot be handed a clock.
+  // A clock cannot be passed to a thread of the store.
   store: ['clock.ts'],
 };
 
-/** Packages, by the rooms that may load them. Any room may import the types of any package. */
+/** The packages that each layer may load. Every layer may import the types of every package. */
 const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   model: ['tr46', 'tldts'],
   classify: [],
@@ -53,7 +53,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   'main.ts': [],
 };
 
-/** What a pure room may load of Node: tables and hashes, no effects. `null` is every name. */
+/** The modules of Node that a pure layer may load, and their allowed names: no effects. `null` allows every name. */
 const PURE_NODE: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
   'node:crypto': ['createHash', 'createHmac', 'createPrivateKey', 'createPublicKey', 'hash', 'sign', 'timingSafeEqual'],
@@ -61,7 +61,7 @@ const PURE_NODE: Readonly<Record<string, readonly string[] | null>> = {
   'node:url': ['domainToASCII', 'domainToUnicode'],
 };
 
-/** Modules of Node that belong to one room alone. */
+/** Modules of Node that only some layers may load. */
 const NODE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['store'],
   'node:child_process': [],
@@ -77,66 +77,67 @@ export function layerOf(path: string): string {
   return path.split('/')[1] ?? path;
 }
 
-/** One line for each import that breaks the rule. */
+/** One line for each import that violates the rule. */
 export function importViolations(file: SourceFile): readonly string[] {
-  const room = layerOf(file.path);
+  const layer = layerOf(file.path);
   return file.imports.flatMap((imported) => {
     const { specifier, typeOnly, names } = imported;
     const fault = specifier.startsWith('.')
-      ? ownFault(file.path, room, specifier, typeOnly)
+      ? ownFault(file.path, layer, specifier, typeOnly)
       : specifier.startsWith('node:')
-        ? nodeFault(room, specifier, typeOnly, names)
-        : packageFault(room, specifier, typeOnly);
+        ? nodeFault(layer, specifier, typeOnly, names)
+        : packageFault(layer, specifier, typeOnly);
     return fault === null ? [] : [`${file.path}:${imported.line} imports ${specifier}: ${fault}`];
   });
 }
 
-function ownFault(path: string, room: string, specifier: string, typeOnly: boolean): string | null {
+function ownFault(path: string, layer: string, specifier: string, typeOnly: boolean): string | null {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
-  if (!target.startsWith('src/')) return 'src stands alone; nothing of test, bench or bin belongs in it';
-  if (!target.endsWith('.ts')) return 'name the file with its .ts ending';
+  if (!target.startsWith('src/')) return 'src must not import test, bench or bin';
+  if (!target.endsWith('.ts')) return 'add the ending .ts';
   const other = layerOf(target);
-  if (other === room) return null;
+  if (other === layer) return null;
   if (target === LOG && path !== 'src/main.ts')
-    return 'only observability/log-lines.ts writes the log; publish an event, and give it its line there';
-  if (other === 'cli')
-    return 'nothing imports the command line, which is an adapter; what it shares belongs to operations';
-  if (WIRING.includes(room)) return null;
-  if (WIRING.includes(other)) return `nothing imports ${other}, which puts the rooms together`;
+    return 'only observability writes the log; publish an event and define its log event';
+  if (other === 'cli') return 'the command line is an adapter; move shared code to operations';
+  if (WIRING.includes(layer)) return null;
+  if (WIRING.includes(other)) return `${other} wires the layers; no layer may import it`;
   if (typeOnly) return null;
-  if (PURE_LAYERS.includes(other) || LOADS[room]?.includes(other) === true) return null;
-  if (other === CLOCK) return 'the clock is handed in; import its type';
-  if (PURE_LAYERS.includes(room)) return `${room} is pure and may load pure rooms only (${PURE_LAYERS.join(', ')})`;
-  return `${room} may load only itself and the pure rooms (${PURE_LAYERS.join(', ')}); take types, and let main.ts hand the rest in`;
+  if (PURE_LAYERS.includes(other) || ALLOWED_LAYERS[layer]?.includes(other) === true) return null;
+  if (other === CLOCK) return 'the clock is injected; import its type only';
+  if (PURE_LAYERS.includes(layer)) return `${layer} is pure and may load only pure layers (${PURE_LAYERS.join(', ')})`;
+  return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and let main.ts inject the rest`;
 }
 
-function nodeFault(room: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
+function nodeFault(layer: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
   const owners = NODE_OWNERS[specifier];
-  if (owners !== undefined && !owners.includes(room) && !typeOnly) {
-    return owners.length === 0 ? 'no room starts other programs' : `only ${owners.join(', ')} may`;
+  if (owners !== undefined && !owners.includes(layer) && !typeOnly) {
+    return owners.length === 0 ? 'no layer may start programs' : `only ${owners.join(', ')} may load it`;
   }
-  if (typeOnly || !PURE_LAYERS.includes(room)) return null;
+  if (typeOnly || !PURE_LAYERS.includes(layer)) return null;
   const allowed = PURE_NODE[specifier];
-  if (allowed === undefined) return `${room} is pure, and of Node may load ${Object.keys(PURE_NODE).join(', ')} only`;
-  const strange = allowed === null ? [] : names.filter((name) => !allowed.includes(name));
-  return strange.length === 0 ? null : `${room} is pure, and ${strange.join(', ')} is not among ${allowed?.join(', ')}`;
+  if (allowed === undefined) return `${layer} is pure and may load only ${Object.keys(PURE_NODE).join(', ')} of Node`;
+  const forbidden = allowed === null ? [] : names.filter((name) => !allowed.includes(name));
+  return forbidden.length === 0
+    ? null
+    : `${layer} is pure and may not load ${forbidden.join(', ')}; allowed: ${allowed?.join(', ')}`;
 }
 
-function packageFault(room: string, specifier: string, typeOnly: boolean): string | null {
+function packageFault(layer: string, specifier: string, typeOnly: boolean): string | null {
   const parts = specifier.split('/');
   const name = specifier.startsWith('@') ? parts.slice(0, 2).join('/') : (parts[0] ?? specifier);
-  const allowed = PACKAGES[room];
+  const allowed = PACKAGES[layer];
   if (allowed === undefined)
-    return `the room ${room} is not in the table of test/house/import-rule.ts; add it with its packages`;
+    return `the layer ${layer} is not in PACKAGES of test/house/import-rule.ts; add it with its packages`;
   if (typeOnly || allowed.includes(name)) return null;
-  return `${room} may load ${allowed.length === 0 ? 'no package' : `only ${allowed.join(', ')}`}; test/house/import-rule.ts has the table`;
+  return `${layer} may load ${allowed.length === 0 ? 'no package' : `only ${allowed.join(', ')}`}; see test/house/import-rule.ts`;
 }
 
-/** Every room of src must be in one of the lists: a new one is a decision. */
+/** One line for each layer that is in no list: a new layer is a decision. */
 export function unknownLayers(paths: readonly string[]): readonly string[] {
-  const known = [...PURE_LAYERS, ...STAGES, ...WIRING, 'config', CLOCK];
-  const rooms = new Set(paths.map(layerOf));
-  return [...rooms]
-    .filter((room) => !known.includes(room))
-    .map((room) => `src/${room} is in no list of test/house/import-rule.ts`);
+  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING, 'config', CLOCK];
+  const layers = new Set(paths.map(layerOf));
+  return [...layers]
+    .filter((layer) => !known.includes(layer))
+    .map((layer) => `src/${layer} is in no list of test/house/import-rule.ts`);
 }

@@ -1,9 +1,9 @@
 /**
- * Every regular expression in a room that meets bytes from outside, each with the reason why it takes linear time.
- * An expression that is not here fails the check: write a scanner, or add it with its reason.
+ * Every regular expression in a layer that reads bytes from outside, with the reason why it takes linear time.
+ * An expression that is not listed fails the check: write a scanner, or add the expression with its reason.
  */
 
-/** Rooms whose input a stranger chooses: clients, relays, remote servers. */
+/** Layers with input from clients, relays and remote servers. */
 export const EXPOSED_LAYERS: readonly string[] = [
   'classify',
   'doctor',
@@ -21,7 +21,7 @@ export const EXPOSED_LAYERS: readonly string[] = [
 
 export interface ListedRegex {
   readonly file: string;
-  /** As it stands in the code, flags included. */
+  /** As in the code, with its flags. */
   readonly regex: string;
   readonly why: string;
 }
@@ -58,7 +58,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/doctor/clock.ts',
     regex: String.raw`/\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/`,
-    why: 'fixed counts but for one of two digits, on at most 500 characters of a greeting',
+    why: 'fixed counts except one of two digits, on at most 500 characters of a greeting',
   },
   {
     file: 'src/operator/access.ts',
@@ -78,12 +78,12 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/model/audit.ts',
     regex: '/At$/',
-    why: 'fixed text, on the name of a member of our own',
+    why: 'fixed text, on the name of an internal member',
   },
   {
     file: 'src/model/audit.ts',
     regex: '/[A-Z]/g',
-    why: 'one character class, no repetition, on the name of a member of our own',
+    why: 'one character class, no repetition, on the name of an internal member',
   },
   {
     file: 'src/domains/dkim-record.ts',
@@ -113,12 +113,12 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/domains/mixed-scripts.ts',
     regex: String.raw`/\p{Script=Common}|\p{Script=Inherited}/u`,
-    why: 'tried on single characters of a domain name',
+    why: 'applied to single characters of a domain name',
   },
   {
     file: 'src/printing/command-line.ts',
     regex: '/(^|`)( *)postrider (?=[a-z])/gm',
-    why: 'blanks are looked at only behind the begin of a line or a backtick, so that each is met once',
+    why: 'spaces are matched only after the start of a line or a backtick, so each is read once',
   },
   {
     file: 'src/printing/error-line.ts',
@@ -138,12 +138,12 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/store/postgres/connection.ts',
     regex: String.raw`/\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g`,
-    why: 'bounded count between fixed characters, on the text of our own statements',
+    why: 'bounded count between fixed characters, on the text of internal statements',
   },
   {
     file: 'src/store/postgres/partitions.ts',
     regex: String.raw`/^body_(\d{4})(\d\d)(\d\d)$/`,
-    why: 'anchored, fixed counts, on the names of our own tables',
+    why: 'anchored, fixed counts, on the names of internal tables',
   },
   {
     file: 'src/store/sqlite/files.ts',
@@ -168,17 +168,17 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/store/search/query.ts',
     regex: '/[a-z0-9]+/g',
-    why: 'one character class, repeated; what follows a match is none of it, so nothing is tried twice',
+    why: 'one character class, repeated; the next character is not in the class, so there is no backtracking',
   },
   {
     file: 'src/store/search/query.ts',
     regex: String.raw`/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv`,
-    why: 'one character class, repeated, in each alternative, and their first characters differ; nothing is tried twice',
+    why: 'one repeated character class in each alternative, with different first characters, so there is no backtracking',
   },
   {
     file: 'src/feedback/read/phrases.ts',
     regex: String.raw`/[,\n]/`,
-    why: 'one character class, no repetition, on our own data',
+    why: 'one character class, no repetition, on internal data',
   },
   {
     file: 'src/feedback/read/phrases.ts',
@@ -188,11 +188,11 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/feedback/read/evidence.ts',
     regex: String.raw`/\\x\{([0-9A-Fa-f]{2,6})\}/g`,
-    why: 'bounded count between fixed characters, on a line of a report’s address',
+    why: 'bounded count between fixed characters, on an address line of a report',
   },
   ...SCRIPTS.map((script) => ({
     file: 'src/domains/mixed-scripts.ts',
     regex: `/\\p{Script=${script}}/u`,
-    why: 'tried on single characters of a domain name',
+    why: 'applied to single characters of a domain name',
   })),
 ];

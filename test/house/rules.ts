@@ -1,6 +1,6 @@
 /**
- * The house rules that no linter has, each with its reason. A rule answers with one line for every breach; none means
- * that it holds. test/all.ts runs them, and counts each as one test.
+ * The house rules that no linter has, each with its reason. A rule returns one line for every violation; an empty list means
+ * that it holds. test/all.ts runs them and counts each as one test.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -17,11 +17,11 @@ export interface Rule {
 }
 
 export interface Sources {
-  /** src alone. */
+  /** The files of src. */
   readonly src: readonly SourceFile[];
-  /** src, test, bench and demo. */
+  /** The files of src, test, bench and demo. */
   readonly all: readonly SourceFile[];
-  /** The dashboard's, whose code has markup in it; its text alone is looked at here. */
+  /** The files of the dashboard as text; their code contains markup, which the scanner does not read. */
   readonly pages: readonly { readonly path: string; readonly text: string }[];
 }
 
@@ -37,18 +37,18 @@ export function readSources(): Sources {
   return { src, all: [...src, ...rest], pages };
 }
 
-const DRAWERS = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
-/** Entry files of threads: loading one outside its thread is not importing it. */
+const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
+/** Entry files of threads, which are not imported. */
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
 /**
- * Names in docs/flow.md that the code does not have: a path with a folder in it is a file of src, and a name that follows it (in code
- * marks, letters alone) stands in that file.
+ * Names in docs/flow.md that the code does not have. A path with a folder is a file of src; a name after it, in code marks and of
+ * letters only, must be in that file.
  */
-function strangeNames(page: string, src: readonly SourceFile[]): readonly string[] {
+function unknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const byPath = new Map(src.map((file) => [file.path, file.code]));
-  const named = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
-  return [...named].flatMap(([, path = '', name]) => {
+  const mentioned = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
+  return [...mentioned].flatMap(([, path = '', name]) => {
     if (!path.includes('/')) return [];
     const code = byPath.get(`src/${path}`);
     if (code === undefined) return [`docs/flow.md: there is no src/${path}`];
@@ -58,7 +58,7 @@ function strangeNames(page: string, src: readonly SourceFile[]): readonly string
   });
 }
 
-/** `file:line: what` for every match in code, comments and strings aside. */
+/** `file:line: what` for every match in code; comments and strings are ignored. */
 function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string): readonly string[] {
   return files.flatMap((file) =>
     [...file.code.matchAll(pattern)].map((match) => `${file.path}:${lineOf(file.code, match.index)}: ${what}`),
@@ -67,80 +67,76 @@ function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string)
 
 export const RULES: readonly Rule[] = [
   {
-    name: 'a room imports only what it may',
-    reason: 'stages that know only types and pure rooms can be tested and replaced alone; docs/flow.md draws them',
+    name: 'a layer imports only what it may',
+    reason: 'a layer that imports only types and pure layers can be tested and replaced alone',
     check: ({ src }) => [...unknownLayers(src.map((file) => file.path)), ...src.flatMap(importViolations)],
   },
   {
     name: 'docs/flow.md names files and functions that exist',
-    reason: 'a reader who follows a message through the code goes from name to name',
-    check: ({ src }) => strangeNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
+    reason: 'a reader follows a message through the code by these names',
+    check: ({ src }) => unknownNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
   },
   {
-    name: 'no imports in a circle',
-    reason: 'files of a circle can be read, tested and moved only together; types count too',
-    check: ({ src }) => importCycles(src, true).map((files) => `${files} import one another`),
+    name: 'no import cycles',
+    reason: 'the files of a cycle can be read, tested and moved only together; types count too',
+    check: ({ src }) => importCycles(src, true).map((files) => `${files} import each other`),
   },
   {
-    name: 'pure rooms read no clock, chance, process or network',
-    reason: 'what they compute must be repeatable in a test of days in milliseconds',
+    name: 'pure layers read no clock, randomness, process or network',
+    reason: 'a test must be able to repeat what they compute',
     check: ({ src }) => {
       const pure = src.filter((file) => PURE_LAYERS.includes(layerOf(file.path)));
       const effects =
         /\b(Date\.now\s*\(|new Date\s*\(\s*\)|Math\.random|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|process\.|fetch\s*\(|console\.|crypto\.(getRandomValues|randomUUID))/g;
-      return findInCode(pure, effects, 'an effect in a pure room; have it handed in');
+      return findInCode(pure, effects, 'a side effect in a pure layer; inject it');
     },
   },
   {
-    name: 'the clock is handed in',
-    reason: 'a schedule that reads the machine’s clock cannot be run by a test’s own',
+    name: 'the clock is injected',
+    reason: 'a test cannot control a schedule that reads the clock of the machine',
     check: ({ src }) => {
-      const stages = src.filter((file) =>
+      const files = src.filter((file) =>
         ['queue', 'http', 'operator', 'feedback', 'domains'].includes(layerOf(file.path)),
       );
-      return findInCode(
-        stages,
-        /\b(Date\.now\s*\(|new Date\s*\(\s*\))/g,
-        'take the time from the clock that is handed in',
-      );
+      return findInCode(files, /\b(Date\.now\s*\(|new Date\s*\(\s*\))/g, 'use the injected clock');
     },
   },
   {
-    name: 'a file of src opens by saying what it is for',
-    reason: 'a reader learns purpose, promises and failures before the first line of code',
+    name: 'a file of src begins with a comment',
+    reason: 'a reader learns purpose, guarantees and failures before the first line of code',
     check: ({ src, pages }) =>
       [...src, ...pages]
         .filter((file) => !/^(#!.*\n)?\/[/*]/.test(file.text))
-        .map((file) => `${file.path} opens with no comment`),
+        .map((file) => `${file.path} begins without a comment`),
   },
   {
-    name: 'no drawers',
-    reason: 'a name such as utils or helpers says nothing about what is inside, so everything lands there',
+    name: 'no vague file names',
+    reason: 'a name such as utils or helpers does not describe the content, so unrelated code collects there',
     check: ({ all }) =>
       all
         .filter((file) =>
-          file.path.split('/').some((part) => DRAWERS.includes(part.replace(/\.ts$/, '').toLowerCase())),
+          file.path.split('/').some((part) => VAGUE_NAMES.includes(part.replace(/\.ts$/, '').toLowerCase())),
         )
-        .map((file) => `${file.path} is a drawer; name it for what is in it`),
+        .map((file) => `${file.path} has a vague name; name it after its content`),
   },
   {
     name: 'no default exports',
-    reason: 'a thing has one name wherever it is read',
+    reason: 'an export has the same name in every file',
     check: ({ all }) => findInCode(all, /\bexport\s+default\b|\bexport\s*\{[^}]*\bas default\b/g, 'export it by name'),
   },
   {
     name: 'no any',
-    reason: 'it switches off the type checks for all that it touches; unknown keeps them',
+    reason: 'any disables the type checks of everything that uses it; unknown keeps them',
     check: ({ all }) =>
       findInCode(
         all,
         /(:\s*|\bas\s+|<\s*|\|\s*)any\b(?!\s*[:(=])|\bany\s*(>|\[\])/g,
-        'any; use unknown and look before you trust',
+        'any; use unknown and check the type',
       ),
   },
   {
-    name: 'no check is switched off in a comment',
-    reason: 'a silenced check hides the next fault as well',
+    name: 'no check is disabled in a comment',
+    reason: 'a disabled check also hides the next error',
     check: ({ all, pages }) =>
       [...all, ...pages]
         .filter((file) => !file.path.startsWith('test/house/'))
@@ -152,35 +148,35 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no test is skipped or focused',
-    reason: 'a test that does not run keeps no promise',
+    reason: 'a test that does not run proves nothing',
     check: ({ all }) =>
       findInCode(
         all.filter((file) => file.path.endsWith('.test.ts')),
         /\b(it|test|describe)\s*\.\s*(skip|only|todo|skipIf|runIf|fails)\b/g,
-        'every test runs, always',
+        'every test must run',
       ),
   },
   {
     name: 'only the command line writes to the console',
-    reason: 'the log writes events that have a name, and only the fields that each lists',
+    reason: 'the log contains only events with a name and listed fields',
     check: ({ src }) =>
       findInCode(
         src.filter((file) => layerOf(file.path) !== 'cli'),
         /\bconsole\.|\bprocess\.std(out|err)\b/g,
-        'hand in the logger',
+        'publish an event',
       ),
   },
   {
-    name: 'only the log loads the logger',
-    reason: 'every log line has a name of log-events.ts, and docs/log-events.md lists all of them',
+    name: 'only log.ts loads the logger',
+    reason: 'every log line has a name in log-events.ts, and docs/log-events.md lists every name',
     check: ({ src }) =>
       src
         .filter((file) => file.path !== 'src/observability/log.ts' && /\bfrom\s+'pino'/.test(file.text))
-        .map((file) => `${file.path} loads pino; publish an event with a definition in log-events.ts`),
+        .map((file) => `${file.path} loads pino; publish an event and define it in log-events.ts`),
   },
   {
-    name: 'every regular expression that meets outside bytes is listed',
-    reason: 'one nested quantifier lets a stranger stop the service; test/house/regex-list.ts has the reasons',
+    name: 'every regular expression that reads bytes from outside is listed',
+    reason: 'one nested quantifier lets a remote peer stop the service; test/house/regex-list.ts has the reasons',
     check: ({ src }) => {
       const exposed = src.filter((file) => EXPOSED_LAYERS.includes(layerOf(file.path)));
       const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
@@ -193,18 +189,18 @@ export const RULES: readonly Rule[] = [
       const built = findInCode(
         exposed,
         /\bnew RegExp\b|(?<!\w)RegExp\s*\(/g,
-        'an expression built at run time cannot be read here',
+        'an expression built at run time cannot be checked',
       );
       return [
         ...unlisted,
         ...built,
-        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed and not there`),
+        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed but does not exist`),
       ];
     },
   },
   {
-    name: 'importing a file does nothing',
-    reason: 'what happens at import cannot be handed a clock, a store or a setting, nor be stopped',
+    name: 'importing a file has no side effect',
+    reason: 'code that runs at import gets no injected clock, store or setting, and cannot be stopped',
     check: ({ src }) => {
       const files = src.map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
       const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
@@ -216,15 +212,15 @@ export const RULES: readonly Rule[] = [
         timeout: 60_000,
         env: { PATH: process.env.PATH ?? '', NODE_NO_WARNINGS: '1' },
       });
-      const said = `${run.stdout}${run.stderr}`.trim();
-      return run.status === 0 && said === ''
+      const output = `${run.stdout}${run.stderr}`.trim();
+      return run.status === 0 && output === ''
         ? []
-        : [`importing all of src: exit ${run.status}, ${said.slice(0, 2000)}`];
+        : [`importing all of src: exit ${run.status}, ${output.slice(0, 2000)}`];
     },
   },
   {
     name: 'the lockfile names no registry',
-    reason: 'a clone installs from whichever registry its own npm is set to',
+    reason: 'a clone installs from the registry that its npm is set to',
     check: () =>
       readFileSync(join(ROOT, 'package-lock.json'), 'utf8')
         .split('\n')

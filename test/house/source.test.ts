@@ -11,12 +11,12 @@ function imports(text: string) {
   ]);
 }
 
-function breaches(path: string, text: string) {
+function violations(path: string, text: string) {
   return importViolations(parseSource(path, text));
 }
 
 describe('the scanner behind the house rules', () => {
-  it('finds imports of every form and knows which leave nothing at run time', () => {
+  it('it finds imports of every form and which of them are type-only', () => {
     const text = [
       "import './bare.ts';",
       "import type { A } from './a.ts';",
@@ -43,14 +43,14 @@ describe('the scanner behind the house rules', () => {
     ]);
   });
 
-  it('is not deceived by comments, strings and templates', () => {
+  it('it ignores comments, strings and templates', () => {
     const text =
       "// import './no.ts';\n/* import './no.ts'; */\nconst s = \"import './no.ts';\";\nconst t = `import './no.ts' ${`${s}`} any`;\nexport const from = 'x';";
     expect(imports(text)).toEqual([]);
     expect(parseSource('x.ts', text).code).not.toContain('any');
   });
 
-  it('tells a regular expression from a division', () => {
+  it('it distinguishes a regular expression from a division', () => {
     const text =
       'const a = b / c / d;\nconst r = /x[/]y/gu;\nif (/z/.test(q)) n = (1 + 2) / 3;\nreturn /w/;\nconst u = `${/v/.source}`;';
     expect(parseSource('x.ts', text).regexes).toEqual([
@@ -63,47 +63,47 @@ describe('the scanner behind the house rules', () => {
 });
 
 describe('the import rule', () => {
-  it('a stage takes types from anywhere and values from itself and the pure rooms', () => {
-    expect(breaches('src/http/a.ts', "import type { Store } from '../store/contract.ts';")).toEqual([]);
+  it('a layer imports types from every layer, and values from itself and the pure layers', () => {
+    expect(violations('src/http/a.ts', "import type { Store } from '../store/contract.ts';")).toEqual([]);
     expect(
-      breaches('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
+      violations('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
     ).toEqual([]);
-    expect(breaches('src/http/a.ts', "import { openStore } from '../store/open.ts';")).toHaveLength(1);
-    expect(breaches('src/http/a.ts', "const { openStore } = await import('../store/open.ts');")).toHaveLength(1);
-    expect(breaches('src/http/a.ts', "import type { X } from '../cli/main.ts';")).toHaveLength(1);
-    expect(breaches('src/queue/a.ts', "import { systemClock } from '../clock.ts';")).toHaveLength(1);
+    expect(violations('src/http/a.ts', "import { openStore } from '../store/open.ts';")).toHaveLength(1);
+    expect(violations('src/http/a.ts', "const { openStore } = await import('../store/open.ts');")).toHaveLength(1);
+    expect(violations('src/http/a.ts', "import type { X } from '../cli/main.ts';")).toHaveLength(1);
+    expect(violations('src/queue/a.ts', "import { systemClock } from '../clock.ts';")).toHaveLength(1);
   });
 
-  it('the log is opened by main.ts and written by observability alone', () => {
+  it('only main.ts opens the log, and only observability writes it', () => {
     for (const path of ['src/queue/a.ts', 'src/wiring/a.ts', 'src/cli/a.ts']) {
-      expect(breaches(path, "import { createLog } from '../observability/log.ts';")).toHaveLength(1);
-      expect(breaches(path, "import type { Log } from '../observability/log.ts';")).toHaveLength(1);
+      expect(violations(path, "import { createLog } from '../observability/log.ts';")).toHaveLength(1);
+      expect(violations(path, "import type { Log } from '../observability/log.ts';")).toHaveLength(1);
     }
-    expect(breaches('src/observability/a.ts', "import type { Log } from './log.ts';")).toEqual([]);
-    expect(breaches('src/main.ts', "import { createLog } from './observability/log.ts';")).toEqual([]);
+    expect(violations('src/observability/a.ts', "import type { Log } from './log.ts';")).toEqual([]);
+    expect(violations('src/main.ts', "import { createLog } from './observability/log.ts';")).toEqual([]);
   });
 
-  it('a pure room loads nothing with effects', () => {
-    expect(breaches('src/model/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
-    expect(breaches('src/model/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
-    expect(breaches('src/model/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
-    expect(breaches('src/model/a.ts', "import { send } from '../transports/transport.ts';")).toHaveLength(1);
-    expect(breaches('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
+  it('a pure layer loads nothing with side effects', () => {
+    expect(violations('src/model/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
+    expect(violations('src/model/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
+    expect(violations('src/model/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
+    expect(violations('src/model/a.ts', "import { send } from '../transports/transport.ts';")).toHaveLength(1);
+    expect(violations('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
   });
 
-  it('what puts the rooms together may load them all', () => {
+  it('the wiring layers may load every layer', () => {
     const text =
       "import { a } from './http/a.ts';\nimport { b } from './store/b.ts';\nimport { systemClock } from './clock.ts';";
-    expect(breaches('src/main.ts', text)).toEqual([]);
-    expect(breaches('src/cli/serve.ts', "import { startService } from '../main.ts';")).toEqual([]);
+    expect(violations('src/main.ts', text)).toEqual([]);
+    expect(violations('src/cli/serve.ts', "import { startService } from '../main.ts';")).toEqual([]);
   });
 
-  it('SQLite is the store’s, and no room starts programs', () => {
-    expect(breaches('src/operator/a.ts', "import { DatabaseSync } from 'node:sqlite';")).toHaveLength(1);
-    expect(breaches('src/main.ts', "import { spawn } from 'node:child_process';")).toHaveLength(1);
+  it('only the store loads SQLite, and no layer starts programs', () => {
+    expect(violations('src/operator/a.ts', "import { DatabaseSync } from 'node:sqlite';")).toHaveLength(1);
+    expect(violations('src/main.ts', "import { spawn } from 'node:child_process';")).toHaveLength(1);
   });
 
-  it('a new room is a decision', () => {
+  it('a new layer is a decision', () => {
     expect(unknownLayers(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
   });
 });
@@ -111,7 +111,7 @@ describe('the import rule', () => {
 describe('import cycles', () => {
   const file = (path: string, text: string) => parseSource(path, text);
 
-  it('are groups of files that reach one another, and imports of types count where asked', () => {
+  it('are groups of files that reach each other; type imports count if requested', () => {
     const files = [
       file('src/a.ts', "import { b } from './b.ts';"),
       file('src/b.ts', "import { c } from './c.ts';"),

@@ -1,7 +1,6 @@
 /**
- * Reads a TypeScript file the way a house rule needs it: which code remains when comments and strings are blanked,
- * which regular expressions stand in it, and what it imports. A scanner, no parser; its own test holds the cases that
- * matter. Lines keep their numbers.
+ * Reads a TypeScript file for the house rules: its code with comments and strings blanked, its regular expressions and its
+ * imports. It is a scanner, not a parser; its test has the relevant cases. Line numbers are preserved.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,17 +8,17 @@ import { join } from 'node:path';
 export interface Import {
   readonly line: number;
   readonly specifier: string;
-  /** True where nothing of the import is left at run time. */
+  /** True if nothing of the import remains at run time. */
   readonly typeOnly: boolean;
-  /** Names as exported by the other module; `default` or `*` included; empty for a bare import. */
+  /** Names as exported by the other module, also `default` and `*`; empty for an import without names. */
   readonly names: readonly string[];
 }
 
 export interface SourceFile {
-  /** From the root of the project, with `/`. */
+  /** Relative to the root of the project, with `/`. */
   readonly path: string;
   readonly text: string;
-  /** The text with the insides of comments, strings and regular expressions replaced by spaces. */
+  /** The text with the content of comments, strings and regular expressions replaced by spaces. */
   readonly code: string;
   readonly regexes: readonly { readonly line: number; readonly regex: string }[];
   readonly imports: readonly Import[];
@@ -27,7 +26,7 @@ export interface SourceFile {
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
-/** All files under a folder of the project whose name ends so; an absent folder has none. */
+/** All files below a folder of the project whose names have this ending; none if the folder does not exist. */
 export function filesUnder(folder: string, ending: string): readonly string[] {
   try {
     return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
@@ -53,7 +52,7 @@ export function parseSource(path: string, text: string): SourceFile {
   return { path, text, code, regexes, imports: findImports(text, code) };
 }
 
-/** After one of these a slash begins a regular expression; after anything else it divides. */
+/** After one of these a slash starts a regular expression; after anything else it is a division. */
 const BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
 const WORDS_BEFORE_REGEX = new Set([
   'return',
@@ -71,10 +70,10 @@ const WORDS_BEFORE_REGEX = new Set([
 function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
   const out = text.split('');
   const regexes: { line: number; regex: string }[] = [];
-  const wipe = (from: number, to: number): void => {
+  const blankOut = (from: number, to: number): void => {
     for (let index = from; index < to; index += 1) if (out[index] !== '\n') out[index] = ' ';
   };
-  /** For each open template: how many braces are open inside its `${`. */
+  /** For each open template: the number of open braces inside its `${`. */
   const templates: number[] = [];
   let at = 0;
   const skipTemplate = (from: number): number => {
@@ -82,10 +81,10 @@ function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
     while (index < text.length) {
       if (text[index] === '\\') index += 2;
       else if (text[index] === '`') {
-        wipe(from, index);
+        blankOut(from, index);
         return index + 1;
       } else if (text.startsWith('${', index)) {
-        wipe(from, index);
+        blankOut(from, index);
         templates.push(0);
         return index + 2;
       } else index += 1;
@@ -96,15 +95,15 @@ function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
     const character = text[at] ?? '';
     if (text.startsWith('//', at)) {
       const end = endOr(text.indexOf('\n', at), text.length);
-      wipe(at, end);
+      blankOut(at, end);
       at = end;
     } else if (text.startsWith('/*', at)) {
       const end = endOr(text.indexOf('*/', at + 2), text.length - 2) + 2;
-      wipe(at, end);
+      blankOut(at, end);
       at = end;
     } else if (character === "'" || character === '"') {
       const end = closing(text, at + 1, character);
-      wipe(at + 1, end);
+      blankOut(at + 1, end);
       at = end + 1;
     } else if (character === '`') at = skipTemplate(at + 1);
     else if (character === '}' && templates.at(-1) === 0) {
@@ -113,7 +112,7 @@ function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
     } else if (character === '/' && regexMayBegin(out, at)) {
       const end = regexEnd(text, at);
       regexes.push({ line: lineOf(text, at), regex: text.slice(at, end) });
-      wipe(at + 1, end);
+      blankOut(at + 1, end);
       at = end;
     } else {
       const open = templates.length - 1;
@@ -144,7 +143,7 @@ function regexMayBegin(out: readonly string[], at: number): boolean {
   return WORDS_BEFORE_REGEX.has(out.slice(start + 1, before + 1).join(''));
 }
 
-/** Where a regular expression that begins at `at` ends, its flags included. */
+/** The end of the regular expression that begins at `at`, after its flags. */
 function regexEnd(text: string, at: number): number {
   let index = at + 1;
   let inClass = false;
@@ -162,7 +161,7 @@ export function lineOf(text: string, at: number): number {
   return text.slice(0, at).split('\n').length;
 }
 
-/** Statements are found in `code`; the specifier, blanked there, is read from `text` at the same place. */
+/** Finds the statements in `code` and reads the specifier, which is blanked there, from `text`. */
 function findImports(text: string, code: string): readonly Import[] {
   const imports: Import[] = [];
   for (const match of code.matchAll(/(?<![\w$.])(import|export)\b([^'"`;()=]*?)(['"])( *)\3/g)) {

@@ -1,7 +1,7 @@
 /**
- * A relay as Postfix is one: it takes every message, and what it cannot deliver comes back later, as a delivery status
- * notification to the envelope sender, or as a complaint in the form of RFC 5965. What happens to a message is in the local
- * part of its recipient: `gone`, `full`, `late`, `spam`, `away`; anything else is delivered.
+ * A relay like Postfix: it accepts every message and later sends a delivery status notification to the envelope sender, or a
+ * complaint (RFC 5965). The local part of the recipient selects the report: `gone`, `full`, `late`, `spam`, `away`, `odd`; every
+ * other message is delivered.
  */
 
 import { once } from 'node:events';
@@ -10,14 +10,14 @@ import { connectSmtp } from './smtp-client.ts';
 
 export interface BouncingRelay {
   readonly port: number;
-  /** What the feedback listener answered to each notice, in order. */
+  /** The replies of the feedback listener to the reports, in order. */
   readonly answers: readonly string[];
-  /** Envelope senders of the messages taken, by recipient. */
+  /** Envelope senders of the accepted messages, by recipient. */
   readonly senders: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
 
-/** `feedback` is asked for the port of the feedback listener when something comes back. */
+/** `feedback` returns the port of the feedback listener; it is called for each report. */
 export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
   const answers: string[] = [];
   const senders = new Map<string, string>();
@@ -36,11 +36,11 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
         const from = mailFrom === false ? '' : mailFrom.address;
         for (const { address } of rcptTo) {
           senders.set(address, from);
-          const notice = noticeFor(address, from, Buffer.concat(chunks).toString('latin1'));
-          if (notice === null) continue;
+          const report = reportFor(address, from, Buffer.concat(chunks).toString('latin1'));
+          if (report === null) continue;
           const sending = (async () => {
             const dialog = await connectSmtp(feedback());
-            answers.push(await dialog.send('', from, Buffer.from(notice, 'latin1')));
+            answers.push(await dialog.send('', from, Buffer.from(report, 'latin1')));
             dialog.close();
           })();
           underWay.add(sending);
@@ -65,7 +65,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
   };
 }
 
-function noticeFor(to: string, from: string, message: string): string | null {
+function reportFor(to: string, from: string, message: string): string | null {
   const [local = ''] = to.split('@');
   switch (local.split('+')[0]) {
     case 'gone':

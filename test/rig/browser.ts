@@ -1,7 +1,7 @@
 /**
- * Operators' browsers: one Chromium for a test file, a context of its own for each operator of each test. A test fails on
- * whatever a page must never do: an error in the console, an exception, a breach of its content policy, a dialog, a window,
- * a request to anywhere but the service.
+ * Browsers of operators: one Chromium for each test file, one context for each operator of a test. A test fails if a page causes an
+ * error in the console, an exception, a violation of its content security policy, a dialog, a window, or a request to another
+ * server.
  */
 import type {
   Browser,
@@ -16,53 +16,53 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { launchChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
-/** What has to be known of a service (test/scenarios/running-service.ts). */
+/** The part of a service that a browser needs. */
 export interface BrowsedService {
   readonly operatorUrl: string;
-  /** What `serve --json` printed: its first line holds the link. */
+  /** The output of `serve --json`; its first line contains the sign-in link. */
   readonly stdout: () => string;
 }
 
 export interface OperatorOptions {
-  /** A phone's width; a desk's unless given. */
+  /** Width of the window; default: a desktop. */
   readonly width?: number;
   readonly dark?: boolean;
   readonly reducedMotion?: boolean;
-  /** Of the browser, as it names it itself; British English unless given. */
+  /** Locale of the browser; default: British English. */
   readonly locale?: string;
 }
 
 export interface BrowserUser {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Opens an address of the service, such as `/messages?state=queued`, and waits for its page's heading. */
+  /** Opens a path of the service, such as `/messages?state=queued`, and waits for the heading of the page. */
   visit(path: string): Promise<void>;
-  /** These are no faults: lines of the console that the test brings about on purpose. */
+  /** Allows lines of the console that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
-  /** What the pages have done so far and must not; the end of the test looks by itself. */
+  /** The faults of the pages so far; the end of the test checks that there are none. */
   faults(): readonly string[];
 }
 
 export interface BrowserRig {
-  /** Forgets what has been done so far: for the tests of this rig alone. */
+  /** Discards the faults so far; only for the tests of this rig. */
   clearFaults(): void;
-  /** Somebody at a browser who has not signed in. */
+  /** A browser that is not signed in. */
   signedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Somebody who has, by the link that the service printed, on the page of that path. */
+  /** A browser that is signed in by the link of the service, on the page of that path. */
   signedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Does by the operator API what a test needs done; throws what it said where it refuses. */
+  /** Calls the operator API. @throws Error with the response if it is not a success */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
 }
 
-const PATIENCE_MS = 60_000;
-const DESK = { width: 1280, height: 900 };
+const TIMEOUT_MS = 60_000;
+const DESKTOP = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
 /** Call once at the top of a test file. */
 export function browserRig(): BrowserRig {
   let browser: Browser;
   let open: Watched[] = [];
-  // The link is good once: whoever comes later in this file brings the session that it began.
+  // The link is valid once; later browsers of this file use the same session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
   const sessionOf = (service: BrowsedService) => {
     const session = sessions.get(service.operatorUrl) ?? signInByLink(signInLink(service));
@@ -81,7 +81,7 @@ export function browserRig(): BrowserRig {
     await Promise.all(watched.map(({ context }) => context.close()));
     expect(
       watched.flatMap(({ faults }) => faults()),
-      'what pages did and must not',
+      'faults of the pages',
     ).toEqual([]);
   });
 
@@ -92,14 +92,14 @@ export function browserRig(): BrowserRig {
   ): Promise<BrowserUser> {
     const options: BrowserContextOptions = {
       baseURL: service.operatorUrl,
-      viewport: width === undefined ? DESK : { width, height: PHONE_HEIGHT },
+      viewport: width === undefined ? DESKTOP : { width, height: PHONE_HEIGHT },
       colorScheme: dark === true ? 'dark' : 'light',
       reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
       locale: locale ?? 'en-GB',
       ...(session === null ? {} : { storageState: storageOf(service.operatorUrl, session) }),
     };
     const context = await browser.newContext(options);
-    context.setDefaultTimeout(PATIENCE_MS);
+    context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
     const watched = watch(context, page, service.operatorUrl);
     open.push(watched);
@@ -121,9 +121,9 @@ export function browserRig(): BrowserRig {
       for (const { tolerate } of open) tolerate(/./);
     },
     async signedIn(service, path, options) {
-      const somebody = await stranger(service, options, await sessionOf(service));
-      await somebody.visit(path);
-      return somebody;
+      const user = await stranger(service, options, await sessionOf(service));
+      await user.visit(path);
+      return user;
     },
     async callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T> {
       const response = await fetch(`${service.operatorUrl}/api/v1${path}`, {
@@ -142,21 +142,21 @@ export function browserRig(): BrowserRig {
   };
 }
 
-/** Answers what the page asks of these addresses in the service's place, until what it gives back is called. */
+/** Answers the requests of the page to these addresses instead of the service, until the returned function is called. */
 export async function replaceResponses(
   page: Page,
   addresses: string | RegExp,
   answer: (route: Route) => Promise<void>,
 ): Promise<() => void> {
   let over = false;
-  // It goes on passing requests along: a request under way as the browser stops asking would have no answer for ever.
+  // The route stays and forwards requests: after an unroute, a request in progress would never get a response.
   await page.route(addresses, (route) => (over ? route.continue() : answer(route)));
   return () => {
     over = true;
   };
 }
 
-/** What the browser of a signed-in operator keeps: the cookie by host, the page's secret by origin. */
+/** The storage of a signed-in browser: the cookie by host, the secret of the page by origin. */
 function storageOf(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);
@@ -193,13 +193,13 @@ function watch(context: BrowserContext, page: Page, home: string): Watched {
   context.on('page', (other) => {
     if (other !== page) seen.push(`window: ${other.url()}`);
   });
-  // What the content policy stopped has reached nobody; that it was tried is in the console.
-  const strange = (request: Request) => {
+  // A request that the content security policy blocked reached no server; the console has its error.
+  const isForeign = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
     return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== home;
   };
   const left = (request: Request) => {
-    if (strange(request)) seen.push(`request: ${request.method()} ${request.url()}`);
+    if (isForeign(request)) seen.push(`request: ${request.method()} ${request.url()}`);
   };
   context.on('requestfinished', left);
   context.on('requestfailed', (request) => {
@@ -213,7 +213,7 @@ function watch(context: BrowserContext, page: Page, home: string): Watched {
   };
 }
 
-/** `error: text (where)`: a refused request tells only its status, and its address is where. */
+/** `error: text (address)`; the text of a failed request contains only its status. */
 function consoleLine(message: ConsoleMessage): string {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;

@@ -1,6 +1,5 @@
 /**
- * A real browser out of the npm package of its binary. It is unpacked once for a checkout, into node_modules/.cache, and then
- * used from there by whoever needs it.
+ * A real browser from the npm package of its binary. It is unpacked once for each checkout, into node_modules/.cache.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -13,8 +12,8 @@ import { ROOT } from '../house/source.ts';
 const PACKAGE = '@sparticuz/chromium';
 
 /**
- * Those of the package are for a function in a cloud: one process, and the same-origin policy switched off. Here the pages'
- * policy is what is tried. No name is looked up: nothing may be asked of any machine but this.
+ * The arguments of the package are for cloud functions: one process, without the same-origin policy. The tests check the policy of
+ * the pages, so they use other arguments. No host name is resolved: the browser must reach only this machine.
  */
 const ARGS = [
   '--no-sandbox',
@@ -24,7 +23,7 @@ const ARGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost',
 ];
 
-/** Starts one; the caller closes it. */
+/** Starts a browser; the caller closes it. */
 export async function launchChromium(): Promise<Browser> {
   const folder = await unpackedChromium();
   return chromium.launch({
@@ -36,8 +35,8 @@ export async function launchChromium(): Promise<Browser> {
 }
 
 /**
- * The folder with the unpacked browser. Several processes may ask at once: each unpacks into a folder of its own, the first to
- * finish gives it its name, and the others throw theirs away.
+ * The folder with the unpacked browser. Several processes may call this at once: each unpacks into its own folder, the first to
+ * finish renames its folder, and the others remove theirs.
  */
 export async function unpackedChromium(): Promise<string> {
   const cache = join(ROOT, 'node_modules/.cache');
@@ -46,7 +45,7 @@ export async function unpackedChromium(): Promise<string> {
   mkdirSync(cache, { recursive: true });
   const own = mkdtempSync(join(cache, 'unpacking-'));
   try {
-    // It unpacks into the system's temporary folder, which a process of its own has elsewhere.
+    // The package unpacks into the temporary folder, which is set for this child process.
     const script = `const { default: chromium } = await import('${PACKAGE}'); await chromium.executablePath();`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
       cwd: ROOT,
@@ -55,7 +54,7 @@ export async function unpackedChromium(): Promise<string> {
     writeFileSync(join(own, 'fonts.conf'), fontsConfig(folder));
     renameSync(own, folder);
   } catch (error) {
-    // Another was first: its folder is there and not empty.
+    // Another process was first; its folder exists.
     if (!existsSync(folder)) throw error;
   } finally {
     rmSync(own, { recursive: true, force: true });
@@ -63,7 +62,7 @@ export async function unpackedChromium(): Promise<string> {
   return folder;
 }
 
-/** The system's fonts, and behind them the package's own, for a machine that has none. */
+/** The fonts of the system, then the fonts of the package for a machine without fonts. */
 function fontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">
@@ -77,7 +76,7 @@ function fontsConfig(folder: string): string {
 
 function versionOf(name: string): string {
   const require = createRequire(import.meta.url);
-  // Its package.json is not exported: it stands two folders above what is.
+  // package.json is not exported; it is two folders above the exported file.
   const path = join(dirname(require.resolve(name)), '../../package.json');
   return (require(path) as { version: string }).version;
 }

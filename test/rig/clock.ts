@@ -1,17 +1,17 @@
-/** A clock that a test moves: days of waiting pass in milliseconds. */
+/** A clock that a test advances: days of waiting pass in milliseconds. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { MonotonicClock } from '../../src/clock.ts';
 
 export interface VirtualClock extends MonotonicClock {
-  /** Goes from timer to timer up to `ms` later, letting everything each one starts run to its end. */
+  /** Advances by `ms` from timer to timer, and lets the work of each timer finish. */
   advance(ms: number): Promise<void>;
-  /** Sets what it shows ahead by `ms`, as an administrator does; no time passes. */
+  /** Sets the wall clock forward by `ms`, as an administrator does; no time passes. */
   step(ms: number): void;
-  /** Goes from timer to timer until `done`; throws when `withinMs` pass without it. */
+  /** Advances from timer to timer until `done` returns true. @throws Error after `withinMs` */
   until(done: () => boolean, withinMs: number): Promise<void>;
 }
 
-/** Turns of the event loop given to what a timer started; the store of these tests answers in microtasks. */
+/** Turns of the event loop after each timer; the store of these tests resolves in microtasks. */
 const TURNS = 3;
 
 export function virtualClock(startAt: number): VirtualClock {

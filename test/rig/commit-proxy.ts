@@ -1,21 +1,21 @@
-/** A proxy in front of PostgreSQL (without TLS) that can lose a COMMIT on its way, or the answer to it. */
+/** A proxy in front of PostgreSQL (without TLS) that can lose a COMMIT or the response to it. */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface CommitProxy {
   readonly port: number;
-  /** The next COMMIT reaches the server; instead of its answer the client gets a cut connection. */
+  /** The next COMMIT reaches the server; its response is lost and the client's connection is closed. */
   loseAnswer(): void;
-  /** The next COMMIT does not reach the server, whose end of the connection stays open; the client's is cut. */
+  /** The next COMMIT does not reach the server. The connection to the server stays open, the client's connection is closed. */
   loseCommit(): void;
-  /** How many were lost so far. */
+  /** Number of lost commits and responses so far. */
   lost(): number;
 }
 
 /** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
 const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
 
-/** Starts one in front of `port` on loopback; it ends with the test. */
+/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
   let armed: 'answer' | 'commit' | null = null;
   let lost = 0;

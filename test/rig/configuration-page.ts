@@ -1,6 +1,6 @@
 /**
- * The generated part of docs/configuration.md, out of the table of settings. Run as a program (`npm run docs`), it writes the page;
- * a test holds the page equal to what it would write.
+ * Generates a part of docs/configuration.md from the table of settings. As a program (`npm run docs`) it writes the page; a test
+ * checks that the page is up to date.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -15,10 +15,10 @@ export function readConfigurationPage(): string {
   return readFileSync(PAGE, 'utf8');
 }
 
-/** The page with its generated part made anew. @throws Error where a mark is missing */
+/** The page with a newly generated part. @throws Error if a marker is missing */
 export function configurationPage(page: string): string {
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error('docs/configuration.md lacks the marks of its generated part');
+  if (begin < 0 || end < begin) throw new Error('docs/configuration.md lacks the markers of its generated part');
   return `${page.slice(0, begin)}${BEGIN}\n${settingsText()}\n${page.slice(end)}`;
 }
 

@@ -1,15 +1,15 @@
-/** A mail server that counts what it takes by the id in the Message-ID, with pipelining, in the test's own process. */
+/** A mail server in the process of the test that counts accepted messages by the id in their Message-ID. It supports PIPELINING. */
 import type { Socket } from 'node:net';
 import { createServer } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface CountingSink {
   readonly port: number;
-  /** How often each mail request was taken. */
+  /** How often each message was accepted, by id. */
   readonly received: ReadonlyMap<string, number>;
-  /** Ids in the order they were taken first. */
+  /** Ids in the order of their first acceptance. */
   readonly order: readonly string[];
-  /** Ends a silence begun with `answerContent: false`. */
+  /** Starts to reply after `answerContent: false`. */
   startAnswering(): void;
 }
 
@@ -19,14 +19,14 @@ const REPLIES: Readonly<Record<string, string>> = {
   QUIT: '221 bye\r\n',
 };
 
-/** Starts it; `answerContent: false` takes messages and leaves the final dot unanswered. */
+/** Starts the server. With `answerContent: false` it sends no reply to the final dot. */
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
   const taken = new Map<string, number>();
   const order: string[] = [];
   const sockets = new Set<Socket>();
   let answering = answerContent;
 
-  const take = (content: string) => {
+  const count = (content: string) => {
     const id = /^Message-ID: <([^@>]+)@/im.exec(content)?.[1] ?? 'no id';
     if (!taken.has(id)) order.push(id);
     taken.set(id, (taken.get(id) ?? 0) + 1);
@@ -36,19 +36,19 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
-    let held = '';
+    let buffered = '';
     let inContent = false;
     socket.write('220 sink\r\n');
     socket.on('data', (chunk) => {
-      held += chunk.toString('latin1');
+      buffered += chunk.toString('latin1');
       for (;;) {
-        const end = held.indexOf(inContent ? '\r\n.\r\n' : '\r\n');
+        const end = buffered.indexOf(inContent ? '\r\n.\r\n' : '\r\n');
         if (end < 0) return;
-        const part = held.slice(0, end);
-        held = held.slice(end + (inContent ? 5 : 2));
+        const part = buffered.slice(0, end);
+        buffered = buffered.slice(end + (inContent ? 5 : 2));
         if (inContent) {
           inContent = false;
-          take(part);
+          count(part);
           if (answering) socket.write('250 2.0.0 ok\r\n');
           continue;
         }

@@ -1,13 +1,13 @@
-/** The command that a newcomer is given, run without a shell: its words as a shell would hand them to curl, and what curl does. */
+/** Runs the curl command of the start text without a shell: parses its arguments and sends the same request. */
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
-/** The words of the first command in `text` that begins with `curl -i`. */
+/** The arguments of the first command in `text` that begins with `curl -i`. */
 export function curlParts(text: string): readonly string[] {
   const command = text.slice(text.indexOf('curl -i')).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
   return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((part) => part[1] ?? part[2] ?? '');
 }
 
-/** Does what curl does with it; throws on an option that it does not know. */
+/** Sends the request of the command. @throws Error on an unknown option */
 export function runCurl(text: string): Promise<Answer> {
   const [program, ...rest] = curlParts(text);
   if (program !== 'curl') throw new Error(`no curl: ${text}`);
@@ -22,7 +22,7 @@ export function runCurl(text: string): Promise<Answer> {
     else if (part.startsWith('http://')) {
       url = part;
       continue;
-    } else throw new Error(`what does curl do with ${part}?`);
+    } else throw new Error(`unknown option of curl: ${part}`);
     at += 1;
   }
   return sendRequest(url, { method: 'POST', headers, body });

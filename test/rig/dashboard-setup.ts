@@ -4,8 +4,8 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../house/source.ts';
 
-/** The pages take a few pure parts of the service along, so all of src counts. */
-const MADE_OF = [
+/** The sources of the dashboard. Its pages include some pure parts of src. */
+const SOURCES = [
   'dashboard/src',
   'dashboard/public',
   'src',
@@ -15,17 +15,17 @@ const MADE_OF = [
 ];
 
 export function setup(): void {
-  if (MADE_OF.every((path) => newest(join(ROOT, path)) <= builtAt())) return;
+  if (SOURCES.every((path) => newest(join(ROOT, path)) <= builtAt())) return;
   const built = spawnSync(process.execPath, [join(ROOT, 'bin/build-dashboard.js')], { cwd: ROOT, encoding: 'utf8' });
   if (built.status !== 0) throw new Error(`the dashboard cannot be built: ${built.stdout}${built.stderr}`);
 }
 
-/** When the page was last built, in ms; 0 where it never was. */
+/** Time of the last build, in ms; 0 if there is none. */
 function builtAt(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** When the youngest file was changed, in ms. */
+/** Modification time of the newest file, in ms. */
 function newest(path: string): number {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;

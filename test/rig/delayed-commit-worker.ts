@@ -1,7 +1,7 @@
 /**
- * A store thread whose COMMIT (the statement that syncs) does what a file says: `slow` waits until the file says
- * something else, `fail` fails as SQLite does when the disk's sync fails. The file stands beside the database, named `*-fate`;
- * `*-held` beside it tells how many mail requests the transaction sees that waits.
+ * A store thread whose COMMIT (the statement that syncs) is controlled by the file `*-fate` next to the database: `slow` waits until
+ * the content changes, `fail` fails as SQLite does when the sync of the disk fails. The thread writes the number of messages that
+ * the waiting transaction sees to the file `*-held`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,31 +1,31 @@
 /**
- * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change while it
- * runs, and misbehaves by name: silence, SERVFAIL, REFUSED, answers cut short, octets that are no message.
+ * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change at any time. A name
+ * can have a fault: timeout, SERVFAIL, REFUSED, truncated responses, or bytes that are not a DNS message.
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
 
 export interface ZoneEntry {
-  /** One for each record; a list is a record of several strings. */
+  /** One value for each record; a list is a record of several strings. */
   readonly TXT?: readonly (string | readonly string[])[];
   readonly MX?: readonly (readonly [number, string])[];
   readonly A?: readonly string[];
   readonly AAAA?: readonly string[];
   readonly PTR?: readonly string[];
   readonly CNAME?: string;
-  /** `truncate`: over UDP the answer is cut short, so that the resolver must ask again over TCP. */
+  /** `truncate`: the UDP response is truncated, so that the resolver must repeat the query over TCP. */
   readonly fault?: 'timeout' | 'SERVFAIL' | 'REFUSED' | 'truncate' | 'garbage';
 }
 
-/** By name, lower case and without the last dot. A name that is not there is NXDOMAIN. */
+/** Entries by name, in lower case and without the final dot. A missing name is NXDOMAIN. */
 export type Zone = Record<string, ZoneEntry>;
 
 export interface FakeDns {
   readonly host: string;
   readonly port: number;
   readonly zone: Zone;
-  /** Every question so far, such as `udp TXT example.com`. */
+  /** Every query so far, such as `udp TXT example.com`. */
   readonly questions: readonly string[];
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ const TRUNCATED = 0x0200;
 const HEADER = 12;
 const TTL_S = 300;
 const MAX_CHAIN = 8;
-const TRIES = 20;
+const MAX_BIND_ATTEMPTS = 20;
 
 export async function startDns(zone: Zone = {}): Promise<FakeDns> {
   const questions: string[] = [];
@@ -78,7 +78,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
 }
 
 async function bothOnOnePort(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
-  for (let tries = 1; ; tries += 1) {
+  for (let attempts = 1; ; attempts += 1) {
     const udp = createSocket('udp4');
     udp.bind(0, '127.0.0.1');
     await once(udp, 'listening');
@@ -90,7 +90,7 @@ async function bothOnOnePort(): Promise<{ udp: UdpSocket; tcp: Server; port: num
       return { udp, tcp, port };
     } catch (error) {
       await new Promise<void>((done) => udp.close(done));
-      if (tries === TRIES) throw error;
+      if (attempts === MAX_BIND_ATTEMPTS) throw error;
     }
   }
 }
@@ -125,8 +125,8 @@ function respond(over: 'udp' | 'tcp', query: Buffer, zone: Zone, questions: stri
     owner = here.CNAME;
   }
   const whole = message(query, end, NOERROR, answers);
-  const room = over === 'udp' ? udpRoom(query, end) : 65_535;
-  return whole.length > room ? message(query, end, NOERROR | TRUNCATED, []) : whole;
+  const maxBytes = over === 'udp' ? maxUdpBytes(query, end) : 65_535;
+  return whole.length > maxBytes ? message(query, end, NOERROR | TRUNCATED, []) : whole;
 }
 
 function question(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
@@ -142,8 +142,8 @@ function question(query: Buffer): { readonly name: string; readonly type: string
   return { name: labels.join('.').toLowerCase(), type, end: at + 5 };
 }
 
-/** What the asker takes over UDP: 512 octets, or what its EDNS record says (RFC 6891 section 6.1.2). */
-function udpRoom(query: Buffer, end: number): number {
+/** The largest UDP response: 512 bytes, or the size in the EDNS record of the query (RFC 6891 section 6.1.2). */
+function maxUdpBytes(query: Buffer, end: number): number {
   const additional = query.readUInt16BE(10);
   return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
 }

@@ -1,10 +1,10 @@
-/** A folder for one test's files, gone when the test is over. */
+/** A temporary folder for the files of one test. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** Makes an empty folder and removes it after the running test. */
+/** Creates an empty folder and removes it after the current test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,8 +1,8 @@
-/** What strangers write into mail in the hope that a page runs it, follows it, loads it or is torn apart by it. */
+/** Hostile message content: scripts, links and resources that a page must not run, follow or load. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Somewhere else: whoever asks it has left the service. */
+/** A server outside the service, which records every request. */
 export interface ForeignServer {
   readonly url: string;
   readonly requests: () => readonly string[];
@@ -28,7 +28,7 @@ export async function startForeignServer(): Promise<ForeignServer> {
   };
 }
 
-/** Short pieces for subjects, names and reasons. */
+/** Short hostile texts for subjects, names and reasons. */
 export function hostileWords(elsewhere: string): readonly string[] {
   return [
     `<script>alert('script')</script>`,
@@ -42,7 +42,7 @@ export function hostileWords(elsewhere: string): readonly string[] {
   ];
 }
 
-/** A whole body: whatever an HTML mail can try. Each link has a name of its own. */
+/** A hostile HTML body. Each link has its own name. */
 export function hostileHtml(elsewhere: string): string {
   return `<!doctype html><html><head>
 <meta http-equiv="refresh" content="0;url=${elsewhere}/refresh">

@@ -1,8 +1,8 @@
-/** A peer that breaks off: it sends the first bytes of something and then resets, half-closes or vanishes. */
+/** A peer that disconnects early: it sends the first bytes and then resets, half-closes or closes the connection. */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** How it breaks off. `finish` half-closes and stays until the server ends the connection. */
+/** How the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
 export type Disconnect = 'reset' | 'finish' | 'destroy';
 export const DISCONNECTS: readonly Disconnect[] = ['reset', 'finish', 'destroy'];
 
@@ -11,12 +11,12 @@ export interface Target {
   readonly tls: boolean;
 }
 
-/** Longest stay of a peer that half-closed. */
-const STAY_MS = 2_000;
+/** Maximum wait of a peer that half-closed. */
+const MAX_HALF_CLOSED_MS = 2_000;
 
 /**
- * Sends the first `bytes` of `whole` and breaks off. Resolves when the connection is over. With `waits` it breaks off only
- * once the first bytes of an answer are there, or the connection is over.
+ * Sends the first `bytes` of `whole` and disconnects. Resolves when the connection is closed. With `waits` it disconnects after the
+ * first bytes of a response, or when the connection is closed.
  */
 export function sendAndDisconnect(
   target: Target,
@@ -28,7 +28,7 @@ export function sendAndDisconnect(
   return new Promise((resolve) => {
     const bottom = connect(target.port, '127.0.0.1');
     const top: Socket = target.tls ? connectTls({ socket: bottom, rejectUnauthorized: false }) : bottom;
-    const cancel = setTimeout(() => bottom.destroy(), STAY_MS);
+    const cancel = setTimeout(() => bottom.destroy(), MAX_HALF_CLOSED_MS);
     for (const socket of new Set([bottom, top])) socket.on('error', () => undefined);
     bottom.on('close', () => {
       clearTimeout(cancel);
@@ -49,13 +49,13 @@ export function sendAndDisconnect(
       if (waits) once();
     });
     top.once(target.tls ? 'secureConnect' : 'connect', () => {
-      // What was written has reached the kernel: a reset then follows it at once.
+      // The bytes have reached the kernel, so the reset follows them.
       top.write(whole.subarray(0, bytes), () => {
         if (!waits) once();
       });
       if (bytes === 0 && !waits) once();
     });
-    // A whole answer that ends the connection.
+    // The server sent a complete response and closed the connection.
     top.on('end', () => top.end());
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Loaded into a service before anything else (`NODE_OPTIONS=--import`): its threads die once a file `die` stands in the
- * working directory, as they would where they run out of memory.
+ * Loaded into a service first (`NODE_OPTIONS=--import`): the threads of the service end when a file `die` exists in the working
+ * directory, as they do when they run out of memory.
  */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

@@ -1,4 +1,4 @@
-/** `aws-ses-v2-local`, somebody else's idea of Amazon SES, on loopback. */
+/** `aws-ses-v2-local`, an independent implementation of the Amazon SES API, on loopback. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -7,7 +7,7 @@ const { default: start } = createRequire(import.meta.url)('aws-ses-v2-local') as
 
 export interface LocalSes {
   readonly endpoint: string;
-  /** What it has taken, the oldest first. */
+  /** The accepted messages, the oldest first. */
   emails(): Promise<
     readonly {
       readonly messageId: string;

@@ -1,4 +1,4 @@
-/** Mail requests for tests of the store and the queue. */
+/** Messages for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
 import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';
@@ -7,17 +7,17 @@ import { createMessageIdGenerator, type MessageIdGenerator } from '../../src/mod
 
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** One maker of ids per millisecond, so that a test may accept mail in the past. */
-const makers = new Map<number, MessageIdGenerator>();
+/** One id generator per millisecond, so that a test may accept messages in the past. */
+const generators = new Map<number, MessageIdGenerator>();
 
-/** An id made at `ms`. */
+/** An id generated at `ms`. */
 export function idAt(ms: number): string {
-  const maker = makers.get(ms) ?? createMessageIdGenerator(null, randomUUID);
-  makers.set(ms, maker);
-  return maker.next(ms);
+  const generator = generators.get(ms) ?? createMessageIdGenerator(null, randomUUID);
+  generators.set(ms, generator);
+  return generator.next(ms);
 }
 
-/** A mail request of account 1 as the listener would hand it to the store; `given` replaces members. */
+/** A message of account 1, as the listener passes it to the store; `given` replaces members. */
 export function newMessage(given: Partial<NewMessage> = {}): NewMessage {
   const acceptedAt = given.acceptedAt ?? Date.now();
   const to = given.to ?? 'rita@example.com';
@@ -38,7 +38,7 @@ export function newMessage(given: Partial<NewMessage> = {}): NewMessage {
   };
 }
 
-/** A finished attempt whose outcome is the one given, or a delivery. */
+/** A finished delivery attempt with the given outcome; default: delivered. */
 export function attemptWith(outcome?: Attempt['outcome']): Attempt {
   const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
   return {
@@ -50,13 +50,25 @@ export function attemptWith(outcome?: Attempt['outcome']): Attempt {
   };
 }
 
-/** The settlement of a lease as delivered, or with the change given. */
+/** The settlement of a lease as delivered, or with the given change. */
 export function settlementOf(
-  mail: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
+  message: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
   change: Partial<StateChange> = {},
 ): Settlement {
   const at = Date.now();
-  const event = { at, verb: change.to ?? 'delivered', by: mail.lease.owner, detail: '250 ok', attempt: attemptWith() };
+  const event = {
+    at,
+    verb: change.to ?? 'delivered',
+    by: message.lease.owner,
+    detail: '250 ok',
+    attempt: attemptWith(),
+  };
   const whole: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
-  return { id: mail.id, owner: mail.lease.owner, attempts: mail.attempts, changes: [whole], refundAttempt: false };
+  return {
+    id: message.id,
+    owner: message.lease.owner,
+    attempts: message.attempts,
+    changes: [whole],
+    refundAttempt: false,
+  };
 }

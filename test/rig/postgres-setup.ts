@@ -1,9 +1,9 @@
-/** Two PostgreSQL servers for the whole test run, of the newest and the oldest supported version; their URLs are in the environment of every test process. */
+/** Starts two PostgreSQL servers for the test run, of the newest and the oldest supported version. Their URLs are in the environment of every test process. */
 import { startServer } from './postgres-server.ts';
 import { SHARED_SERVERS } from './postgres-version.ts';
 
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
-  // Every project of the run has this setup; the first one starts the servers.
+  // Every Vitest project calls this setup; the first call starts the servers.
   if (process.env[SHARED_SERVERS.newest] !== undefined) return undefined;
   const [newest, oldest] = await Promise.all([startServer(), startServer({ version: 'oldest' })]);
   process.env[SHARED_SERVERS.newest] = newest.url('postgres');

@@ -1,4 +1,4 @@
-/** PostgreSQL for tests: empty databases on the run's one server, and servers of a test's own for faults. */
+/** PostgreSQL for tests: empty databases on the shared server of the run, and separate servers for fault tests. */
 import pg from 'pg';
 import { expect, onTestFinished, vi } from 'vitest';
 import { type Server, type ServerOptions, type ServerVersion, startServer } from './postgres-server.ts';
@@ -6,7 +6,7 @@ import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
 
 export type PostgresServer = Server;
 
-/** An empty database on the shared server, dropped after the test. */
+/** Creates an empty database on the shared server; it is dropped after the test. */
 export async function temporaryDatabase(version: ServerVersion = testedVersion()): Promise<string> {
   const url = await sharedDatabase(version);
   const { pathname } = new URL(url);
@@ -16,7 +16,7 @@ export async function temporaryDatabase(version: ServerVersion = testedVersion()
   return url;
 }
 
-/** An empty database on the shared server, gone with it at the end of the run. */
+/** Creates an empty database on the shared server; it exists until the end of the run. */
 export async function sharedDatabase(version: ServerVersion = testedVersion()): Promise<string> {
   const url = new URL(sharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
@@ -31,14 +31,14 @@ function sharedServer(version: ServerVersion): string {
   return shared;
 }
 
-/** A server for one test alone, which it may stop, restart or fail over. */
+/** Starts a server for one test, which may stop, restart or fail over it. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const server = await startServer({ version: testedVersion(), ...options });
   onTestFinished(() => server.stop());
   return server;
 }
 
-/** A standby that every commit on `primary` waits for. */
+/** Starts a synchronous standby: every commit on `primary` waits for it. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await startPostgres({ standbyOf: primary });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
@@ -50,7 +50,7 @@ export async function startStandby(primary: PostgresServer): Promise<PostgresSer
   return standby;
 }
 
-/** Runs statements on a database, on a connection of their own. */
+/** Runs statements on a database, on a separate connection. */
 export async function runStatement(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -61,7 +61,7 @@ export async function runStatement(url: string, sql: string): Promise<void> {
   }
 }
 
-/** Every row of every table as text, as whoever reads the database sees them. */
+/** Every row of every table as text. */
 export async function dumpRows(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,4 +1,4 @@
-/** A queue over a real embedded database in this thread, with a clock and a transport that the test holds. */
+/** A queue on a real embedded database in this thread, with a clock and a transport that the test controls. */
 
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -31,12 +31,12 @@ export interface Attempted {
   readonly at: number;
 }
 
-/** Runs a store call, with SQLite's errors turned into rejections as over the thread. */
+/** Runs a store call as a promise, so that SQLite's errors are rejections as with the store's thread. */
 async function called<T>(run: () => T): Promise<T> {
   return run();
 }
 
-/** Everything in one hand; `parts` replaces what a test is about, `respond` is the next hop. */
+/** A complete queue; `parts` replaces dispatcher parts, `respond` simulates the next hop. */
 export function queueRig(
   given: {
     parts?: Partial<DispatcherParts>;
@@ -77,7 +77,7 @@ export function queueRig(
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
     breaker: CLOSED_BREAKER,
-    claim: (room, lease, now) => called(() => store.claim(room, lease, now)),
+    claim: (limits, lease, now) => called(() => store.claim(limits, lease, now)),
     release: (batch, now) => called(() => store.release(batch, now)),
     settle: (settlement) => called(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
     mark: (lease) => called(() => store.markTransmitting([lease])[0] ?? 'lost'),

@@ -1,5 +1,5 @@
 /**
- * How much a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full counts.
+ * How many cases a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full counts.
  */
 
 /** True under `npm run test:long`. */

@@ -1,4 +1,4 @@
-/** The real service as a process of its own, started from the launcher, and requests to it. */
+/** The real service as a separate process, started by the launcher, and requests to it. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,10 +12,10 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The raw key of an empty store's first start, else null. */
+  /** The raw API key of the first start on an empty store, else null. */
   readonly key: string | null;
   readonly stderr: () => string;
-  /** Ends with the process; resolves to its exit code or signal. */
+  /** Resolves to the exit code or signal of the process. */
   readonly ended: Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
 }
@@ -23,8 +23,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * The store that this run is about: nothing for the embedded one; for PostgreSQL the database that belongs to the service
- * in `folder`, made when first asked for.
+ * The database setting of this run: empty for the embedded database; for PostgreSQL the database of the service in `folder`, which
+ * the first call creates.
  */
 export async function storeSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
@@ -33,14 +33,14 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
   return { POSTRIDER_DATABASE: await url };
 }
 
-/** Environment of a child: this process's, without settings of its own, with loopback ports chosen by the system. */
+/** Environment of a child process: that of this process without its POSTRIDER_ settings, with free loopback ports. */
 export function environment(settings: Record<string, string>): Record<string, string | undefined> {
   const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_')));
   const listen = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'error' };
   return { ...own, NO_COLOR: '1', ...listen, ...settings };
 }
 
-/** Starts `serve` in `folder`; resolves when it listens and rejects with what it said where it does not. `wrap` puts a shell's prefix before it. */
+/** Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before. `wrap` adds a shell prefix to the command. */
 export async function startProcess(
   folder: string,
   settings: Record<string, string> = {},
@@ -84,7 +84,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs one command of the CLI in `folder`, with `input` on its standard input. */
+/** Runs one command in `folder` with `input` on its standard input. */
 export async function runCommand(
   folder: string,
   args: readonly string[],
@@ -108,7 +108,7 @@ export async function runCommand(
   return { code, stdout, stderr };
 }
 
-/** Runs a command with `--json` and parses its answer; throws what it said where it fails. */
+/** Runs a command with `--json` and parses its output. @throws Error with its standard error if it fails */
 export async function runJsonCommand<T>(
   folder: string,
   args: readonly string[],
@@ -126,7 +126,7 @@ export interface Submission {
   readonly message?: string;
 }
 
-/** Submits one mail request. */
+/** Submits one message. */
 export function submit(
   baseUrl: string,
   key: string,
@@ -149,7 +149,7 @@ export function submit(
   });
 }
 
-/** Submits and gives the id of the 201; throws on any other answer. */
+/** Submits a message and returns its id. @throws Error if the response is not 201 */
 export async function submitAccepted(baseUrl: string, key: string, mail: Submission = {}): Promise<string> {
   const response = await submit(baseUrl, key, mail);
   const body = (await response.json()) as { result: { id: string } };
@@ -157,7 +157,7 @@ export async function submitAccepted(baseUrl: string, key: string, mail: Submiss
   return body.result.id;
 }
 
-/** Resident size of a process in bytes. */
+/** Resident set size of a process in bytes. */
 export function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }

@@ -1,18 +1,18 @@
 /**
- * A fake of the SESv2 API (REST, JSON) on loopback that does what a test tells it: takes messages, throttles, stalls, lies
- * and dies. Only what Postrider calls is there: SendEmail, GetAccount, and the identities of domains.
+ * A fake of the SESv2 API (REST, JSON) on loopback that a test controls: it accepts messages, throttles, stalls, sends invalid
+ * responses or closes connections. It has only the calls that Postrider uses: SendEmail, GetAccount, and domain identities.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 export interface SesAnswer {
   readonly status: number;
-  /** The error's name, as the header and the body carry it. */
+  /** The name of the error in the header and the body. */
   readonly type?: string;
   readonly body: unknown;
 }
 
-/** `stall`: no answer; `die`: the connection ends without one; `cut`: it ends in the middle of one; `garbage`: 200 and no JSON. */
+/** `take`: success; `stall`: no response; `die`: closes the connection without a response; `cut`: closes it within the response; `garbage`: 200 without JSON. */
 export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'cut' | 'garbage';
 
 export interface ReceivedMessage {
@@ -30,7 +30,7 @@ export interface Identity {
   tokens: readonly string[];
   selector: string | null;
   privateKey: string | null;
-  /** Where Easy DKIM publishes its keys; the answer has none where it is absent. */
+  /** The zone in which Easy DKIM publishes its keys; without it the response has none. */
   keyZone?: string;
   mailFrom?: { readonly domain: string; readonly status: string; readonly behaviour: string };
 }
@@ -39,10 +39,10 @@ export interface SesFake {
   readonly endpoint: string;
   readonly received: readonly ReceivedMessage[];
   readonly identities: Map<string, Identity>;
-  /** Requests seen, as `POST /v2/email/outbound-emails`. */
+  /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** What becomes of the next sends; `take` where it is not set. */
+  /** The behaviour for each message; default `take`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
   account: SesBehaviour;
   close(): Promise<void>;
@@ -211,7 +211,7 @@ export async function startSesFake(): Promise<SesFake> {
   return fake;
 }
 
-/** What the SDK looks for; of nobody. */
+/** Invalid credentials for the SDK. */
 export const CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'AKIDFAKE',
   AWS_SECRET_ACCESS_KEY: 'fake-secret',

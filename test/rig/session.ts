@@ -1,12 +1,12 @@
-/** Signing in at a listener as its page does: by the one-time link or the password, over the operator API. */
+/** Signs in at an operator listener as its page does: by one-time link or password, over the operator API. */
 
-/** The two parts of a session, as the headers that a page of the listener sends. */
+/** The headers of a session that a page sends. */
 export type SessionHeaders = {
   readonly Cookie: string;
   readonly 'Postrider-Session': string;
 };
 
-/** Signs in with a word or password; throws what was answered where that lets nobody in. */
+/** Signs in with the word of a link or a password. @throws Error with the response if it is refused */
 export async function signIn(
   operatorUrl: string,
   by: { readonly link: string } | { readonly password: string },
@@ -23,7 +23,7 @@ export async function signIn(
   return { Cookie: cookie, 'Postrider-Session': session };
 }
 
-/** Signs in with the link that a start printed. */
+/** Signs in with the link that the start of the service printed. */
 export function signInByLink(link: string): Promise<SessionHeaders> {
   const { origin, searchParams } = new URL(link);
   return signIn(origin, { link: searchParams.get('link') ?? '' });

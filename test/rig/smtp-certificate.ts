@@ -1,4 +1,4 @@
-/** Certificates for SMTP peers, made once per process: nobody but a test trusts them. */
+/** Self-signed certificates for SMTP peers, created once per process. */
 import { generate } from 'selfsigned';
 
 export interface Certificate {
@@ -8,7 +8,7 @@ export interface Certificate {
 
 const made = new Map<string, Promise<Certificate>>();
 
-/** A self-signed certificate for 127.0.0.1 and `localhost`, or for another `name` alone. */
+/** A self-signed certificate for 127.0.0.1 and `localhost`, or for `name` only. */
 export function certificateFor(name = 'localhost'): Promise<Certificate> {
   let certificate = made.get(name);
   if (certificate === undefined) {

@@ -1,31 +1,31 @@
-/** One SMTP conversation from the client's side, line by line, so that a test can say what no client library would. */
+/** An SMTP client that a test controls line by line, so that it can send what no client library sends. */
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 export interface SmtpClient {
-  /** Sends a line (CR LF is added) and resolves to the whole reply, or `closed` where the connection ended instead. */
+  /** Sends a line (CR LF is added) and resolves to the whole reply, or `closed` if the connection ends. */
   command(line: string): Promise<string>;
   /** Sends these bytes and nothing else. */
   write(bytes: string | Uint8Array): void;
   /** The next reply, or `closed`. */
   readReply(): Promise<string>;
-  /** Goes on under TLS, whatever the certificate. */
+  /** Starts TLS and accepts every certificate. */
   startTls(): Promise<void>;
-  /** MAIL, RCPT, DATA and the message, whose lines end with CR LF; the reply to the final dot, or the first refusal. */
+  /** Sends MAIL, RCPT, DATA and the message, whose lines end with CR LF. Resolves to the reply to the final dot, or to the first error reply. */
   send(from: string, to: string, message: string | Uint8Array): Promise<string>;
   close(): void;
 }
 
-/** Connects, hears the greeting, and says EHLO. `localAddress` is another address of the loopback network. */
+/** Connects, reads the greeting and sends EHLO. `localAddress` is another address of the loopback network. */
 export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
-  let heard = '';
+  let received = '';
   let over = false;
   let wake: () => void = () => undefined;
-  const listen = () => {
+  const readSocket = () => {
     socket.on('data', (chunk: Buffer) => {
-      heard += chunk.toString('latin1');
+      received += chunk.toString('latin1');
       wake();
     });
     socket.on('error', () => undefined);
@@ -34,13 +34,13 @@ export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Pro
       wake();
     });
   };
-  listen();
+  readSocket();
 
   async function reply(): Promise<string> {
     for (;;) {
-      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(heard);
+      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(received);
       if (whole !== null) {
-        heard = heard.slice(whole[0].length);
+        received = received.slice(whole[0].length);
         return whole[0].trim().replaceAll('\r\n', '\n');
       }
       if (over) return 'closed';
@@ -65,7 +65,7 @@ export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Pro
       plain.removeAllListeners();
       socket = connectTls({ socket: plain, rejectUnauthorized: false });
       await once(socket, 'secureConnect');
-      listen();
+      readSocket();
     },
     async send(from, to, message) {
       for (const line of [`MAIL FROM:<${from}>`, `RCPT TO:<${to}>`, 'DATA']) {

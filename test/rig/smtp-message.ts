@@ -6,7 +6,7 @@ import type { OutgoingMessage, Transport } from '../../src/transports/transport.
 
 let serial = 0;
 
-/** A message with an id of its own. */
+/** A message with a unique id. */
 export function outgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
@@ -19,7 +19,7 @@ export function outgoingMessage(
   };
 }
 
-/** The setting of a plain relay on loopback. */
+/** The setting of a relay on loopback without TLS. */
 export function smtpSetting(port: number, change: Partial<SmtpSetting> = {}): SmtpSetting {
   return {
     kind: 'smtp',

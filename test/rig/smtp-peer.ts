@@ -1,7 +1,7 @@
 /**
- * An SMTP peer that does exactly what a test scripts, byte for byte: it can tear replies, stay silent, lie and hang
- * up. A script that is still running when the connection ends is left behind without complaint; a script that fails
- * for another reason is reported by `close`.
+ * An SMTP server that runs a script of the test, byte for byte: it can split replies, stay silent, send invalid replies and close the
+ * connection. A script that still runs when the connection ends is ignored; a script that fails for another reason makes `close`
+ * reject.
  */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -12,17 +12,17 @@ export interface SmtpPeer {
   readonly port: number;
   /** Connections accepted so far. */
   readonly connections: number;
-  /** Command lines heard so far, on all connections. */
+  /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
-  /** Whole messages taken, dots unstuffed. */
+  /** Complete messages received, without dot-stuffing. */
   readonly messages: readonly Buffer[];
-  /** Ends everything; rejects where a script failed. */
+  /** Closes the server; rejects if a script failed. */
   close(): Promise<void>;
 }
 
 export type Script = (wire: PeerConnection, connection: number) => Promise<void>;
 
-/** The connection is over: what a script sees when it still waits for something. */
+/** Thrown in a script that waits when the connection ends. */
 class Ended extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];
@@ -64,15 +64,15 @@ export class PeerConnection {
     }
   }
 
-  /** Hears a command of this verb and answers it. */
+  /** Reads a command with this verb and sends the reply. @throws Error for another command */
   async answerCommand(verb: string, ...lines: readonly string[]): Promise<string> {
     const line = await this.readLine();
-    if (!line.startsWith(verb)) throw new Error(`heard ${JSON.stringify(line)} and expected ${verb}`);
+    if (!line.startsWith(verb)) throw new Error(`received ${JSON.stringify(line)}, expected ${verb}`);
     this.writeLines(...lines);
     return line;
   }
 
-  /** Greets and answers EHLO with these extensions. */
+  /** Sends the greeting and answers EHLO with these extensions. */
   async greet(extensions: readonly string[] = EHLO): Promise<void> {
     this.writeLines('220 peer.example ESMTP');
     await this.answerEhlo(extensions);
@@ -83,14 +83,14 @@ export class PeerConnection {
     await this.answerCommand('EHLO', ...lines);
   }
 
-  /** Takes the commands of one message up to the 354. */
+  /** Accepts the commands of one message up to the 354. */
   async acceptEnvelope(): Promise<void> {
     await this.answerCommand('MAIL', '250 2.1.0 Ok');
     await this.answerCommand('RCPT', '250 2.1.5 Ok');
     await this.answerCommand('DATA', '354 go on');
   }
 
-  /** The message up to its final dot. */
+  /** Reads the message up to its final dot. */
   async readContent(): Promise<Buffer> {
     for (;;) {
       const text = this.#buffer;
@@ -106,14 +106,14 @@ export class PeerConnection {
     }
   }
 
-  /** Takes one whole message and says so. */
+  /** Accepts one complete message. */
   async acceptMessage(): Promise<void> {
     await this.acceptEnvelope();
     await this.readContent();
     this.writeLines('250 2.0.0 Ok: queued');
   }
 
-  /** Takes messages until the client says QUIT or goes. */
+  /** Accepts messages until the client sends QUIT or disconnects. */
   async acceptMessages(): Promise<void> {
     for (;;) {
       const line = await this.readLine();
@@ -130,7 +130,7 @@ export class PeerConnection {
     }
   }
 
-  /** Waits until this many octets have come. */
+  /** Waits until this many bytes have been received. */
   async waitForBytes(count: number): Promise<void> {
     while (this.#buffer.length < count) await this.#more();
   }
@@ -148,13 +148,13 @@ export class PeerConnection {
     this.#socket.end();
   }
 
-  /** Ends the connection with a reset. */
+  /** Resets the connection. */
   reset(): void {
     this.#ended = true;
     this.#socket.resetAndDestroy();
   }
 
-  /** Resolves when the client has gone. */
+  /** Resolves when the connection has ended. */
   async waitForClose(): Promise<void> {
     while (!this.#ended) await this.#more().catch(() => undefined);
   }
@@ -187,7 +187,7 @@ export class PeerConnection {
   }
 }
 
-/** Starts a peer on loopback that runs `script` for each connection, counted from 1. */
+/** Starts a server on loopback that runs `script` for each connection; connections are numbered from 1. */
 export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   const wires = new Set<PeerConnection>();
   const heard: string[] = [];

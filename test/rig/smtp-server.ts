@@ -1,4 +1,4 @@
-/** A real SMTP server (the package `smtp-server`) on loopback that keeps what it is given. */
+/** A real SMTP server (the package `smtp-server`) on loopback that stores the received messages. */
 import { once } from 'node:events';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
@@ -16,7 +16,7 @@ export interface RealSmtpServer {
   close(): Promise<void>;
 }
 
-/** Starts it; `options` are those of `smtp-server`, on top of no AUTH and no reverse lookups. */
+/** Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<RealSmtpServer> {
   const received: Received[] = [];
   let connections = 0;
@@ -44,7 +44,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
       });
     },
   });
-  // A client that hangs up is what many tests are about.
+  // Many tests close the connection early, which is no error here.
   server.on('error', () => undefined);
   const listening = server.listen(0, '127.0.0.1');
   await once(listening, 'listening');

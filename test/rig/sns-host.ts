@@ -1,7 +1,6 @@
 /**
- * SNS's own host as a service reaches it through a proxy: `https://sns.eu-west-1.amazonaws.com` on loopback, with a
- * certificate of the test's authority, behind a CONNECT proxy. The service is told of both as operators do it:
- * `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`.
+ * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, with a certificate of the test's
+ * authority. The service is configured as operators do: `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -12,7 +11,7 @@ import { join } from 'node:path';
 import { type Authority, CERT_URL, makeAuthority, REGION } from './sns.ts';
 
 export interface SnsHost {
-  /** What SNS signs with. */
+  /** The signing key of SNS. */
   readonly signer: Authority;
   /** Environment of the service. */
   readonly environment: Record<string, string>;
@@ -21,7 +20,7 @@ export interface SnsHost {
   close(): Promise<void>;
 }
 
-/** `folder` takes the authority's certificate. */
+/** Starts the host; the certificate of the authority is written to `folder`. */
 export async function startSnsHost(folder: string): Promise<SnsHost> {
   const root = await makeAuthority('Test Root of SNS');
   const host = `sns.${REGION}.amazonaws.com`;

@@ -1,4 +1,4 @@
-/** The SNS receiver as tests meet it: over loopback, with an authority and pages of their own. */
+/** The SNS receiver on loopback, with a certificate authority and certificate pages of the test. */
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
@@ -11,7 +11,7 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { connectionsFor } from './connections.ts';
 import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.ts';
 
-/** A root, what SNS signs with below it, and one of another root. */
+/** A root, the signing certificate of SNS issued by it, and a certificate of another root. */
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
@@ -29,9 +29,9 @@ export interface SnsRig {
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly subscriptions: string[];
-  /** URLs that were fetched. */
+  /** URLs that the receiver fetched. */
   readonly fetched: string[];
-  /** What went wrong on our side. */
+  /** Failed operations of the receiver. */
   readonly faults: string[];
   readonly url: string;
   readonly port: number;
@@ -47,13 +47,13 @@ export async function snsRig(
     get: ownGet = null,
     certificate = null,
   }: {
-    /** What is served where: PEM text, or a status. */
+    /** Response by URL: PEM text or a status. */
     readonly served?: Readonly<Record<string, string | number>>;
     readonly take?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;
-    /** Instead of `served`. */
+    /** Replaces `served`. */
     readonly get?: typeof fetch | null;
-    /** Over HTTPS. */
+    /** With a certificate the receiver uses HTTPS. */
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {
@@ -111,7 +111,7 @@ export async function snsRig(
   };
 }
 
-/** A fetch that finds every host at this server of ours, and is otherwise the real one. */
+/** A fetch that sends every request to a server of the test. */
 export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -129,7 +129,7 @@ export function keyPairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer
   return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 
-/** Fields of a notification of a bounce. */
+/** Fields of a bounce notification. */
 export const bounce = (more: Record<string, string> = {}) => ({
   Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
   ...more,

@@ -1,4 +1,4 @@
-/** Amazon SNS as a peer: an authority of its own, signing certificates, and messages signed as SNS signs them. */
+/** Amazon SNS for tests: a certificate authority, signing certificates, and signed messages. */
 import { randomUUID, sign } from 'node:crypto';
 import { generate } from 'selfsigned';
 
@@ -8,14 +8,14 @@ export interface SigningPair {
 }
 
 export interface Authority extends SigningPair {
-  /** A certificate in the name of SNS, or another. */
+  /** Issues a certificate for the name of SNS, or for another name. */
   issue(
     name?: string,
     options?: { readonly ca?: boolean; readonly days?: number; readonly since?: Date },
   ): Promise<Authority>;
 }
 
-/** A root, or with `by` an authority below another. */
+/** Creates a root, or with `by` an intermediate authority. */
 export async function makeAuthority(
   name = 'Test Root',
   by: SigningPair | null = null,
@@ -55,7 +55,7 @@ const SIGNED: Readonly<Record<string, readonly string[]>> = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 };
 
-/** A message of SNS, signed with the key; `fields` replaces its members before, `after` once it is signed. */
+/** A signed message of SNS; `fields` replaces members before signing, `after` replaces them afterwards. */
 export function snsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,
@@ -84,7 +84,7 @@ export function snsMessage(
   return { ...message, Signature, ...after };
 }
 
-/** Events of Amazon SES, as its documentation shapes them. */
+/** Events of Amazon SES, in the form of its documentation. */
 export function sesEvent(
   type: string,
   reference: string,

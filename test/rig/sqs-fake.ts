@@ -1,9 +1,9 @@
-/** A fake of Amazon SQS (JSON protocol) on loopback: long polling, visibility, repeats and disorder, as the real one has them. */
+/** A fake of Amazon SQS (JSON protocol) on loopback with long polling, visibility timeouts, repeated delivery and no order, as in the real service. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 
-interface Held {
+interface QueuedMessage {
   readonly id: number;
   readonly body: string;
   readonly sentAt: number;
@@ -15,25 +15,26 @@ export interface SqsFake {
   readonly queueUrl: string;
   /** Messages not deleted yet. */
   readonly remaining: number;
-  /** How often each message still or once there was handed out, by number from 0. */
+  /** How often each message was received, by number from 0. */
   readonly receives: readonly number[];
-  /** Visibility timeouts asked for, in seconds. */
+  /** Requested visibility timeouts, in seconds. */
   readonly visibilities: readonly number[];
-  /** Receives under way, and those answered with nothing because their time was over. */
+  /** Receive requests in progress. */
   readonly polling: number;
+  /** Receive requests that ended without a message. */
   readonly emptyAnswers: number;
   send(body: string, sentAt?: number): void;
-  /** Requests that came, answered or not. */
+  /** Requests so far, answered or not. */
   readonly requests: number;
-  /** The next requests are answered with this status. */
+  /** The next requests get this status. */
   failNext(count: number, status?: number): void;
-  /** The connections of the next requests end without an answer. */
+  /** The connections of the next requests are closed without a response. */
   dropNext(count: number): void;
-  /** The next requests are never answered. */
+  /** The next requests get no response. */
   stallNext(count: number): void;
-  /** The next deletions are confirmed and forgotten. */
+  /** The next deletions are confirmed but not performed. */
   loseDeletions(count: number): void;
-  /** Shows every message again, as if its visibility were over. */
+  /** Ends the visibility timeout of every message. */
   makeVisible(): void;
   close(): Promise<void>;
 }
@@ -41,7 +42,7 @@ export interface SqsFake {
 const VISIBLE_MS = 30_000;
 
 export async function startSqsFake(): Promise<SqsFake> {
-  const held = new Map<number, Held>();
+  const queued = new Map<number, QueuedMessage>();
   const receives: number[] = [];
   const visibilities: number[] = [];
   const waiting = new Set<() => void>();
@@ -83,12 +84,12 @@ export async function startSqsFake(): Promise<SqsFake> {
         return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
       case 'DeleteMessageBatch':
         if (losing > 0) losing -= 1;
-        else for (const { ReceiptHandle } of entries) held.delete(Number(ReceiptHandle.split('-')[0]));
+        else for (const { ReceiptHandle } of entries) queued.delete(Number(ReceiptHandle.split('-')[0]));
         return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
           visibilities.push(VisibilityTimeout);
-          const message = held.get(Number(ReceiptHandle.split('-')[0]));
+          const message = queued.get(Number(ReceiptHandle.split('-')[0]));
           if (message !== undefined) message.visibleAt = Date.now() + VisibilityTimeout * 1_000;
         }
         return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
@@ -104,8 +105,8 @@ export async function startSqsFake(): Promise<SqsFake> {
     const until = Date.now() + waitS * 1_000;
     polling += 1;
     for (;;) {
-      // The newest first: an order that nobody may rely on.
-      const found = [...held.values()]
+      // The newest first: SQS guarantees no order.
+      const found = [...queued.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()
         .slice(0, most);
@@ -132,7 +133,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     }
   }
 
-  function shown({ id, body, sentAt, receives: times }: Held) {
+  function shown({ id, body, sentAt, receives: times }: QueuedMessage) {
     return {
       MessageId: `message-${id}`,
       ReceiptHandle: `${id}-${times}`,
@@ -153,7 +154,7 @@ export async function startSqsFake(): Promise<SqsFake> {
   return {
     queueUrl: `http://127.0.0.1:${port}/000000000000/ses-feedback`,
     get remaining() {
-      return held.size;
+      return queued.size;
     },
     receives,
     visibilities,
@@ -176,7 +177,7 @@ export async function startSqsFake(): Promise<SqsFake> {
       losing = count;
     },
     send(body, sentAt = Date.now()) {
-      held.set(next, { id: next, body, sentAt, visibleAt: 0, receives: 0 });
+      queued.set(next, { id: next, body, sentAt, visibleAt: 0, receives: 0 });
       next += 1;
       wake();
     },
@@ -184,7 +185,7 @@ export async function startSqsFake(): Promise<SqsFake> {
       failing = { count, status };
     },
     makeVisible() {
-      for (const message of held.values()) message.visibleAt = 0;
+      for (const message of queued.values()) message.visibleAt = 0;
       wake();
     },
     close: async () => {

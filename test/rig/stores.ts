@@ -1,4 +1,4 @@
-/** The stores that every contract suite runs over. */
+/** The stores on which every contract suite runs. */
 import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
@@ -10,7 +10,7 @@ import { testedVersion } from './postgres-version.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
-  /** An empty store, gone with the test; the caller closes it. */
+  /** Opens an empty store that exists for one test; the caller closes it. */
   readonly open: (options?: Pick<OpenOptions, 'environment'>) => Promise<Store>;
 }
 
@@ -24,10 +24,10 @@ const POSTGRES: TestedStore = {
   open: async (options) => openStore(settingOf(await temporaryDatabase()), { exclusive: true, ...options }),
 };
 
-/** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL alone. */
+/** SQLite and the newest PostgreSQL; in the project `postgres-15` only the oldest PostgreSQL. */
 export const STORES: readonly TestedStore[] = testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 
-/** A URL as the setting that it is. */
+/** The setting of a PostgreSQL URL. */
 export function settingOf(url: string): DatabaseSetting {
   const parsed = parseDatabaseUrl(url);
   if (!parsed.ok) throw new Error(parsed.fault);

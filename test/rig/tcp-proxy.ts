@@ -1,18 +1,18 @@
-/** A TCP proxy on loopback that can fall silent without closing anything, as a broken path between machines does. */
+/** A TCP proxy on loopback that can stop forwarding without closing connections, like a broken network path. */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 export interface TcpProxy {
   readonly port: number;
-  /** Bytes of both directions are taken and passed on no more; new connections are taken too. */
+  /** Accepts bytes and new connections, but forwards nothing. */
   freeze(): void;
-  /** What came meanwhile is lost, as after a path that was broken: its connections are cut, new ones work. */
+  /** Closes all connections, whose bytes are lost, and forwards new ones. */
   thaw(): void;
-  /** Cuts every connection at once. */
+  /** Closes every connection at once. */
   cut(): void;
 }
 
-/** Starts one in front of `port` on loopback; it ends with the test. */
+/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
 export async function startTcpProxy(port: number): Promise<TcpProxy> {
   let frozen = false;
   const sockets = new Set<Socket>();

@@ -107,7 +107,7 @@ const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
       '--url',
       'http://127.0.0.1:1',
     ],
-    /no answer/,
+    /no response/,
   ],
 ];
 

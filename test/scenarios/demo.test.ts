@@ -85,11 +85,11 @@ function sizeOf(answer: unknown): number {
 test('the demo shows every state and something on every page, and leaves nothing behind', async () => {
   const demo = startDemo();
   const [, link = ''] = await demo.said(/Dashboard\s+(http:\S+)/);
-  const [, sandbox = ''] = await demo.said(/Sandbox\s+(\S+)/);
+  const [, sandbox = ''] = await demo.said(/Folder\s+(\S+)/);
   const ask = await signIn(link);
   const [, publicUrl = ''] = await demo.said(/Public interface\s+(http:\S+)/);
-  await demo.said(/mail requests of thirty days are there/);
-  const [, key = ''] = await demo.said(/A key for the public interface, of the account shop: (\S+)\n/);
+  await demo.said(/messages of thirty days were written/);
+  const [, key = ''] = await demo.said(/An API key of the account shop: (\S+)\n/);
   const sent = await fetch(publicUrl, {
     method: 'POST',
     headers: { Authorization: key, 'Content-Type': 'application/json' },
@@ -131,7 +131,7 @@ test('the demo shows every state and something on every page, and leaves nothing
 
 test('a demo that is stopped while its past is being written leaves nothing behind either', async () => {
   const demo = startDemo();
-  await demo.said(/Sandbox\s+(\S+)/);
+  await demo.said(/Folder\s+(\S+)/);
   demo.child.kill('SIGTERM');
   expect(await demo.ended).toBe(0);
   expect(readdirSync(demo.folder)).toEqual([]);

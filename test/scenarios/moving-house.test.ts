@@ -58,7 +58,7 @@ test('a backup taken under load is whole, and restored it holds every mail reque
   expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);
 
   const again = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('saved.db is there already')]);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
   const nowhere = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
   expect([nowhere.code, nowhere.stderr]).toEqual([
     1,
@@ -103,7 +103,7 @@ test('a restore says what the backup will send', async () => {
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'left over');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
-  const named = /^What was there is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
+  const named = /^The replaced database is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
   expect(named.map((name) => existsSync(join(folder, name)))).toEqual([true]);
 });
 

@@ -114,7 +114,7 @@ export function scenario(): Scenario {
         feedback: { smtp: null, http: null },
         publicUrl: found(/Public interface +(\S+)\/api\/v1\/send-mail/),
         operatorUrl: found(/Operator +(\S+)/),
-        signIn: found(/Sign in \(once\) +(\S+)/),
+        signIn: found(/One-time sign-in +(\S+)/),
         key: found(/(pr_[A-Za-z0-9_-]{43})/),
       };
     },

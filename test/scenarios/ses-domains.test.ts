@@ -174,7 +174,7 @@ test('an identity that is there already stays, and removing the domain leaves it
   expect(provider(added)).toHaveLength(4);
   expect(ses.identities.get('old.example')?.origin).toBe('AWS_SES');
   const { stdout } = await run('domain', 'remove', 'old.example');
-  expect(stdout).toContain('Amazon SES keeps its identity old.example');
+  expect(stdout).toContain('Amazon SES still has the identity old.example');
   expect(ses.identities.has('old.example')).toBe(true);
 });
 

@@ -1,4 +1,4 @@
-/** Runs commands inside the test's process over a store in a folder, and hears what they say. */
+/** Runs commands in the process of the test, on a store in a folder, and collects their output. */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -14,24 +14,24 @@ import { openStore } from '../../../src/store/open.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
 export interface CommandResult {
-  /** 0 where it did not fail. */
+  /** 0 if the command succeeded. */
   readonly code: number;
   readonly out: string;
-  /** What the failure says, or the empty string. */
+  /** The text of the failure, or an empty text. */
   readonly err: string;
 }
 
 export interface CommandRig {
   readonly folder: string;
   readonly store: Store;
-  /** The time that commands see; null for the machine's. */
+  /** The time of the injected clock; null for the clock of the machine. */
   now: number | null;
   run(...args: readonly string[]): Promise<CommandResult>;
-  /** Its `--json` answer; throws where it failed. */
+  /** Runs a command with `--json` and parses the output. @throws Error if the command fails */
   runJson<T>(...args: readonly string[]): Promise<T>;
 }
 
-/** A store with the account `acme`. `environment` are further settings. */
+/** A store with the account `acme`; `environment` has further settings. */
 export async function commandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = temporaryFolder();
   const path = join(folder, 'postrider.db');
@@ -89,9 +89,9 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
       }
     },
     async runJson<T>(...args: readonly string[]) {
-      const said = await rig.run(...args, '--json');
-      if (said.code !== 0) throw new Error(said.err);
-      return JSON.parse(said.out) as T;
+      const output = await rig.run(...args, '--json');
+      if (output.code !== 0) throw new Error(output.err);
+      return JSON.parse(output.out) as T;
     },
   };
   const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
@@ -101,7 +101,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
-/** Runs the real program, `input` on its standard input. */
+/** Runs the real program with `input` on its standard input. */
 export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
   const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
   const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
@@ -112,7 +112,7 @@ export function launch(folder: string, args: readonly string[], input: string | 
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     err += text;
   });
-  // A command that fails early reads no input.
+  // A command that fails early closes its standard input.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input);
   const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();

@@ -21,7 +21,7 @@ interface Result {
   readonly err: string;
 }
 
-/** A clean environment: nothing of the machine's own POSTRIDER_ settings. */
+/** An environment without the POSTRIDER_ settings of the machine. */
 function environment(extra: Readonly<Record<string, string>>): Record<string, string> {
   return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extra };
 }
@@ -53,7 +53,7 @@ async function json(folder: string, args: readonly string[]): Promise<unknown> {
   return JSON.parse(out);
 }
 
-/** One line on standard error, the given exit code, nothing on standard output, no stack. */
+/** Expects one line on standard error, the exit code, no standard output and no stack trace. */
 function expectFailure(result: Result, code: number, part: string): void {
   expect(result.err).toContain(part);
   expect(result.err).toMatch(/^postrider: [^\n]+\n$/);
@@ -83,7 +83,7 @@ const ATTEMPT: Attempt = {
   conversation: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
 };
 
-/** An account with one bounced and one queued mail request, whose subject attacks the terminal. */
+/** An account with one bounced and one queued message, whose subject contains terminal escapes. */
 async function fill(folder: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   try {
@@ -131,7 +131,7 @@ async function fill(folder: string): Promise<void> {
 }
 
 describe('accounts and keys', () => {
-  it('an account is made, changed, locked and unlocked, and shows its limits', () =>
+  it('an account is created, changed, locked and unlocked, and its limits are printed', () =>
     inFolder(async (folder) => {
       const made = await run(folder, [
         'account',
@@ -194,7 +194,7 @@ describe('accounts and keys', () => {
       );
     }));
 
-  it('a key is shown once, listed by its prefix, rotated with a grace time and revoked', () =>
+  it('a key is printed once, listed by its prefix, rotated with a grace period and revoked', () =>
     inFolder(async (folder) => {
       await json(folder, ['account', 'create', 'acme']);
       const made = await json(folder, ['key', 'create', 'acme', '--name', 'web', '--expires', '90d']);
@@ -224,7 +224,7 @@ describe('accounts and keys', () => {
     }));
 });
 
-describe('mail requests', () => {
+describe('messages', () => {
   let folder = '';
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
@@ -232,7 +232,7 @@ describe('mail requests', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('a list can be narrowed by account, state, recipient and time', async () => {
+  it('a list is filtered by account, state, recipient and time', async () => {
     const bounced = {
       id: MAIL_ID,
       state: 'bounced',
@@ -250,7 +250,7 @@ describe('mail requests', () => {
     expectFailure(await run(folder, ['message', 'list', '--account', 'nobody']), 1, 'there is no account "nobody"');
   });
 
-  it('what mail holds cannot drive the terminal', async () => {
+  it('the content of a message cannot control the terminal', async () => {
     for (const args of [
       ['message', 'list'],
       ['message', 'show', MAIL_ID],
@@ -262,7 +262,7 @@ describe('mail requests', () => {
     }
   });
 
-  it('one is shown with its attempts, their transcripts and its events', async () => {
+  it('show prints the attempts, their transcripts and the events', async () => {
     expect(await json(folder, ['message', 'show', MAIL_ID])).toMatchObject({
       id: MAIL_ID,
       state: 'bounced',
@@ -286,13 +286,13 @@ describe('mail requests', () => {
     expect(shown.out).toContain('C: RCPT TO:<bob@example.com>');
   });
 
-  it('explain says what decided', async () => {
+  it('explain prints the reason of the state', async () => {
     const { out } = await run(folder, ['message', 'explain', MAIL_ID]);
     expect(out).toContain('is bounced: permanently refused');
     expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
-  it('one that has ended can be neither retried nor cancelled; a queued one can be both', async () => {
+  it('a queued message can be retried and cancelled; an ended one cannot', async () => {
     expectFailure(
       await run(folder, ['message', 'retry', MAIL_ID]),
       1,
@@ -311,7 +311,7 @@ describe('mail requests', () => {
   });
 });
 
-describe('misuse', () => {
+describe('wrong usage', () => {
   it.each([
     [['acount'], "unknown command 'acount' (Did you mean account?)"],
     [[], 'no command is given'],
@@ -338,15 +338,15 @@ describe('misuse', () => {
     ],
     [
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
-      '--url: "ftp://x" is not an address',
+      '--url: "ftp://x" is not a URL',
     ],
-  ])('%j is one line and exit code 2', (args, part) =>
+  ])('%j fails with one line and exit code 2', (args, part) =>
     inFolder(async (folder) => expectFailure(await run(folder, args), 2, part)),
   );
 });
 
 describe('settings', () => {
-  it('config prints them from .env and the environment, secrets masked', () =>
+  it('config prints the settings of .env and the environment, secrets masked', () =>
     inFolder(async (folder) => {
       writeFileSync(
         join(folder, '.env'),
@@ -367,16 +367,16 @@ describe('settings', () => {
       expect(person.out).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
 
-  it.each(['config', 'serve', 'account list'])('a bad setting stops `%s` with one line', (command) =>
+  it.each(['config', 'serve', 'account list'])('an invalid setting stops `%s` with one line', (command) =>
     inFolder(async (folder) => {
       const args = command.split(' ');
       expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), 1, 'did you mean POSTRIDER_LISTEN?');
       writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
-      expectFailure(await run(folder, args), 1, '.env line 2: it is not NAME=value');
+      expectFailure(await run(folder, args), 1, '.env line 2: the line is not NAME=value');
     }),
   );
 
-  it('a damaged database stops a command with one line and stays as it is', () =>
+  it('a damaged database stops a command with one line and is not changed', () =>
     inFolder(async (folder) => {
       writeFileSync(join(folder, 'broken.db'), 'this is no database '.repeat(500));
       const extra = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
@@ -416,7 +416,7 @@ describe('send', () => {
     'Hi',
   ];
 
-  it('submits the four fields with the raw key and prints the id', () =>
+  it('it submits the four fields with the raw key and prints the id', () =>
     inFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
       const sent = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
@@ -430,7 +430,7 @@ describe('send', () => {
       });
     }));
 
-  it('takes the key from standard input, POSTRIDER_API_KEY or .env, so that it stands on no command line', () =>
+  it('it reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains it', () =>
     inFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
       const to = [...flags, '--url', url];
@@ -444,13 +444,13 @@ describe('send', () => {
       expect(seen.key).toBe('pr_file');
       expect(await run(folder, [...to, '--key', 'pr_flag'])).toEqual(accepted);
       expect(seen.key).toBe('pr_flag');
-      expectFailure(await run(folder, [...to, '--key', '-']), 2, 'no line on standard input');
+      expectFailure(await run(folder, [...to, '--key', '-']), 2, 'standard input has no line');
       expectFailure(await run(folder, to, { POSTRIDER_API_KEY: 'no key' }), 2, 'POSTRIDER_API_KEY is not an API key');
-      // Who names an account means that one.
-      expectFailure(await run(folder, [...to, '--account', 'nobody'], {}), 1, 'there is no store');
+      // --account takes precedence.
+      expectFailure(await run(folder, [...to, '--account', 'nobody'], {}), 1, 'there is no database');
     }));
 
-  it('POSTRIDER_API_KEY is no setting: other commands pass over it and never show it', () =>
+  it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
     inFolder(async (folder) => {
       const config = await run(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
       expect([config.code, config.err, config.out.includes('API_KEY')]).toEqual([0, '', false]);
@@ -458,7 +458,7 @@ describe('send', () => {
       expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
-  it('the help of commands that take a secret says how to keep it off the command line', () =>
+  it('the help of a command that accepts a secret says how to pass it without the command line', () =>
     inFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
         const { out } = await run(folder, [command, '--help']);
@@ -466,13 +466,13 @@ describe('send', () => {
       }
     }));
 
-  it('the help of a flag that switches something off says so', () =>
+  it('the help of a flag that disables something says so', () =>
     inFolder(async (folder) => {
       const { out } = await run(folder, ['domain', 'add', '--help']);
-      expect(out).toMatch(/--no-ed25519\s+Make no Ed25519 key/);
+      expect(out).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
     }));
 
-  it('a refusal is the server’s own message and reason, and exit code 1', () =>
+  it('a refused request fails with the message and reason of the server, and exit code 1', () =>
     inFolder(async (folder) => {
       const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
       answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
@@ -482,11 +482,11 @@ describe('send', () => {
       expectFailure(
         await run(folder, [...flags, '--key', 'pr_k', '--url', url]),
         1,
-        'the answer is not of this interface',
+        'the response is not from Postrider',
       );
     }));
 
-  it('without a key makes one of the account, tries until the service knows it, and revokes it', () =>
+  it('without a key it creates one for the account, retries until the service accepts it, and revokes it', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'shop']);
       const none = await run(folder, [...flags, '--url', url]);
@@ -508,10 +508,10 @@ describe('send', () => {
       expect(await json(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
     }));
 
-  it('a key that it made is revoked too when the service does not answer or refuses', () =>
+  it('the temporary key is also revoked when the service does not respond or refuses the request', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'default']);
-      expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no answer from');
+      expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
       expectFailure(await run(folder, [...flags, '--url', url]), 1, '401 Account locked');
       expect(await json(folder, ['key', 'list', 'default'])).toMatchObject([
@@ -520,26 +520,30 @@ describe('send', () => {
       ]);
     }));
 
-  it('without a key and without a store is one line with the remedy, and makes no store', () =>
+  it('without a key and without a database it fails with one line and the remedy, and creates no database', () =>
     inFolder(async (folder) => {
-      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'postrider.db" to make a key in; give --key');
+      expectFailure(
+        await run(folder, [...flags, '--url', url]),
+        1,
+        'postrider.db" in which a key can be created; give --key',
+      );
       expect(existsSync(join(folder, 'data'))).toBe(false);
     }));
 
-  it('a service on another store never knows the key, which is said', () =>
+  it('the error says when the service uses another database', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'default']);
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
-      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it runs on another store; give --key');
+      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
     }));
 
-  it('no service there is one line with the remedy, and the address comes from POSTRIDER_LISTEN', () =>
+  it('without a running service it fails with one line and the remedy; the address is from POSTRIDER_LISTEN', () =>
     inFolder(async (folder) => {
       const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
-      expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no answer from http://127.0.0.1:1');
+      expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no response from http://127.0.0.1:1');
     }));
 
-  it('a certificate that is not accepted is said to be one, and not a service that does not run', () =>
+  it('the error says when the certificate is not accepted', () =>
     inFolder(async (folder) => {
       const server = createTlsServer(await certificateFor('mail.example.com'));
       server.listen(0, '127.0.0.1');
@@ -551,7 +555,7 @@ describe('send', () => {
     }));
 });
 
-it('a reader that closes the pipe early gets no stack trace', () =>
+it('a reader that closes the pipe early causes no stack trace', () =>
   inFolder(async (folder) => {
     const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
     const child = spawn('sh', ['-c', command], {
@@ -568,7 +572,7 @@ it('a reader that closes the pipe early gets no stack trace', () =>
     expect(err).toBe('');
   }));
 
-it('openapi prints the document of the interface', () =>
+it('openapi prints the document of the public interface', () =>
   inFolder(async (folder) => {
     expect(await json(folder, ['openapi'])).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\./),

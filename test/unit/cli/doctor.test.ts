@@ -23,7 +23,7 @@ const resultsOf = (findings: readonly Finding[]) =>
   Object.fromEntries(findings.map(({ check, result }) => [check, result]));
 
 describe('doctor', () => {
-  it('finds nothing wrong with a new installation', async () => {
+  it('it finds no problem in a new installation', async () => {
     const rig = await commandRig();
     rig.now = null;
     const findings = await rig.runJson<Finding[]>('doctor');
@@ -39,7 +39,7 @@ describe('doctor', () => {
     });
   });
 
-  it('checks relay, host name, return path and each domain, and says what failed', async () => {
+  it('it checks relay, host name, return path and each domain, and names the failed checks', async () => {
     const dns = await startDns({
       'out.example.org': { A: ['192.0.2.7'] },
       '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
@@ -55,9 +55,12 @@ describe('doctor', () => {
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
     });
     await rig.runJson('domain', 'add', 'acme', 'example.org');
-    const said = await rig.run('doctor', '--json');
-    expect({ code: said.code, err: said.err }).toEqual({ code: 1, err: '1 of 8 checks failed: domain example.org' });
-    expect(resultsOf(JSON.parse(said.out) as Finding[])).toMatchObject({
+    const output = await rig.run('doctor', '--json');
+    expect({ code: output.code, err: output.err }).toEqual({
+      code: 1,
+      err: '1 of 8 checks failed: domain example.org',
+    });
+    expect(resultsOf(JSON.parse(output.out) as Finding[])).toMatchObject({
       transport: 'ok',
       'host name': 'ok',
       'return path': 'ok',
@@ -66,7 +69,7 @@ describe('doctor', () => {
     expect(relay.received).toEqual([]);
   });
 
-  it('tries the loop with an account that has a domain to send from', async () => {
+  it('it tests the loop with an account that has a sending domain', async () => {
     const dns = await startDns({});
     onTestFinished(() => dns.close());
     const relay = await startSmtpServer();
@@ -89,9 +92,9 @@ describe('doctor', () => {
     );
     for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
     await rig.run('domain', 'verify', 'example.org');
-    // No service runs that would send it.
+    // No service runs, so the message is not sent.
     expect(await loop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
-    // One that is locked is taken where there is no other.
+    // A locked account is used only if there is no other.
     await rig.run('domain', 'add', 'acme', 'example.net');
     await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
     expect(await loop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
@@ -107,7 +110,7 @@ describe('doctor', () => {
     });
   });
 
-  it('tells a secret that is gone or another, and does not make one', async () => {
+  it('it reports a missing or different secret, and does not create one', async () => {
     const rig = await commandRig();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     const domainFinding = async () =>
@@ -125,9 +128,9 @@ describe('doctor', () => {
     expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is gone') });
   });
 
-  it('tells an inbox that takes no files', async () => {
+  it('it reports an inbox in which no file can be created', async () => {
     const rig = await commandRig();
-    // A file in its place stops root too, whom no mode does.
+    // A file instead of the folder also stops root, which ignores file modes.
     writeFileSync(join(rig.folder, 'inbox'), '');
     const { code, out } = await rig.run('doctor', '--json');
     expect([code, resultsOf(JSON.parse(out) as Finding[]).transport]).toEqual([1, 'failure']);
@@ -137,7 +140,7 @@ describe('doctor', () => {
     expect(resultsOf(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
-  it('prints one aligned line for each finding with the remedy under it, plain in a pipe', () => {
+  it('it prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
     const text = findingsText([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
       { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'look' },
@@ -155,7 +158,7 @@ describe('doctor', () => {
   });
 });
 
-describe('the conversation with the relay', () => {
+describe('the probe of the relay', () => {
   const settingFor = (port: number, change: Partial<SmtpSetting> = {}): SmtpSetting => ({
     kind: 'smtp',
     host: '127.0.0.1',
@@ -178,7 +181,7 @@ describe('the conversation with the relay', () => {
     return { probe: await probeRelay(settingFor(peer.port, change), systemClock, timeoutMs), peer };
   }
 
-  test('says EHLO, NOOP and QUIT, and keeps the greeting', async () => {
+  test('it sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
     const talk = await probe(async (wire) => {
       await wire.greet();
       await wire.answerCommand('NOOP', '250 Ok');
@@ -189,7 +192,7 @@ describe('the conversation with the relay', () => {
     expect(talk.probe.greeting?.text).toBe('220 peer.example ESMTP');
   });
 
-  test('goes through STARTTLS and signs in, and tells no password', async () => {
+  test('it uses STARTTLS and AUTH, and its transcript contains no password', async () => {
     const certificate = await certificateFor();
     const talk = await probe(
       async (wire) => {
@@ -209,7 +212,7 @@ describe('the conversation with the relay', () => {
     expect(JSON.stringify(talk.probe)).not.toContain('secret-word');
   });
 
-  test('falls back to clear text where the transport would, and says so', async () => {
+  test('it falls back to clear text when the transport would, and reports it', async () => {
     const talk = await probe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {

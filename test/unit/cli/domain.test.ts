@@ -10,7 +10,7 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-/** Commands that ask a DNS server of the test's own. */
+/** Commands with a DNS server of the test. */
 async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
@@ -18,7 +18,7 @@ async function withDns(settings: Record<string, string> = {}): Promise<{ rig: Co
   return { rig, dns };
 }
 
-/** Puts all the records into the zone. */
+/** Publishes all records in the zone. */
 function publish(zone: Zone, { records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     const [priority, host] = value.split(' ');
@@ -30,7 +30,7 @@ function publish(zone: Zone, { records }: DomainAnswer): void {
 const foundOf = ({ records }: DomainAnswer) => records.map(({ purpose, found }) => `${purpose} ${found}`);
 
 describe('a domain', () => {
-  it('is added with an RSA and an Ed25519 key, without a question to DNS', async () => {
+  it('is added with an RSA and an Ed25519 key, without a DNS query', async () => {
     const { rig, dns } = await withDns();
     const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
     expect(Object.keys(added)).toEqual(['domain', 'status', 'records']);
@@ -47,7 +47,7 @@ describe('a domain', () => {
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 
-  it('is pending until its records are there, then authenticated, then failing when they are gone', async () => {
+  it('is pending until its records are published, then authenticated, and failing when they are removed', async () => {
     const { rig, dns } = await withDns();
     const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     const before = await rig.run('domain', 'verify', 'example.org', '--json');
@@ -64,10 +64,10 @@ describe('a domain', () => {
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
     const lost = await rig.run('domain', 'verify', 'example.org');
     expect(lost.code).toBe(1);
-    expect(lost.out).toMatch(/^example.org: failing \(mail from it is refused in 3 d\)/);
+    expect(lost.out).toMatch(/^example.org: failing \(messages from it are refused in 3 d\)/);
   });
 
-  it('stays authenticated while DNS cannot be asked', async () => {
+  it('stays authenticated while DNS does not respond', async () => {
     const { rig, dns } = await withDns();
     const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publish(dns.zone, added);
@@ -80,20 +80,20 @@ describe('a domain', () => {
     ]);
   });
 
-  it('whose record is wrong hears what was seen and what to publish', async () => {
+  it('with a wrong record: the output has the observed and the expected value', async () => {
     const { rig, dns } = await withDns();
     const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publish(dns.zone, added);
     const rsa = added.records[0];
     dns.zone[rsa?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
-    const said = await rig.run('domain', 'verify', 'example.org');
-    expect(said.code).toBe(1);
-    expect(said.out).toContain('wrong   dkim');
-    expect(said.out).toContain('seen:     v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
-    expect(said.out).toContain(`expected: ${rsa?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
+    const output = await rig.run('domain', 'verify', 'example.org');
+    expect(output.code).toBe(1);
+    expect(output.out).toContain('wrong   dkim');
+    expect(output.out).toContain('observed: v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
+    expect(output.out).toContain(`expected: ${rsa?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
   });
 
-  it('has its return path among the records where one is set', async () => {
+  it('has a record for the return path if one is set', async () => {
     const { rig } = await withDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
     const added = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     expect(added.records).toContainEqual({
@@ -105,7 +105,7 @@ describe('a domain', () => {
     });
   });
 
-  it('prints records ready to paste, no string longer than DNS takes, and never a private key', async () => {
+  it('prints records as zone file lines, with strings within the limit of DNS, and never a private key', async () => {
     const { rig } = await withDns();
     const { out } = await rig.run('domain', 'add', 'acme', 'example.org');
     for (const [, text = ''] of out.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
@@ -120,7 +120,7 @@ describe('a domain', () => {
     expect(everything).not.toContain('PRIVATE KEY');
   });
 
-  it('rotates in stages: new keys sign once their records are seen, and the old ones stay published', async () => {
+  it('rotates in stages: new keys sign once their records are published, and the old records stay', async () => {
     const { rig, dns } = await withDns();
     publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
     await rig.runJson('domain', 'verify', 'example.org');
@@ -138,7 +138,7 @@ describe('a domain', () => {
     expect((await rig.run('domain', 'records', 'example.org')).out).toContain('leave it there until');
   });
 
-  it('lets its subdomains send only where that is said, and is forgotten when it is removed', async () => {
+  it('lets its subdomains send only if that is set, and removal deletes it', async () => {
     const { rig } = await withDns();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
@@ -156,7 +156,7 @@ describe('a domain', () => {
   });
 });
 
-describe('faults are one line and leave nothing behind', () => {
+describe('an error is one line and changes nothing', () => {
   it.each([
     [['add', 'acme', 'co.uk'], 2, /^"co.uk" is a public suffix/],
     [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
@@ -170,15 +170,15 @@ describe('faults are one line and leave nothing behind', () => {
     [['set', 'example.org', '--subdomains', 'yes'], 1, /^there is no domain example.org/],
     [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
     [['set', 'example.org'], 2, /--subdomains/],
-  ])('domain %j', async (args, code, said) => {
+  ])('domain %j', async (args, code, output) => {
     const rig = await commandRig();
     const failed = await rig.run('domain', ...args);
-    expect(failed).toEqual({ code, out: '', err: expect.stringMatching(said) });
+    expect(failed).toEqual({ code, out: '', err: expect.stringMatching(output) });
     expect(failed.err).not.toContain('\n');
     expect(await rig.store.listDomains()).toEqual([]);
   });
 
-  it('an SPF record that names nobody says when the hosts are known, and one that names hosts does not', async () => {
+  it('an SPF record without hosts has a comment about the hosts; one with hosts has none', async () => {
     const rig = await commandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).out).toContain(
       'Names nobody: the hosts are known once',
@@ -189,18 +189,18 @@ describe('faults are one line and leave nothing behind', () => {
     expect(out).not.toContain('Names nobody');
   });
 
-  it('a domain that an account has is refused to all, and whose it is told', async () => {
+  it('a domain of an account cannot be added again, and the error names the account', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
     await rig.runJson('domain', 'add', 'acme', 'bücher.example');
     const own = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
     const foreign = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
-    const said = 'xn--bcher-kva.example has been added already, for account acme; a domain belongs to one account';
-    expect(own).toEqual({ code: 1, out: '', err: said });
+    const output = 'xn--bcher-kva.example has been added already, for account acme; a domain belongs to one account';
+    expect(own).toEqual({ code: 1, out: '', err: output });
     expect(foreign).toEqual(own);
   });
 
-  it('a secret that the settings give is used, and no file made', async () => {
+  it('the secret of the settings is used, and no file is created', async () => {
     const rig = await commandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
     expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');

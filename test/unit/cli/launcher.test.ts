@@ -6,11 +6,11 @@ import { newApiKey } from '../../../src/model/credentials.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
-it('a Node that is too old gets one line that names the version needed and the remedy', () => {
+it('an old Node prints one line with the required version and the remedy', () => {
   const older =
     'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.11.1"}})';
   const run = spawnSync(process.execPath, ['--import', older, LAUNCHER, 'config'], { encoding: 'utf8' });
-  expect(run.stderr).toMatch(/^postrider: needs Node 24 or later [^\n]*npm start[^\n]*npx postrider[^\n]*\n$/);
+  expect(run.stderr).toMatch(/^postrider: needs Node 24 or later, [^\n]*npm start[^\n]*npx postrider[^\n]*\n$/);
   expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 1, stdout: '' });
 });
 
@@ -19,7 +19,7 @@ it('the launcher uses no syntax that an old Node cannot parse', () => {
   expect(code).not.toMatch(/\?\.|\?\?|^\s*await |^import /m);
 });
 
-it('an API key has 256 random bits, a prefix of its own and a SHA-256', () => {
+it('an API key has 256 random bits, a prefix and a SHA-256', () => {
   const { key, prefix, hash } = newApiKey((bytes) => Buffer.alloc(bytes, 0xff));
   expect(key).toBe(`pr_${'_'.repeat(42)}8`);
   expect(prefix).toBe('pr________');

@@ -1,4 +1,4 @@
-/** `message search`: what it asks for and tells, and where the next page begins. */
+/** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
 import { makeCursor, readCursor } from '../../../src/operations/messages/search-cursor.ts';
 import { idAt, newMessage } from '../../rig/messages.ts';
@@ -25,7 +25,7 @@ async function rigWith(count: number) {
   return { rig, ids: mails.map(({ id }) => id).reverse() };
 }
 
-test('pages follow one another to the end, whatever their size, and every one says how far it has searched', async () => {
+test('pages of any size continue to the end, and each reports how far it has searched', async () => {
   const { rig, ids } = await rigWith(25);
   const found: string[] = [];
   let cursor: string | null = null;
@@ -41,7 +41,7 @@ test('pages follow one another to the end, whatever their size, and every one sa
   expect(cursor).toBeNull();
 });
 
-test('without a time it searches until the page is full or all is searched; with one it says where to go on', async () => {
+test('without --within it searches until the page is full or the search is complete; with it, it returns a cursor', async () => {
   const { rig, ids } = await rigWith(400);
   const all: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
   expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
@@ -49,12 +49,12 @@ test('without a time it searches until the page is full or all is searched; with
   expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 
-test('people see a table, that nothing matches, and how to go on', async () => {
+test('the text is a table, or that no message matches, and the flag for the next page', async () => {
   const { rig, ids } = await rigWith(3);
   const found = await rig.run('message', 'search', 'even', '--limit', '1');
   expect(found.out).toContain(ids[0]);
-  expect(found.out).toMatch(/more: --cursor \S+\n$/);
-  expect((await rig.run('message', 'search', 'nothing')).out).toBe('no mail requests match\n');
+  expect(found.out).toMatch(/more messages: --cursor \S+\n$/);
+  expect((await rig.run('message', 'search', 'nothing')).out).toBe('no messages match\n');
 });
 
 test.each([
@@ -68,14 +68,14 @@ test.each([
   [['!', '?'], /^the words: "! \?" holds no letters or digits/],
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; leave it out to begin anew$/],
   [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; ask for at most 32$/],
-])('nonsense gets one clear line: %j', async (args, line) => {
+])('invalid input fails with one line: %j', async (args, line) => {
   const rig = await commandRig();
-  const said = await rig.run('message', 'search', ...args);
-  expect(said.code).toBeGreaterThan(0);
-  expect(said.err).toMatch(line);
+  const output = await rig.run('message', 'search', ...args);
+  expect(output.code).toBeGreaterThan(0);
+  expect(output.err).toMatch(line);
 });
 
-test('a cursor is good for its own search alone, and a damaged one for none', () => {
+test('a cursor is valid for its own search only, and a damaged one is refused', () => {
   const id = idAt(JANUARY);
   const cursor = makeCursor(['rita', undefined, 'x'], id);
   expect(readCursor(['rita', undefined, 'x'], cursor)).toBe(id);

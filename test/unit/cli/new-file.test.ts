@@ -1,4 +1,4 @@
-/** Files that commands write for a person. */
+/** Output files of commands. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const noLinks = (code: string) => ({
   link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
 });
 
-test('a file has its name only when it is whole, is its owner’s alone, and leaves no draft', async () => {
+test('a file gets its name only when complete, only its owner can read it, and no draft is left', async () => {
   const folder = temporaryFolder();
   const file = join(folder, 'out');
   await writeNewFile(file, async (draft) => {
@@ -25,7 +25,7 @@ test('a file has its name only when it is whole, is its owner’s alone, and lea
   expect(readdirSync(folder)).toEqual(['out']);
 });
 
-test('two drafts of one file have different names that nobody can know before', async () => {
+test('two drafts of one file have different, unpredictable names', async () => {
   const folder = temporaryFolder();
   const names: string[] = [];
   for (const file of ['a', 'b']) await writeNewFile(join(folder, file), async (draft) => void names.push(draft));
@@ -45,7 +45,9 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
     symlinkSync(join(folder, 'nowhere'), dangling);
     const write = (draft: string) => writeFile(draft, 'new');
     for (const file of [victim, there, dangling])
-      await expect(writeNewFile(file, write, publishing)).rejects.toThrow(/is there already; give a name that is not/);
+      await expect(writeNewFile(file, write, publishing)).rejects.toThrow(
+        /already exists; give the name of a new file/,
+      );
     const planting = async (draft: string) => {
       await write(draft);
       symlinkSync(victim, late);
@@ -57,7 +59,7 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   },
 );
 
-test('where there are no hard links the copy is exclusive, whole and its owner’s alone', async () => {
+test('without hard links the copy is exclusive and complete, and only its owner can read it', async () => {
   const file = join(temporaryFolder(), 'out');
   await writeNewFile(file, (draft) => writeFile(draft, 'whole'), noLinks('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
@@ -65,11 +67,11 @@ test('where there are no hard links the copy is exclusive, whole and its owner�
 
 test.each([
   ['ENOSPC', /^cannot write .*\(ENOSPC\); free space/],
-  ['EACCES', /^cannot write .*\(EACCES\); give a file in a folder/],
-])('a fault with %s is one line, and nothing stays', async (code, said) => {
+  ['EACCES', /^cannot write .*\(EACCES\); give a file in an existing folder/],
+])('an error %s is one line, and no file is left', async (code, output) => {
   const folder = temporaryFolder();
   const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
-  await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(said);
+  await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(output);
   expect(readdirSync(folder)).toEqual([]);
 });
 

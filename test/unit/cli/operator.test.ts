@@ -1,4 +1,4 @@
-/** Tokens and the audit log on the command line: every change an operator can make is told, and no secret in it. */
+/** Tokens and the audit log on the command line: every change by an operator has an entry, and no entry has a secret. */
 import { expect, test } from 'vitest';
 import { newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
@@ -11,7 +11,7 @@ interface Entry {
   readonly after: Record<string, unknown> | null;
 }
 
-test('a token is shown once, listed without itself, and revoked', async () => {
+test('a token is printed once, listed by its prefix, and revoked', async () => {
   const rig = await commandRig();
   const { token, id } = await rig.runJson<{ token: string; id: number }>('token', 'create', 'ci', '--expires', '90d');
   expect(token).toMatch(/^po_[A-Za-z0-9_-]{43}$/);
@@ -28,10 +28,10 @@ test('a token is shown once, listed without itself, and revoked', async () => {
   expect((await rig.run('token', 'revoke', 'ci')).code).toBe(2);
 });
 
-test('every change of an operator is in the audit log, before and after, by whom, and without a secret', async () => {
+test('the audit log has every change by an operator with actor, before and after, and no secret', async () => {
   const rig = await commandRig();
   const { store } = rig;
-  expect((await rig.run('audit')).out).toBe('nothing has been changed by an operator\n');
+  expect((await rig.run('audit')).out).toBe('the audit log is empty\n');
   await rig.run('account', 'set', 'acme', '--volume', '10', '--max-bounces', '20%');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
   await rig.run('account', 'unlock', 'acme');
@@ -85,7 +85,7 @@ test('every change of an operator is in the audit log, before and after, by whom
   expect((await rig.run('audit', '--limit', '1')).out).toContain('token.create');
 });
 
-test('the audit log tells people what has changed, member by member', async () => {
+test('the text of the audit log lists the changed members', async () => {
   const rig = await commandRig();
   await rig.run('account', 'set', 'acme', '--volume', '10', '--volume-expires', '2030-12-31');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
@@ -107,7 +107,7 @@ test('the audit log tells people what has changed, member by member', async () =
   ]);
 });
 
-test('what is refused or finds everything as it was is no change', async () => {
+test('a refused operation and one without effect write no entry', async () => {
   const rig = await commandRig();
   await rig.run('account', 'lock', 'nobody', '--reason', 'x');
   await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');

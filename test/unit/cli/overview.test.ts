@@ -1,4 +1,4 @@
-/** The overview: estimates that are honest, and whatever wants attention told with its remedy. */
+/** The overview: estimates of the queue, and problems with their remedies. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { type QueueInput, queueStatus } from '../../../src/operations/overview/queue.ts';
@@ -16,7 +16,7 @@ function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
   return { at, ...none, latencies: new Map(), ...counts };
 }
 
-describe('the outlook of a queue', () => {
+describe('the trend of the queue', () => {
   const minutes = (accepted: number, ended: number, of = 5) =>
     Array.from({ length: of }, (_, n) => step(NOW - (of - n) * MINUTE, { accepted, ended }));
   const facts = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
@@ -33,17 +33,17 @@ describe('the outlook of a queue', () => {
   });
   const at = (changes: Parameters<typeof facts>[0]) => queueStatus(facts(changes), NOW);
 
-  test('is empty where nothing waits', () => {
+  test('is empty when no message waits', () => {
     expect(at({ recent: minutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
   });
 
-  test('is when it will be empty, by what leaves beyond what comes', () => {
+  test('is draining, with the time at which departures minus arrivals empty it', () => {
     const standing = at({ queued: 4_000, recent: minutes(200, 1_200, 4) });
     expect(standing).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(standing.emptyAt).toBe(NOW + 4 * MINUTE);
   });
 
-  test('counts from when the traffic began, so that a burst of this minute is not spread over five', () => {
+  test('averages from the start of the traffic, so that a burst of this minute is not spread over five', () => {
     expect(at({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
@@ -51,11 +51,11 @@ describe('the outlook of a queue', () => {
     });
   });
 
-  test('grows where more come than leave, and says no time', () => {
+  test('is growing, without a time, when arrivals exceed departures', () => {
     expect(at({ queued: 500, recent: minutes(300, 200) })).toMatchObject({ trend: 'growing', emptyAt: null });
   });
 
-  test('is steady where as many come as leave but for what a few minutes blur', () => {
+  test('is steady when arrivals and departures are equal within the error of a few minutes', () => {
     for (const [coming, leaving] of [
       [300, 300],
       [26, 25],
@@ -69,7 +69,7 @@ describe('the outlook of a queue', () => {
     expect(at({ queued: 500, recent: minutes(25, 28) })).toMatchObject({ trend: 'draining' });
   });
 
-  test('makes of one mail of the first seconds neither six a minute nor a queue that grows', () => {
+  test('is not growing, nor six per minute, after one message in the first seconds', () => {
     const begun = NOW + 4_000;
     const first = facts({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
     expect(queueStatus(first, begun)).toMatchObject({
@@ -81,11 +81,11 @@ describe('the outlook of a queue', () => {
     expect(queueStatus(both, begun)).toMatchObject({ trend: 'steady', arrivalsPerMinute: 2, departuresPerMinute: 1 });
   });
 
-  test('does not call growing what is only on its way', () => {
+  test('is not growing when messages are only in progress', () => {
     expect(at({ sending: 3, recent: minutes(1_200, 1_200) })).toMatchObject({ trend: 'draining' });
   });
 
-  test('waits where everything is due later, is held back, or nothing moves', () => {
+  test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
     const recent = minutes(0, 10);
     const later = NOW + 3 * MINUTE;
     expect(at({ queued: 5, recent, nextDueAt: later })).toMatchObject({ trend: 'waiting', nextDueAt: later });
@@ -96,7 +96,7 @@ describe('the outlook of a queue', () => {
   });
 });
 
-interface Told {
+interface OverviewResult {
   readonly points: readonly { readonly at: string; readonly accepted: number }[];
   readonly totals: { readonly accepted: number; readonly latencyMs: { readonly p50: number } | null };
   readonly attention: readonly { readonly level: string; readonly text: string; readonly page: string | null }[];
@@ -108,7 +108,7 @@ interface Told {
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 describe('the command', () => {
-  test('tells every step of a range, and sums that are those of the steps', async () => {
+  test('prints every step of a range, and totals that equal the sums of the steps', async () => {
     const rig = await commandRig();
     const row = { ...step(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
@@ -123,30 +123,30 @@ describe('the command', () => {
       ['7d', 168, 7],
       ['30d', 120, 14],
     ] as const) {
-      const told = await rig.runJson<Told>('overview', '--range', range);
-      expect([range, told.points.length, told.totals.accepted]).toEqual([range, points, accepted]);
-      expect(told.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
-      const gaps = told.points.map(({ at }, n) => Date.parse(at) - Date.parse(told.points[n - 1]?.at ?? at));
+      const result = await rig.runJson<OverviewResult>('overview', '--range', range);
+      expect([range, result.points.length, result.totals.accepted]).toEqual([range, points, accepted]);
+      expect(result.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
+      const gaps = result.points.map(({ at }, n) => Date.parse(at) - Date.parse(result.points[n - 1]?.at ?? at));
       expect(new Set(gaps.slice(1)).size).toBe(1);
-      expect(told.totals.latencyMs?.p50).toBeGreaterThan(900);
+      expect(result.totals.latencyMs?.p50).toBeGreaterThan(900);
     }
   });
 
-  test('says of a new installation that nothing was ever accepted, and that nothing wants attention', async () => {
+  test('reports no accepted message and no problem for a new installation', async () => {
     const rig = await commandRig();
-    expect(await rig.runJson<Told>('overview')).toMatchObject({
+    expect(await rig.runJson<OverviewResult>('overview')).toMatchObject({
       everAccepted: false,
       attention: [],
       queue: { trend: 'empty', oldestId: null, oldestAt: null },
       totals: { accepted: 0, latencyMs: null },
     });
     const { out } = await rig.run('overview');
-    expect(out).toContain('Nothing wants attention.');
-    // Beside a service it does not know what only that knows.
+    expect(out).toContain('No problems.');
+    // A command does not have the runtime status of the service.
     expect(out).toContain('only the service knows');
   });
 
-  test('tells of locked accounts, lapsing keys and domains without records, the gravest first', async () => {
+  test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
     await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY }, NOW);
@@ -155,7 +155,7 @@ describe('the command', () => {
     if (made.kind === 'done') await store.touchKeys([{ id: made.value.id, at: NOW - 1_000 }]);
     await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
-    const { attention, health } = await rig.runJson<Told>('overview');
+    const { attention, health } = await rig.runJson<OverviewResult>('overview');
     expect(attention.map(({ level, text, page }) => [level, text.slice(0, 40), page])).toEqual([
       ['failure', 'Account acme is locked: unpaid \u001b[2J', '/accounts/acme'],
       ['failure', 'key_1 (web) of account a/b expires in 1 ', '/accounts/a%2Fb'],
@@ -170,22 +170,22 @@ describe('the command', () => {
     expect(out).not.toContain('\u001b[2J');
   });
 
-  test('where every sender is taken no domain is said to be refused; over a relay one without records is told of', async () => {
+  test('reports a domain without records over a relay, and not when every sender is accepted', async () => {
     const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
     await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const over = await any.runJson<Told>('overview');
-    const said = 'new.example is not authenticated; its mail is taken all the same';
-    expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', said]]);
+    const over = await any.runJson<OverviewResult>('overview');
+    const output = 'new.example is not authenticated; its mail is taken all the same';
+    expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
     expect(over.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const { attention, health } = await rig.runJson<Told>('overview');
+    const { attention, health } = await rig.runJson<OverviewResult>('overview');
     expect(attention).toEqual([]);
     const text = '0 of 1 authenticated, and none is needed: every sender is taken';
     expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
   });
 
-  test('says where no sender can be taken, and what the oldest waits for', async () => {
+  test('reports that no sender can be accepted, and why the oldest message waits', async () => {
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const [account] = await rig.store.listAccounts();
     await rig.store.accept([
@@ -204,7 +204,7 @@ describe('the command', () => {
         suppressedBy: null,
       },
     ]);
-    const { attention, everAccepted } = await rig.runJson<Told>('overview');
+    const { attention, everAccepted } = await rig.runJson<OverviewResult>('overview');
     expect(everAccepted).toBe(true);
     expect(attention).toMatchObject([
       { level: 'warning', text: 'No domain may send yet: every sender is refused', page: '/domains' },
@@ -212,7 +212,7 @@ describe('the command', () => {
     ]);
   });
 
-  test('refuses a range that there is not', async () => {
+  test('refuses an unknown range', async () => {
     const rig = await commandRig();
     expect(await rig.run('overview', '--range', '2h')).toMatchObject({
       code: 2,

@@ -1,4 +1,4 @@
-/** Every command that an error, a finding, a page or the documentation prints is one that runs as it is printed. */
+/** Every command in an error, a finding, a page or the documentation runs as printed. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -16,12 +16,12 @@ interface Printed {
   readonly words: string;
 }
 
-/** `postrider …` between backticks, in templates escaped ones too; a comment on the same line is no part of it. */
+/** `postrider …` between backticks, also escaped ones in templates, without a comment on the same line. */
 function inBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
-/** Lines of the code blocks of Markdown, indented or fenced, the prompt and the environment before the command aside. */
+/** The commands in code blocks of Markdown, indented or fenced, without prompt and environment. */
 function inBlocks(text: string): readonly string[] {
   const fenced = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
   const indented = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
@@ -33,7 +33,7 @@ function inBlocks(text: string): readonly string[] {
     .map((match) => (match[1] ?? '').split(/\s+[#<>|&]|\)/)[0] ?? '');
 }
 
-/** The parts of `commandLine([…])` and of lines that explanations indent. */
+/** The arguments of `commandLine([…])`, and indented lines of explanations. */
 function inCode(text: string): readonly string[] {
   const made = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
     (match[1] ?? '')
@@ -62,7 +62,7 @@ function printed(): readonly Printed[] {
   ];
   return [
     ...code.flatMap((where) => {
-      // What stands in comments is printed to nobody; a template that begins with a variable is a name, not a command.
+      // Comments are not printed. A template that begins with a variable is a name, not a command.
       const text = read(where).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
       const all = [...inBackticks(text), ...inCode(text)].filter((words) => !words.startsWith('${'));
       return all.map((words) => ({ where, words }));
@@ -76,7 +76,7 @@ function printed(): readonly Printed[] {
   ];
 }
 
-/** True for the name of a command alone, such as `message cancel`. */
+/** True for the name of a command without arguments, such as `message cancel`. */
 function isName(words: string): boolean {
   const [first, second, ...rest] = words.split(' ');
   const command = PROGRAM.commands.find((one) => one.name() === first);
@@ -87,7 +87,7 @@ function isName(words: string): boolean {
   );
 }
 
-/** What keeps the command from running as printed, or null. Placeholders (`NAME`, `${name}`) stand for any value. */
+/** Why the command does not run as printed, or null. Placeholders (`NAME`, `${name}`) stand for any value. */
 function fault(words: string): string | null {
   const text = words.replaceAll(/\$\{[^}]*\}/g, 'X').trim();
   const given = [...text.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) => word.replaceAll(/^\[|\]$|^['"]|['"]$/g, ''));
@@ -128,22 +128,22 @@ function fault(words: string): string | null {
   return null;
 }
 
-test('every printed command exists, with the flags and all arguments that it needs', () => {
+test('every printed command exists and has its flags and required arguments', () => {
   const all = printed();
-  // Otherwise nothing was looked through.
+  // Fails if the search finds no commands at all.
   expect(all.length).toBeGreaterThan(60);
   expect(
     all.flatMap(({ where, words }) => (fault(words) === null ? [] : [`${where}: postrider ${words}: ${fault(words)}`])),
   ).toEqual([]);
 });
 
-/** Every command that does something, with the names that lead to it. */
+/** Every command that performs an action, with its full name. */
 function leaves(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
   if (command.commands.length === 0) return [[path.join(' '), command]];
   return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
 }
 
-test('docs/commands.md has one row for every command, and names each of its options', () => {
+test('docs/commands.md has one row for every command, with each of its options', () => {
   const page = read('docs/commands.md');
   const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
   const all = leaves(PROGRAM);
@@ -162,7 +162,7 @@ test('docs/commands.md has one row for every command, and names each of its opti
   expect(rows).toHaveLength(all.length);
 });
 
-test('a fault in a printed command is found', () => {
+test('an error in a printed command is found', () => {
   for (const words of [
     'acount list',
     'account',
@@ -183,7 +183,7 @@ test('a fault in a printed command is found', () => {
 });
 
 describe('a printed command', () => {
-  it('means the same values in a shell', () => {
+  it('has the same arguments in a shell', () => {
     expect(commandLine(['suppression', 'remove', '*', 'ada@example.com'])).toBe(
       "postrider suppression remove '*' ada@example.com",
     );
@@ -195,7 +195,7 @@ describe('a printed command', () => {
     );
   });
 
-  it('is called through npx in a process of a checkout, where nothing else finds it', () => {
+  it('is printed with npx in a checkout, where no other command is in the path', () => {
     const text = 'run `postrider doctor` or\n  postrider message retry X\nnot postrider itself, nor `npx postrider x`';
     const called =
       'run `npx postrider doctor` or\n  npx postrider message retry X\nnot postrider itself, nor `npx postrider x`';

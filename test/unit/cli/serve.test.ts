@@ -21,7 +21,7 @@ const STARTED = {
 };
 
 describe('the banner', () => {
-  it('shows a first key once, with a command ready to paste', () => {
+  it('prints the first key once, with a curl command', () => {
     const text = banner(STARTED, loadSettings({}, null));
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
@@ -29,28 +29,28 @@ describe('the banner', () => {
     expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain('`postrider key create ACCOUNT`');
   });
 
-  it('shows the same command as the dashboard, with a recipient that no relay is given', () => {
+  it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
     const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
-    const shown = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(shown(banner(STARTED, loadSettings({}, null)))).toBe(firstCurlCommand({ ...mail, to: 'ada@example.com' }));
+    const curlIn = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
+    expect(curlIn(banner(STARTED, loadSettings({}, null)))).toBe(firstCurlCommand({ ...mail, to: 'ada@example.com' }));
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(shown(banner(STARTED, relay))).toBe(firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }));
+    expect(curlIn(banner(STARTED, relay))).toBe(firstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }));
   });
 
-  it('says on a terminal how the service is stopped, and in a log nothing of it', () => {
+  it('says on a terminal how to stop the service, and not in a log', () => {
     expect(banner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
     expect(banner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
   });
 
-  it('says where bounces are taken, where they are', () => {
+  it('prints the address for bounces if there is one', () => {
     expect(banner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
     const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525', http: null } };
     expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
-  it('tells where senders need an authenticated domain first, and only there', () => {
+  it('says that senders need an authenticated domain only if they do', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
-    const warning = 'Senders need an authenticated domain: `postrider domain add';
+    const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
     expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
     expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
     expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);
@@ -68,7 +68,7 @@ describe('serve', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Starts a service and answers when its output holds `until`, or when it has ended. */
+  /** Starts a service and resolves when its output matches `until` or the process has ended. */
   async function serve(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
     const ports = {
       POSTRIDER_LISTEN: '127.0.0.1:0',
@@ -82,18 +82,18 @@ describe('serve', () => {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     children.push(child);
-    const said = { out: '', err: '' };
+    const output = { out: '', err: '' };
     const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
-    const shown = Promise.withResolvers<void>();
+    const matched = Promise.withResolvers<void>();
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said.out += text;
-      if (until.test(said.out)) shown.resolve();
+      output.out += text;
+      if (until.test(output.out)) matched.resolve();
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said.err += text;
+      output.err += text;
     });
-    await Promise.race([shown.promise, ended]);
-    return { child, said, ended };
+    await Promise.race([matched.promise, ended]);
+    return { child, output, ended };
   }
 
   function post(text: string, key: string): Promise<Response> {
@@ -107,21 +107,21 @@ describe('serve', () => {
     return fetch(url, { method: 'POST', headers: { authorization: key, 'content-type': 'application/json' }, body });
   }
 
-  it('a new store prints a key that works; SIGTERM ends it with 0; the next start shows no key', async () => {
+  it('a start on a new store prints a valid key; SIGTERM ends it with 0; the next start prints no key', async () => {
     const first = await serve([], / -d '/);
-    const key = /pr_[A-Za-z0-9_-]{43}/.exec(first.said.out)?.[0] ?? '';
-    expect((await post(first.said.out, key)).status).toBe(201);
+    const key = /pr_[A-Za-z0-9_-]{43}/.exec(first.output.out)?.[0] ?? '';
+    expect((await post(first.output.out, key)).status).toBe(201);
     first.child.kill('SIGTERM');
     expect(await first.ended).toBe(0);
     const second = await serve([], /key create/);
-    expect(second.said.out).not.toContain('pr_');
-    expect((await post(second.said.out, key)).status).toBe(201);
+    expect(second.output.out).not.toContain('pr_');
+    expect((await post(second.output.out, key)).status).toBe(201);
     second.child.kill('SIGINT');
     expect(await second.ended).toBe(0);
   });
 
-  describe('with --json, where there is something to log before the service listens', () => {
-    /** Ports are bound a second and a half late: log lines are written out by then, each second. */
+  describe('with --json, when the start writes log lines', () => {
+    /** Binds ports 1.5 s late; log lines are written every second, so some precede the listener. */
     const LATE = `import net from 'node:net';
       const { listen } = net.Server.prototype;
       net.Server.prototype.listen = function (...args) {
@@ -140,10 +140,10 @@ describe('serve', () => {
     const delivered = (out: string) =>
       out.split('\n').filter((line) => line !== '' && JSON.parse(line).event === 'message.delivered');
 
-    it('the first line is what was started, whatever the log level, and every log line follows', async () => {
+    it('the first line is the start object at every log level, and every log line follows it', async () => {
       await queued();
-      const { child, said, ended } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
-      const [first = ''] = said.out.split('\n');
+      const { child, output, ended } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
+      const [first = ''] = output.out.split('\n');
       expect(JSON.parse(first)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),
         operatorUrl: expect.stringMatching(/^http:/),
@@ -151,7 +151,7 @@ describe('serve', () => {
       });
       child.kill('SIGTERM');
       expect(await ended).toBe(0);
-      expect(delivered(said.out)).toHaveLength(1);
+      expect(delivered(output.out)).toHaveLength(1);
     });
 
     it('a start that fails still prints its log lines and its error', async () => {
@@ -160,15 +160,15 @@ describe('serve', () => {
       await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
       const address = taken.address();
       const port = typeof address === 'object' ? address?.port : 0;
-      const { said, ended } = await serve(['--json'], /never/, { ...late, POSTRIDER_LISTEN: `127.0.0.1:${port}` });
+      const { output, ended } = await serve(['--json'], /never/, { ...late, POSTRIDER_LISTEN: `127.0.0.1:${port}` });
       expect(await ended).toBe(1);
       taken.close();
-      expect(delivered(said.out)).toHaveLength(1);
-      expect(said.err).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
+      expect(delivered(output.out)).toHaveLength(1);
+      expect(output.err).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
     });
   });
 
-  it('Ctrl-C that arrives twice at once, as under npm, still stops in good order', async () => {
+  it('two signals of one Ctrl-C, as under npm, stop the service in order', async () => {
     const { child, ended } = await serve([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');
@@ -176,12 +176,12 @@ describe('serve', () => {
     expect(await ended).toBe(0);
   });
 
-  it('a second serve on the same store ends with one line, and the first goes on', async () => {
+  it('a second serve on the same store ends with one line, and the first continues', async () => {
     const first = await serve(['--json'], /\n/);
-    const started = JSON.parse(first.said.out) as { publicUrl: string; key: string };
+    const started = JSON.parse(first.output.out) as { publicUrl: string; key: string };
     const second = await serve([], /curl/);
     expect(await second.ended).toBe(1);
-    expect(second.said.err).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
+    expect(second.output.err).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
     expect((await post(`${started.publicUrl}/api/v1/send-mail`, started.key)).status).toBe(201);
     first.child.kill('SIGTERM');
     expect(await first.ended).toBe(0);
@@ -194,9 +194,9 @@ describe('serve', () => {
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const run = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
     expect(await run.ended).toBe(1);
-    expect(run.said.err).toMatch(/^postrider: [^\n]+\n$/);
-    expect(run.said.err).toContain(`127.0.0.1:${port}`);
-    expect(run.said.err).toContain('POSTRIDER_LISTEN');
+    expect(run.output.err).toMatch(/^postrider: [^\n]+\n$/);
+    expect(run.output.err).toContain(`127.0.0.1:${port}`);
+    expect(run.output.err).toContain('POSTRIDER_LISTEN');
     await new Promise((resolve) => holder.close(resolve));
   });
 });

@@ -1,4 +1,4 @@
-/** What `suppression import` shows on the terminal and in a pipe. */
+/** The output of `suppression import` on a terminal and in a pipe. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,7 +12,7 @@ interface Shown {
   readonly lines: readonly string[];
 }
 
-/** An import of `text`; the clock goes on by `tickMs` at every look, and the store fails at batch `failsAt`. */
+/** Imports `text`; the clock advances by `tickMs` at each reading, and the store fails at batch `failsAt`. */
 async function importOf(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<Shown> {
   const file = join(temporaryFolder(), 'list.csv');
   writeFileSync(file, text);
@@ -36,7 +36,7 @@ async function importOf(text: string, { tty = false, tickMs = 0, failsAt = 0 } =
         : context.store.importSuppressions(...given);
     },
   };
-  const terminal = { isTTY: tty, columns: 200, write: (said: string) => lines.push(said) };
+  const terminal = { isTTY: tty, columns: 200, write: (output: string) => lines.push(output) };
   const cli = {
     clock,
     warn: () => undefined,
@@ -47,7 +47,7 @@ async function importOf(text: string, { tty = false, tickMs = 0, failsAt = 0 } =
 
 const rows = (count: number) => Array.from({ length: count }, (_, at) => `user${at}@example.com\n`).join('');
 
-test('bad rows are named by their line, at most a hundred of them, and skipped', async () => {
+test('invalid rows are skipped, and the line numbers of at most a hundred are printed', async () => {
   const { result, lines } = await importOf(`${rows(1)}${'bad\n'.repeat(150)}${rows(2)}`);
   expect(await result).toMatchObject({ read: 153, added: 2, known: 1, skippedCount: 150 });
   expect(lines).toHaveLength(101);
@@ -55,13 +55,13 @@ test('bad rows are named by their line, at most a hundred of them, and skipped',
   expect(lines[100]).toBe('and 50 more bad rows, skipped\n');
 });
 
-test('a row of several lines is named by the first and the last', async () => {
+test('a row of several lines is printed with its first and last line number', async () => {
   const { result, lines } = await importOf(`${rows(1)}"bob\n"\n`);
   expect(await result).toMatchObject({ skipped: [{ line: 2, lastLine: 3 }], skippedCount: 1 });
   expect(lines[0]).toMatch(/^lines 2 to 3: a quote makes one row of these lines; /);
 });
 
-test('a file that is no list of addresses is one line, and exit code 1', async () => {
+test('a file without addresses fails with one line and exit code 1', async () => {
   const { result, lines } = await importOf('{\n"a": 1\n}\n'.repeat(1000));
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/holds nothing to import: none of its first 1,000 rows could be taken/),
@@ -70,7 +70,7 @@ test('a file that is no list of addresses is one line, and exit code 1', async (
   expect(lines).toEqual([]);
 });
 
-test('a store that fails halfway ends the import, which says how many rows were added', async () => {
+test('a store that fails during the import ends it, and the error has the number of added rows', async () => {
   const { result } = await importOf(rows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/the disk is full\. \(500 addresses were added before; import it again/),
@@ -78,7 +78,7 @@ test('a store that fails halfway ends the import, which says how many rows were 
   });
 });
 
-test('a terminal shows rows, rate and the time left, and is wiped in the end', async () => {
+test('a terminal shows rows, rate and remaining time, and the line is erased at the end', async () => {
   const { result, lines } = await importOf(rows(40), { tty: true, tickMs: 150 });
   await result;
   expect(lines.join('')).toMatch(/\[[#.]{20}\] +\d+ % {2}\d+ rows {2}\d+\/s {2}\d+ s left/);

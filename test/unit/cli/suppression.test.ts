@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { commandRig, launch } from './command-rig.ts';
 
 describe('suppression lists', () => {
-  it('an address is added, listed and removed, however it is spelled', async () => {
+  it('an address is added, listed and removed in any spelling', async () => {
     const rig = await commandRig();
     expect(await rig.runJson('suppression', 'add', 'acme', 'Ada@Bücher.Example', '--reason', 'complaint')).toEqual({
       address: 'ada@xn--bcher-kva.example',
@@ -20,7 +20,7 @@ describe('suppression lists', () => {
     expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
-  it('* is the list of the whole service, and no other', async () => {
+  it('* is the list of the whole service only', async () => {
     const rig = await commandRig();
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
     expect(await rig.runJson('suppression', 'list', '*')).toMatchObject([
@@ -29,7 +29,7 @@ describe('suppression lists', () => {
     expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
-  it('a list is searched by the beginning of addresses or domains, and a cursor from elsewhere is refused', async () => {
+  it('a list is searched by the beginning of addresses or domains, and a cursor of another search is refused', async () => {
     const rig = await commandRig();
     for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
       await rig.runJson('suppression', 'add', 'acme', address);
@@ -57,7 +57,7 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'search', 'nobody')).err).toMatch(/^there is no account "nobody"/);
   });
 
-  it('show tells every list that has an address, and what that means', async () => {
+  it('show prints every list with the address, and its effect', async () => {
     const rig = await commandRig();
     await rig.runJson('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
@@ -70,7 +70,7 @@ describe('suppression lists', () => {
       ],
     });
     const { out } = await rig.run('suppression', 'show', 'ada@example.com');
-    expect(out).toMatch(/list of +the whole service \(\*\): no account can send to it/);
+    expect(out).toMatch(/list of +the whole service \(\*\): no account can send to the address/);
     expect(out).toMatch(/list of +account acme\nreason +bounce/);
     expect((await rig.run('suppression', 'show', 'bob@example.com')).out).toMatch(/is on no suppression list/);
     expect(await rig.run('suppression', 'show', 'bob')).toMatchObject({
@@ -79,7 +79,7 @@ describe('suppression lists', () => {
     });
   });
 
-  it('a list longer than a page is listed and exported whole and in order, and imports into another', async () => {
+  it('a list longer than a page is listed and exported completely and in order, and can be imported', async () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
     const file = join(rig.folder, 'in.csv');
@@ -97,7 +97,7 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
     const again = join(rig.folder, 'again.csv');
     expect(await rig.runJson('suppression', 'export', 'acme', again)).toEqual({ file: again, addresses: 10_001 });
-    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv is there already/);
+    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
     expect(await rig.runJson('suppression', 'export', 'acme')).toEqual(listed);
     expect(await rig.runJson('suppression', 'import', 'other', out)).toEqual(summary);
     expect(await rig.runJson('suppression', 'list', 'other')).toEqual(listed);
@@ -115,12 +115,12 @@ describe('suppression lists', () => {
     });
   });
 
-  it('an export that fails leaves nothing behind, and an old file as it was', async () => {
+  it('a failed export leaves no file, and does not change an existing one', async () => {
     const rig = await commandRig();
     const out = join(rig.folder, 'out.csv');
     writeFileSync(out, 'old');
     mkdirSync(join(rig.folder, 'taken'));
-    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv is there already/);
+    expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
     const free = join(rig.folder, 'free.csv');
     expect((await rig.run('suppression', 'export', 'nobody', free)).err).toMatch(/^there is no account "nobody"/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'taken'))).err).toMatch(/is a folder/);
@@ -132,7 +132,7 @@ describe('suppression lists', () => {
   });
 });
 
-describe('faults are one line', () => {
+describe('an error is one line', () => {
   it.each([
     [['add', 'acme', 'ada'], 2, /^ADDRESS: "ada" is not an email address/],
     [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
@@ -144,30 +144,30 @@ describe('faults are one line', () => {
     [['import', 'nobody', 'x.csv'], 1, /^there is no account "nobody"/],
     [['import', 'acme', '/no/such.csv'], 1, /^there is no file "\/no\/such.csv"/],
     [['import', 'acme', '/'], 1, /^"\/" is a folder/],
-  ])('suppression %j', async (args, code, said) => {
+  ])('suppression %j', async (args, code, output) => {
     const rig = await commandRig();
     const { out, ...failed } = await rig.run('suppression', ...args);
-    expect(failed).toEqual({ code, err: expect.stringMatching(said) });
+    expect(failed).toEqual({ code, err: expect.stringMatching(output) });
     expect(failed.err).not.toContain('\n');
     expect(out).toBe('');
   });
 });
 
-it('standard input that cannot be read to its end adds nothing', async () => {
+it('unreadable standard input adds nothing', async () => {
   const rig = await commandRig();
   const good = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
-  const said = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
-  expect(said).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/line 12001 on: a quote opens there/) });
+  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
+  expect(output).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/line 12001 on: a quote opens there/) });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   const whole = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], good);
   expect(JSON.parse(whole.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });
 
-it('standard input is imported, and in a pipe nothing but faults is said on standard error', async () => {
+it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
   const rig = await commandRig();
   const text = 'email,reason\nada@example.com,bounce\nbob\n';
-  const said = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
-  expect(said).toEqual({
+  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
+  expect(output).toEqual({
     code: 0,
     out: '{"read":2,"added":1,"known":0,"skipped":1}\n',
     err: 'line 3: "bob" is not an email address; skipped\n',

@@ -5,7 +5,7 @@ import { printable } from '../../../src/printing/escape.ts';
 import { formatSpan, shorten } from '../../../src/printing/text.ts';
 
 describe('output', () => {
-  it('columns are aligned and no line ends in spaces', () => {
+  it('columns are aligned and no line ends with spaces', () => {
     expect(
       table(
         ['ID', 'STATE'],
@@ -17,13 +17,13 @@ describe('output', () => {
     ).toBe('ID       STATE\n1        queued\nlong-id\n');
   });
 
-  it('escapes, line breaks and bidi controls never reach a terminal', () => {
+  it('escapes, line breaks and bidi controls are replaced', () => {
     expect(printable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
     expect(printable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
     expect(table(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
   });
 
-  it('a cut is shown and splits no character', () => {
+  it('truncated text ends with … and splits no character', () => {
     expect(shorten('👍👍👍', 2)).toBe('👍…');
     expect(shorten('abc', 3)).toBe('abc');
   });
@@ -33,9 +33,9 @@ describe('output', () => {
     [65_000, '1 min 5 s'],
     [3_600_000, '1 h'],
     [90_061_000, '1 d 1 h'],
-  ])('%d ms read as %s', (ms, text) => expect(formatSpan(ms)).toBe(text));
+  ])('%d ms is formatted as %s', (ms, text) => expect(formatSpan(ms)).toBe(text));
 
-  it('a port in use, a forbidden port and a foreign address each have their remedy', () => {
+  it('the errors for a port in use, a forbidden port and an address of another machine have a remedy', () => {
     const fault = (code: string) => Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
     expect(describeError(fault('EADDRINUSE'))).toMatch(
       /^127\.0\.0\.1:80 is in use by another program; .*POSTRIDER_LISTEN/,

@@ -55,7 +55,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://me@db.example/mail?sslmode=require', { ...BASE, tls: 'required' }],
     ['postgres://me@db.example/mail?sslmode=verify-full', { ...BASE, tls: 'verified' }],
     ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
-  ])('%s is understood', (text, setting) => {
+  ])('%s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
     expect(parseDatabaseUrl(text)).toEqual({ ok: true, value: setting });
   });
@@ -66,25 +66,25 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example', 'names no database'],
     ['postgres://db.example/', 'names no database'],
     ['postgres://db.example/a/b', 'names no database'],
-    ['postgres://db.example:0/mail', 'port is no number from 1 to 65535'],
-    ['postgres://db.example:65536/mail', 'port is no number from 1 to 65535'],
-    ['postgres://db.example:/mail', 'port is no number from 1 to 65535'],
-    ['postgres://db.example:x/mail', 'port is no number from 1 to 65535'],
-    ['postgres://db example/mail', 'is no host name or address'],
-    ['postgres://a,,b/mail', 'is no host name or address'],
+    ['postgres://db.example:0/mail', 'port is not a number from 1 to 65535'],
+    ['postgres://db.example:65536/mail', 'port is not a number from 1 to 65535'],
+    ['postgres://db.example:/mail', 'port is not a number from 1 to 65535'],
+    ['postgres://db.example:x/mail', 'port is not a number from 1 to 65535'],
+    ['postgres://db example/mail', 'is not a host name or address'],
+    ['postgres://a,,b/mail', 'is not a host name or address'],
     ['postgres://me:100%@db.example/mail', 'write %25'],
     ['postgres://db.example/mail?ssl=true', 'unknown parameter ssl'],
     ['postgres://db.example/mail?sslmod=require', 'did you mean sslmode?'],
-    ['postgres://db.example/mail?sslmode=yes', 'sslmode is one of'],
+    ['postgres://db.example/mail?sslmode=yes', 'sslmode must be one of'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
-  ])('%s is refused with one line that says why', (text, part) => {
+  ])('%s is refused with an error of one line', (text, part) => {
     const parsed = parseDatabaseUrl(text);
     const fault = parsed.ok ? '' : parsed.fault;
     expect(fault).toContain(part);
     expect(fault).not.toMatch(/[\r\n]/);
   });
 
-  test('no fault and nothing shown holds the password, whatever it is and whatever else is wrong', () => {
+  test('no error and no printed setting contains the password, whatever else is wrong', () => {
     const word = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
     const frame = fc.constantFrom(
       (password: string) => `postgres://me:${password}@db.example/mail`,
@@ -104,7 +104,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     );
   });
 
-  test('`postrider config` shows it with the password masked', () => {
+  test('`postrider config` masks the password', () => {
     const environment = { POSTRIDER_DATABASE: 'postgres://me:s3cret-word@db.example/mail' };
     expect(loadSettings(environment, null).database).toEqual({ ...BASE, password: 's3cret-word' });
     const shown = JSON.stringify(describeSettings(environment, null));

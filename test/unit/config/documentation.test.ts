@@ -5,13 +5,13 @@ import { configurationPage, readConfigurationPage } from '../../rig/configuratio
 
 const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 
-it('docs/configuration.md is what `npm run docs` makes of the table of settings', () => {
+it('docs/configuration.md equals what `npm run docs` generates from the table of settings', () => {
   const page = readConfigurationPage();
   expect(page).toBe(configurationPage(page));
 });
 
-it('the example of every setting is a value that the setting accepts', () => {
-  // The files are on the machine of the operator.
+it('every setting accepts its example', () => {
+  // The files of the examples exist only on an operator's machine.
   const parsed = SPECS.filter(({ type }) => type !== 'path of a PEM file').map(({ name, example, parse }) => ({
     name,
     ok: parse(example).ok,

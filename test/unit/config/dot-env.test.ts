@@ -4,7 +4,7 @@ import { readDotEnv } from '../../../src/config/dot-env.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 
 describe('.env', () => {
-  it('comments, blank lines, export, quotes, line ends of Windows and a byte order mark are understood', () => {
+  it('comments, blank lines, export, quotes, Windows line ends and a byte order mark are parsed', () => {
     const text =
       '\uFEFFA=1\r\n\r\n# note\r\n  export B = two words # note\r\nC="x # y"\r\nD=\'single\'\r\nE=`tick`\r\nF="two\r\nlines"\r\nG=\r\n';
     expect(readDotEnv(text)).toEqual({
@@ -19,30 +19,30 @@ describe('.env', () => {
   });
 
   it.each([
-    ['A=1\nnonsense\n', '.env line 2: it is not NAME=value'],
-    ['=1\n', '.env line 1: it is not NAME=value'],
-    ['A=1\n9L=2\n', '.env line 2: it is not NAME=value'],
-    ['A B=2\n', '.env line 1: it is not NAME=value'],
-    ['POSTRIDER_LISTEN: x\n', '.env line 1: it is not NAME=value'],
-    ['A=1\n\nB="open\nC=2\n', '.env line 3: the value of B opens with " and never closes'],
-    ["B='open\n", ".env line 1: the value of B opens with ' and never closes"],
+    ['A=1\nnonsense\n', '.env line 2: the line is not NAME=value'],
+    ['=1\n', '.env line 1: the line is not NAME=value'],
+    ['A=1\n9L=2\n', '.env line 2: the line is not NAME=value'],
+    ['A B=2\n', '.env line 1: the line is not NAME=value'],
+    ['POSTRIDER_LISTEN: x\n', '.env line 1: the line is not NAME=value'],
+    ['A=1\n\nB="open\nC=2\n', '.env line 3: the value of B has no closing "'],
+    ["B='open\n", ".env line 1: the value of B has no closing '"],
     ['A="x\ny"\nB="x" tail\n', '.env line 3: text follows the closing " of B'],
-    ['POSTRIDER_LOG=info\nPOSTRIDER_LOG=warn\n', '.env line 2: POSTRIDER_LOG stands in line 1 already'],
+    ['POSTRIDER_LOG=info\nPOSTRIDER_LOG=warn\n', '.env line 2: POSTRIDER_LOG is already set in line 1'],
     [
       'A=1\nPOSTRIDER_OPERATOR_PASSWORD=half#gone\n',
-      '.env line 2: a # begins a comment and cuts POSTRIDER_OPERATOR_PASSWORD short',
+      '.env line 2: a # starts a comment and truncates POSTRIDER_OPERATOR_PASSWORD',
     ],
   ])('%j is refused: %s', (text, part) => {
     expect(() => readDotEnv(text)).toThrow(SettingsError);
     expect(() => readDotEnv(text)).toThrow(part);
   });
 
-  it('a refusal does not quote the line, which may hold a secret', () => {
+  it('an error does not quote the line, which may contain a secret', () => {
     expect(() => readDotEnv('hunter2 hunter2')).toThrow(/^(?!.*hunter2)/);
     expect(() => readDotEnv('POSTRIDER_OPERATOR_PASSWORD="hunter2" hunter2')).toThrow(/^(?!.*hunter2)/);
   });
 
-  it('any text gives values or a SettingsError', () => {
+  it('any text yields values or a SettingsError', () => {
     const parts = fc.constantFrom('A', '=', '"', "'", '`', '#', '\n', '\r', ' ', 'export ', 'POSTRIDER_LOG', '\\', 'é');
     fc.assert(
       fc.property(fc.array(parts, { maxLength: 40 }), (pieces) => {
@@ -55,7 +55,7 @@ describe('.env', () => {
     );
   });
 
-  it('what is accepted is read whole: each value stands where its line gave it', () => {
+  it('every accepted line yields its value completely', () => {
     const name = fc.integer({ min: 0, max: 9999 }).map((number) => `NAME_${number}`);
     const value = fc.string({ maxLength: 20 }).map((text) => text.replaceAll(/["\\\r\n]/g, ''));
     fc.assert(

@@ -52,7 +52,7 @@ describe('settings', () => {
     });
   });
 
-  it('every setting is obeyed when given', () => {
+  it('every given setting replaces its default', () => {
     const given = {
       POSTRIDER_DATABASE: 'sqlite:/var/lib/postrider/p.db',
       POSTRIDER_TRANSPORT: 'smtps://u:p@relay.example?name=out.example.com',
@@ -111,23 +111,23 @@ describe('settings', () => {
     ['POSTRIDER_DATABASE', './data/postrider.db', 'sqlite:./data/postrider.db'],
     ['POSTRIDER_DATABASE', 'sqlite:', 'names no file'],
     ['POSTRIDER_DATABASE', 'sqlite:./data/', 'names no file'],
-    ['POSTRIDER_DATABASE', 'sqlite::memory:', 'would lose accepted mail'],
+    ['POSTRIDER_DATABASE', 'sqlite::memory:', 'would lose accepted messages'],
     ['POSTRIDER_DATABASE', 'sqlite://host/file.db', 'names a host'],
-    ['POSTRIDER_DATABASE', 'sqlite:./p.db?mode=ro', 'takes no parameters'],
+    ['POSTRIDER_DATABASE', 'sqlite:./p.db?mode=ro', 'has parameters'],
     ['POSTRIDER_TRANSPORT', 'smpt://relay.example', 'did you mean smtp?'],
     ['POSTRIDER_LISTEN', '8080', '127.0.0.1:8080'],
     ['POSTRIDER_LISTEN', '127.0.0.1:', 'no port from 0 to 65535'],
     ['POSTRIDER_LISTEN', '127.0.0.1:65536', 'no port from 0 to 65535'],
-    ['POSTRIDER_LISTEN', '127.0.0.300:80', 'is not a listener'],
+    ['POSTRIDER_LISTEN', '127.0.0.300:80', 'is not an address such as'],
     ['POSTRIDER_LISTEN', '::1:8080', 'needs brackets'],
-    ['POSTRIDER_LISTEN', '[127.0.0.1]:8080', 'is not a listener'],
-    ['POSTRIDER_LISTEN', 'http://127.0.0.1:8080', 'is not a listener'],
-    ['POSTRIDER_OPERATOR_LISTEN', 'off', 'is not a listener'],
+    ['POSTRIDER_LISTEN', '[127.0.0.1]:8080', 'is not an address such as'],
+    ['POSTRIDER_LISTEN', 'http://127.0.0.1:8080', 'is not an address such as'],
+    ['POSTRIDER_OPERATOR_LISTEN', 'off', 'is not an address such as'],
     ['POSTRIDER_DNS', '192.0.2.53', 'is not a resolver such as 127.0.0.1:53'],
     ['POSTRIDER_DNS', ':53', 'is not a resolver such as'],
     ['POSTRIDER_DNS', '127.0.0.1:0', 'is not a resolver such as'],
     ['POSTRIDER_OPERATOR_LISTEN', '0.0.0.0:8081', 'set POSTRIDER_OPERATOR_PASSWORD'],
-    ['POSTRIDER_OPERATOR_LISTEN', '127.0.0.1:8080', 'give one of them another port'],
+    ['POSTRIDER_OPERATOR_LISTEN', '127.0.0.1:8080', 'set another port for one of them'],
     ['POSTRIDER_OPERATOR_PASSWORD', 'short', '8 to 200 characters'],
     ['POSTRIDER_TLS_CERT', '/no/such/file.pem', 'there is no file'],
     ['POSTRIDER_TLS_CERT', '/', 'is not a file'],
@@ -148,15 +148,15 @@ describe('settings', () => {
     ['POSTRIDER_ROLES', 'feedback', 'the role feedback has nothing to do; set POSTRIDER_FEEDBACK_LISTEN'],
     ['POSTRIDER_FEEDBACK_LISTEN', '2525', '127.0.0.1:8080'],
     ['POSTRIDER_FEEDBACK_LISTEN', '127.0.0.1:2525', 'set POSTRIDER_RETURN_PATH_DOMAIN to its domain'],
-    ['POSTRIDER_FEEDBACK_HTTP_LISTEN', '127.0.0.1:8082', 'believes only the topics of POSTRIDER_SES_TOPICS'],
+    ['POSTRIDER_FEEDBACK_HTTP_LISTEN', '127.0.0.1:8082', 'accepts only the topics of POSTRIDER_SES_TOPICS'],
     ['POSTRIDER_SES_TOPICS', 'ses-feedback', 'is not the ARN of an SNS topic'],
     ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a,', '"" is not the ARN'],
-    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'nothing takes their notices'],
+    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'no listener or queue receives their events'],
     ['POSTRIDER_SES_QUEUE', 'ses-feedback', 'is not the URL of an SQS queue'],
     ['POSTRIDER_SES_QUEUE', 'https://user:pass@sqs.example/1/q', 'is not the URL of an SQS queue'],
     ['POSTRIDER_SES_QUEUE', 'https://sqs.example/', 'is not the URL of an SQS queue'],
     ['POSTRIDER_TLS_CERT', '/proc/self/fd/2/x', 'there is no file'],
-    ['POSTRIDER_TLS_CERT', `/${'x'.repeat(300)}`, 'cannot be looked at (ENAMETOOLONG)'],
+    ['POSTRIDER_TLS_CERT', `/${'x'.repeat(300)}`, 'cannot be read (ENAMETOOLONG)'],
     ['POSTRIDER_LOG', 'warning', 'did you mean warn?'],
   ])('%s=%s stops the start with one line that names it', (name, value, part) => {
     const fault = faultOf({ [name]: value });
@@ -168,12 +168,12 @@ describe('settings', () => {
   it.each(Object.values(SETTINGS_TABLE).map((spec) => spec.name))(
     '%s is refused when empty, in the environment and in .env',
     (name) => {
-      expect(faultOf({ [name]: '' })).toBe(`${name} is empty in the environment; give it a value, or remove it`);
-      expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; give it a value, or remove it`);
+      expect(faultOf({ [name]: '' })).toBe(`${name} is empty in the environment; set a value, or remove it`);
+      expect(faultOf({}, `${name}=\n`)).toBe(`${name} is empty in .env; set a value, or remove it`);
     },
   );
 
-  it('the listeners of what comes back have addresses of their own', () => {
+  it('the listeners for feedback need addresses of their own', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
     const given = {
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
@@ -182,13 +182,13 @@ describe('settings', () => {
       POSTRIDER_SES_TOPICS: `${topic}, ${topic}2`,
     };
     expect(faultOf(given)).toBe(
-      'POSTRIDER_LISTEN and POSTRIDER_FEEDBACK_LISTEN are both 127.0.0.1:8080; give one of them another port',
+      'POSTRIDER_LISTEN and POSTRIDER_FEEDBACK_LISTEN are both 127.0.0.1:8080; set another port for one of them',
     );
     expect(loadSettings({ ...given, POSTRIDER_ROLES: 'feedback' }, null).sesTopics).toEqual([topic, `${topic}2`]);
     expect(() => loadSettings({ ...given, POSTRIDER_ROLES: 'api' }, null)).not.toThrow();
   });
 
-  it('an unknown setting stops the start, says where it stands and what was meant', () => {
+  it('an unknown setting stops the start; the error names its source and the closest setting', () => {
     expect(faultOf({ POSTRIDER_LISTN: 'x' })).toBe(
       'POSTRIDER_LISTN in the environment is not a setting (did you mean POSTRIDER_LISTEN?)',
     );
@@ -198,11 +198,11 @@ describe('settings', () => {
     expect(faultOf({ POSTRIDER_ZZZZZZZZZZZZZZ: 'x' })).toContain('`postrider config` lists them');
   });
 
-  it('names of other programs are left alone', () => {
+  it('variables of other programs are ignored', () => {
     expect(() => loadSettings({ PATH: '/bin', POSTRIDERX: '1' }, 'DATABASE_URL=x\n')).not.toThrow();
   });
 
-  it('a certificate without its key is refused, and the other way round', () => {
+  it('a certificate without a key and a key without a certificate are refused', () => {
     expect(faultOf({ POSTRIDER_TLS_CERT: pem })).toBe(
       'POSTRIDER_TLS_CERT is set and POSTRIDER_TLS_KEY is not; HTTPS needs both',
     );
@@ -211,7 +211,7 @@ describe('settings', () => {
     );
   });
 
-  it('the environment wins over .env, and .env over the default', () => {
+  it('the environment takes precedence over .env, and .env over the default', () => {
     const dotEnv = 'POSTRIDER_LISTEN=127.0.0.1:1\nPOSTRIDER_MAX_AGE=1h\n';
     const environment = { POSTRIDER_LISTEN: '127.0.0.1:2' };
     expect(loadSettings(environment, dotEnv)).toMatchObject({
@@ -225,7 +225,7 @@ describe('settings', () => {
     expect(sources).toContainEqual(['POSTRIDER_KEEP_BODY', 'default']);
   });
 
-  it('what is printed holds no secret', () => {
+  it('printed settings contain no secret', () => {
     const environment = {
       POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2',
       POSTRIDER_TRANSPORT: 'smtp://user:hunter2hunter2@relay.example:587?tls=required',
@@ -238,18 +238,18 @@ describe('settings', () => {
     expect(described.find(({ name }) => name === 'POSTRIDER_OPERATOR_PASSWORD')?.value).toBe('********');
   });
 
-  it('a refused password is not shown in the refusal', () => {
+  it('the error for an invalid password does not contain the password', () => {
     expect(faultOf({ POSTRIDER_OPERATOR_PASSWORD: 'hunter2' })).not.toContain('hunter2');
   });
 
-  it('nothing of the settings can be changed later', () => {
+  it('the settings are frozen', () => {
     const settings = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://u:p@relay.example' }, null);
     expect(Object.isFrozen(settings)).toBe(true);
     expect(Object.isFrozen(settings.listen)).toBe(true);
     expect(Object.isFrozen(settings.transport)).toBe(true);
   });
 
-  it('every default is read by its own parser', () => {
+  it('the parser of every setting accepts its default', () => {
     for (const spec of Object.values(SETTINGS_TABLE))
       if (spec.default !== null) expect(spec.parse(spec.default).ok).toBe(true);
   });

@@ -53,7 +53,7 @@ describe('POSTRIDER_TRANSPORT', () => {
       'ses://eu-west-1?endpoint=http://127.0.0.1:8005',
       { kind: 'ses', region: 'eu-west-1', endpoint: 'http://127.0.0.1:8005', configurationSet: null },
     ],
-  ])('%s is understood', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
+  ])('%s is parsed', (text, setting) => expect(parseTransport(text)).toEqual({ ok: true, value: setting }));
 
   it.each([
     ['captur:', 'did you mean capture?'],
@@ -62,17 +62,17 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['http://relay.example', 'is unknown'],
     ['relay.example:25', 'is unknown'],
     ['', 'is unknown'],
-    ['capture', 'needs its colon'],
-    ['capture:./inbox', 'takes nothing after the colon'],
+    ['capture', 'needs a colon'],
+    ['capture:./inbox', 'has text after the colon'],
     ['ses:eu-west-1', 'needs // after the scheme'],
     ['ses://', 'names no region'],
     ['ses://EU', 'names no region'],
-    ['ses://key:secret@eu-west-1', 'takes no user or key'],
+    ['ses://key:secret@eu-west-1', 'must not contain credentials'],
     ['ses://eu-west-1/path', 'names no region'],
     ['ses://eu-west-1?endpont=http://x', '(did you mean endpoint?)'],
-    ['ses://eu-west-1?endpoint=ftp://x', 'endpoint is an http or https URL'],
-    ['ses://eu-west-1?endpoint=http://x/y', 'endpoint is an http or https URL'],
-    ['ses://eu-west-1?configuration-set=a%20b', 'configuration-set is a name'],
+    ['ses://eu-west-1?endpoint=ftp://x', 'endpoint must be an http or https URL'],
+    ['ses://eu-west-1?endpoint=http://x/y', 'endpoint must be an http or https URL'],
+    ['ses://eu-west-1?configuration-set=a%20b', 'configuration-set must be a name'],
     ['ses://eu-west-1?configuration-set=a&configuration-set=b', 'twice'],
     ['mx:', 'not supported by this version'],
     ['smtp://', 'has no host'],
@@ -90,20 +90,20 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['smtp://relay.example:', 'no port from 1 to 65535'],
     ['smtp://relay.example/path', 'has a path'],
     ['smtp://relay.example#x', 'has a #'],
-    ['smtp://user@relay.example', 'no password'],
+    ['smtp://user@relay.example', 'without a password'],
     ['smtp://:p@relay.example', 'empty user name or password'],
     ['smtp://u:@relay.example', 'empty user name or password'],
     ['smtp://u:50%@relay.example', 'not percent-encoded'],
     ['smtp://u:p%0d%0aQUIT@relay.example', 'NUL or line break'],
     ['smtp://relay.example?tsl=required', 'did you mean tls?'],
-    ['smtp://relay.example?tls=requird', 'tls is required or never'],
-    ['smtps://relay.example?tls=required', 'TLS from the first byte'],
+    ['smtp://relay.example?tls=requird', 'tls must be required or never'],
+    ['smtps://relay.example?tls=required', 'always uses TLS'],
     ['smtp://relay.example?connections=0', 'from 1 to 1000'],
     ['smtp://relay.example?connections=1001', 'from 1 to 1000'],
-    ['smtp://relay.example?tls=required&verify=off', 'verify is yes or no'],
+    ['smtp://relay.example?tls=required&verify=off', 'verify must be yes or no'],
     ['smtp://relay.example?verify=no', 'only with ?tls=required or smtps://'],
-    ['smtp://relay.example?name=a%0D%0AMAIL', 'name is a host name'],
-    ['smtp://relay.example?name=', 'name is a host name'],
+    ['smtp://relay.example?name=a%0D%0AMAIL', 'name must be a host name'],
+    ['smtp://relay.example?name=', 'name must be a host name'],
     ['smtp://relay.example?tls=never&tls=required', 'twice'],
   ])('%j is refused in one line: %s', (text, part) => {
     const parsed = parseTransport(text);
@@ -112,7 +112,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     expect(parsed.fault).not.toMatch(/[\r\n]/);
   });
 
-  it('no fault and no masked URL shows the password, however mistyped the rest is', () => {
+  it('no error and no masked URL contains the password, however mistyped the rest is', () => {
     const secret = 'hunter2hunter2';
     const broken = fc.constantFrom(
       `smtp://user:${secret}@relay.example:99999`,
@@ -137,7 +137,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     );
   });
 
-  it('a user name and password of any characters survive their percent-encoding', () => {
+  it('a percent-encoded user name and password may contain any character', () => {
     const text = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
       .filter((value) => !/[\0\r\n]/.test(value));

@@ -46,13 +46,13 @@ describe('durations, sizes, rates and throttles', () => {
     ['2kB', 2000],
   ])('the size %s is %d bytes', (text, bytes) => expect(unwrap(parseSize(text))).toBe(bytes));
 
-  it('a rate has a number and a period, the one before the unit may be left out', () => {
+  it('a rate has a number and a period; a 1 before the unit may be omitted', () => {
     expect(unwrap(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
     expect(unwrap(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
     expect(unwrap(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY });
   });
 
-  it('a throttle has a burst of its own number unless given', () => {
+  it('the default burst of a throttle is its rate', () => {
     expect(unwrap(parseThrottle('50/s'))).toEqual({ perSecond: 50, burst: 50 });
     expect(unwrap(parseThrottle('50/s:200'))).toEqual({ perSecond: 50, burst: 200 });
   });
@@ -77,18 +77,18 @@ describe('durations, sizes, rates and throttles', () => {
     (text) => expect(faultOf(parseThrottle(text))).toContain('50/s:200'),
   );
 
-  it('a throttle goes up to what both stores hold', () => {
+  it('the numbers of a throttle are at most the maximum of both stores', () => {
     expect(unwrap(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
     for (const text of ['2147483648/s', '1/s:2147483648']) expect(faultOf(parseThrottle(text))).toContain('2147483647');
   });
 
-  it('a count outside its range is refused with the range', () => {
+  it('the error for a count outside its range contains the range', () => {
     expect(faultOf(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
     expect(faultOf(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
     expect(unwrap(parseCount('9', 1, 9))).toBe(9);
   });
 
-  it('what is printed reads back as the same value', () => {
+  it('a formatted value parses to the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 3650 * DAY }), (ms) => {
         expect(unwrap(parseDuration(formatDuration(ms)))).toBe(ms);
@@ -110,7 +110,7 @@ describe('durations, sizes, rates and throttles', () => {
     );
   });
 
-  it('any text at all gets a value or one line that quotes it, never an exception', () => {
+  it('any text yields a value or an error of one line that quotes it, never an exception', () => {
     const parsers = [
       parseDuration,
       parseSize,
@@ -129,7 +129,7 @@ describe('durations, sizes, rates and throttles', () => {
   });
 });
 
-describe('moments', () => {
+describe('times', () => {
   it.each([
     ['2030-12-31', '2030-12-31T00:00:00.000Z'],
     ['2030-12-31T18:00Z', '2030-12-31T18:00:00.000Z'],
@@ -139,7 +139,7 @@ describe('moments', () => {
     ['2028-02-29', '2028-02-29T00:00:00.000Z'],
   ])('%s is %s', (text, iso) => expect(isoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso));
 
-  it('a duration counts from now, ahead or back', () => {
+  it('a duration is added to or subtracted from the current time', () => {
     expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY);
     expect(unwrap(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY);
   });
@@ -160,7 +160,7 @@ describe('moments', () => {
     expect(faultOf(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
   );
 
-  it('every moment printed in ISO 8601 reads back as itself', () => {
+  it('every time in ISO 8601 parses to the same time', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) }), (ms) => {
         expect(unwrap(parseTimestamp(isoTime(ms), NOW, 'ahead'))).toBe(ms);

@@ -1,4 +1,4 @@
-/** The played world of the demo: it repeats itself, and its servers mean what their fates are called. */
+/** The simulated servers of the demo: deterministic, and each behaviour leads to the outcome of its name. */
 import { expect, test } from 'vitest';
 import type { Behaviour } from '../../../demo/behaviours.ts';
 import { BEHAVIOURS } from '../../../demo/behaviours.ts';
@@ -17,12 +17,12 @@ function planOf(seed: number) {
   return planHistory(NOW, new Recipients(dice), dice);
 }
 
-test('the same seed plays the same past, and another seed another', () => {
+test('the same seed generates the same history, and another seed a different one', () => {
   expect(planOf(7)).toEqual(planOf(7));
   expect(planOf(8)).not.toEqual(planOf(7));
 });
 
-test('every mail of the past is one that the public interface would take, and lies in the past', () => {
+test('the public interface would accept every message of the history, and each lies in the past', () => {
   for (const { at, to, application, subject, message } of planOf(3)) {
     expect(validateSubmission({ to, from: application.from, subject, message }).kind).toBe('valid');
     expect(at).toBeLessThan(NOW);
@@ -52,7 +52,7 @@ const COMES_TO: Readonly<Record<Behaviour, string>> = {
   'odd-report': 'delivered',
 };
 
-test('what a played server says comes to what its fate is called', () => {
+test('the reply of a simulated server leads to the outcome of its behaviour', () => {
   for (const [fate, expected] of Object.entries(COMES_TO)) {
     const attempt = {
       behaviour: fate as Behaviour,
@@ -68,7 +68,7 @@ test('what a played server says comes to what its fate is called', () => {
   }
 });
 
-test('nobody knows whether a message arrived only where the connection was lost after DATA, whichever server it is', () => {
+test('an attempt is unanswered only if the connection is lost after DATA, with every server', () => {
   for (const fate of Object.keys(BEHAVIOURS) as Behaviour[]) {
     for (const domain of RECIPIENT_DOMAINS) {
       const attempt = { behaviour: fate, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
@@ -84,7 +84,7 @@ test('nobody knows whether a message arrived only where the connection was lost 
   }
 });
 
-test('a server that refuses for a while takes the message in the end, unless it always refuses', () => {
+test('a server with temporary failures accepts the message afterwards, unless the failure repeats', () => {
   for (const [fate, { failures: hitches, repeatsLast: always }] of Object.entries(BEHAVIOURS)) {
     const tries = hitches.length + 1;
     const attempt = {
@@ -98,7 +98,7 @@ test('a server that refuses for a while takes the message in the end, unless it 
   }
 });
 
-test('what comes back is read as what it is', () => {
+test('every report is read as its kind', () => {
   const about = {
     returnPath: 'b-x@bounces.example',
     to: 'ada@uni.example.org',

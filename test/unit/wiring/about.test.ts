@@ -1,4 +1,4 @@
-/** What the dashboard is told of the installation at its first look. */
+/** What the dashboard shows about the service. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createEvents } from '../../../src/observability/events.ts';
@@ -26,7 +26,7 @@ function about() {
   return { clock, works, told, start };
 }
 
-test('the first key is shown for an hour from the start of the public listener', async () => {
+test('the first key is shown for one hour after the start of the public listener', async () => {
   const { clock, told, start } = about();
   expect(told()).toMatchObject({ publicUrl: null, firstKey: null });
   start();
@@ -37,7 +37,7 @@ test('the first key is shown for an hour from the start of the public listener',
   expect(told()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
-test('a key that was never stored, or works no more, is not shown', () => {
+test('a key that was not stored or is not valid any more is not shown', () => {
   const { works, told, start } = about();
   start();
   works.clear();
