@@ -1,6 +1,6 @@
 /**
- * DKIM keys: made, sealed and opened. The private half exists in the clear only while a pair is made and inside the
- * signer; nothing here prints it.
+ * DKIM keys: generated, sealed and unsealed. The private key exists unencrypted only while a pair is generated and in the signer; it is
+ * never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -25,7 +25,7 @@ const RANDOM_LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
 const RANDOM_LENGTH = 4;
 const MAX_TRIES = 100;
 
-/** Makes a pair on another thread. */
+/** Generates a key pair on another thread. */
 export async function newKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
   const pair =
     algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
@@ -47,7 +47,7 @@ export interface NewKeys {
   readonly domain: string;
   readonly algorithms: readonly DkimAlgorithm[];
   readonly state: 'staged' | 'active';
-  /** Selectors that the domain has had as far as is known: DNS caches may still hold their records. */
+  /** Selectors that the domain has used: DNS caches can still have their records. */
   readonly usedSelectors: readonly string[];
   /** Derived from the secret for `dkim`. */
   readonly sealingKey: Buffer;
@@ -56,7 +56,7 @@ export interface NewKeys {
   readonly random: () => number;
 }
 
-/** Fresh keys, sealed; with `active` for a domain's first, with `staged` for a rotation. */
+/** Generates and seals keys; `active` for the first keys of a domain, `staged` for a rotation. */
 export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
   const { domain, algorithms, state, usedSelectors: taken, sealingKey, now, random } = wanted;
   const stem = newStem(now, random, taken);

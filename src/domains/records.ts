@@ -6,11 +6,11 @@ import { dkimRecordValue } from './dkim-record.ts';
 export interface SendingSetup {
   /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */
   readonly returnPath: string | null;
-  /** The public name of the host that takes the return path's mail; null: the return-path domain has its address. */
+  /** The public name of the host that receives messages for the return path; null: the return-path domain has its address. */
   readonly returnPathHost: string | null;
   /** The SPF record to suggest (relays.ts). */
   readonly spf: string;
-  /** Where aggregate DMARC reports go, an address; null: nowhere. */
+  /** The address for aggregate DMARC reports; null: none. */
   readonly reportsTo: string | null;
 }
 
@@ -19,8 +19,8 @@ const RETURN_PATH_PRIORITY = 10;
 const STRING_OCTETS = 255;
 
 /**
- * All records of the domain, in the order to publish them: its keys (retiring ones too, for mail still under way), SPF
- * of the envelope sender's domain, DMARC, the return path. `provider` are those that a provider's account asks for.
+ * All records of the domain in the order to publish them: its keys (also retiring ones, for messages still on their way), SPF of the
+ * envelope sender's domain, DMARC, the return path. `provider` are the records that a provider requires.
  */
 export function recordsFor(
   domain: Pick<SendingDomain, 'name' | 'keys'>,
@@ -35,7 +35,7 @@ export function recordsFor(
     value: dkimRecordValue(key),
   }));
   records.push(...provider);
-  // SPF speaks of the envelope sender (RFC 7208 section 2.4): the return path where there is one, else the From domain.
+  // SPF applies to the envelope sender (RFC 7208 section 2.4): the return path if there is one, else the From domain.
   records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
   const reports = reportsTo === null ? '' : `; rua=mailto:${uriText(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reports}` });
@@ -46,7 +46,7 @@ export function recordsFor(
   return records;
 }
 
-/** An address in a mailto URI of a tag list: what the list or the URI would read as its own is percent-encoded. */
+/** An address in a mailto URI of a tag list: reserved characters of the list and of the URI are percent-encoded. */
 function uriText(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
 }

@@ -1,6 +1,6 @@
 /**
- * What is known of relays, as data: which SPF term authorises their mail, and which header fields they write anew, so
- * that signing them would break the signature. Pure.
+ * Known relays, as data: the SPF term that authorises their messages, and the header fields that they replace, which must not be signed.
+ * Pure.
  */
 import { isIP } from 'node:net';
 
@@ -29,12 +29,12 @@ const KNOWN: readonly Known[] = [
   },
 ];
 
-/** Says nothing for or against any host; DMARC passes by DKIM. */
+/** Neutral for every host; DMARC passes by DKIM. */
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
- * What is known of the relay at `host`; null is a transport that is no relay. Of a relay that is not known only its own
- * addresses can be named: right for a mail server of one's own, while a provider tells its term in its documentation.
+ * The facts of the relay at `host`; null is a transport that is not a relay. For an unknown relay the SPF record names its own addresses,
+ * which is correct for an operator's own mail server; a provider documents its SPF term.
  */
 export function relayFacts(host: string | null): RelayFacts {
   const name = (host ?? '').toLowerCase();

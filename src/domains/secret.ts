@@ -1,16 +1,16 @@
 /**
  * The secret of the installation (POSTRIDER_SECRET): 256 bits, from the environment or from a file beside the database,
- * and what is derived from it. Each use has a key of its own, so that none tells anything of another.
+ * and the keys derived from it. Each use has its own key, which reveals nothing about the others.
  *
- * Promises: the file is readable by its owner alone, whole on disk before it is used, and never replaced: what was
- * sealed with a lost secret is lost. What is sealed can neither be read nor moved to another name without the secret.
- * Faults are SecretErrors of one line that never hold a secret.
+ * Guarantees: the file is readable only by its owner, completely on disk before it is used, and never replaced: data sealed with a lost
+ * secret is lost. Sealed data can neither be read nor moved to another name without the secret. Errors are SecretErrors of one line that
+ * never contain a secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** A fault that a person must put right. */
+/** An error that an operator must correct. */
 export class SecretError extends Error {
   override readonly name = 'SecretError';
 }
@@ -37,8 +37,8 @@ export function secretFromSetting(text: string): Buffer {
 }
 
 /**
- * The secret in the file at `path`, made at the first start. Several processes may start at once: one makes it, all read
- * the same. Throws a SecretError where the file may be read by others, holds something else, or cannot be made.
+ * Reads the secret in the file at `path`; creates it at the first start. If several processes start at once, one creates it and all read
+ * the same secret. Throws a SecretError if others can read the file, it has other content, or it cannot be created.
  */
 export function loadOrCreateSecret(path: string): Buffer {
   try {
@@ -75,7 +75,7 @@ function read(path: string): Buffer | null {
   }
 }
 
-/** Written whole under another name and then linked to its own, which fails where another process was first. */
+/** Writes a temporary file and links it to `path`, which fails if another process was first. */
 function make(path: string): Buffer {
   const secret = randomBytes(DIGITS / 2);
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
@@ -115,8 +115,8 @@ export function deriveKey(secret: Buffer, use: string): Buffer {
 }
 
 /**
- * Encrypts with AES-256-GCM under a fresh random nonce; base64url. `associated` says whose it is, and must be the same
- * to open it. The nonce is not handed in: one that came twice would give the key away.
+ * Encrypts with AES-256-GCM and a new random nonce; base64url. `associated` identifies the data and must be the same to unseal it. The
+ * nonce is not a parameter, because a repeated nonce would reveal the key.
  */
 export function seal(key: Buffer, plaintext: Buffer, associated: string): string {
   const nonce = randomBytes(NONCE);
@@ -126,7 +126,7 @@ export function seal(key: Buffer, plaintext: Buffer, associated: string): string
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** What was sealed; throws a SecretError that names `associated` where the secret is another or a bit was changed. */
+/** Decrypts sealed data. Throws a SecretError that names `associated` if the secret is another one or the data was changed. */
 export function unseal(key: Buffer, sealed: string, associated: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length < 1 + NONCE + TAG || bytes[0] !== VERSION) {

@@ -1,9 +1,8 @@
 /**
- * The signing of messages for their domain: a cache of the sending domains and their keys, a leased message as it goes out, and
- * the signatures themselves.
+ * DKIM signing: a cache of sending domains and their keys, the composition of outgoing messages, and the signatures.
  *
- * The cache serves admission and signing without a query. The store's watch feeds it; what the last `apply` said holds from the
- * next question on.
+ * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache; a change applies from the next call
+ * after `apply`.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -23,12 +22,12 @@ import type { PublishOf } from '../model/events.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 
-/** What a message from an address of this domain is signed with. */
+/** The keys with which messages from an address of this domain are signed. */
 interface Signing {
   /** The `d=` of the signature: the sending domain itself, or the one it is a subdomain of. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
-  /** False where it once was authenticated and may not send any more. */
+  /** False if it was authenticated once and is blocked now. */
   readonly maySend: boolean;
 }
 
@@ -58,20 +57,20 @@ export class DomainCache {
     if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
-  /** True where the account may send from this domain (lower-case A-label). */
+  /** True if the account can send from this domain (lower-case A-label). */
   authenticated(accountId: number, name: string): boolean {
     const domain = this.#find(accountId, name);
     return domain !== null && maySend(domain);
   }
 
-  /** The keys that must sign mail of the account from this domain, or null where none was ever authenticated for it. */
+  /** The keys that must sign messages of the account from this domain, or null if it was never authenticated for the account. */
   signingFor(accountId: number, name: string): Signing | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
   }
 
-  /** The domain itself, else the nearest one above it whose owner lets subdomains send. */
+  /** The domain itself, else the nearest parent domain, if its subdomains can send. */
   #find(accountId: number, name: string): SendingDomain | null {
     const exact = this.#byName.get(name);
     if (exact !== undefined) return exact.accountId === accountId ? exact : null;
@@ -83,9 +82,9 @@ export class DomainCache {
   }
 }
 
-// A leased mail request as it goes out: composed, with the envelope sender of the return path, signed for its domain. The
-// same bytes on every attempt, unless the keys that sign were changed in between. Rejects where it cannot be signed though it
-// must be: it is then deferred, never unsigned.
+// Prepares a leased message for an attempt: composes it, sets the envelope sender of the return path, and signs it for its domain. The
+// bytes are the same on every attempt unless the signing keys change. Rejects if a required signature cannot be made; the message is
+// then deferred and never sent unsigned.
 
 /** The last field of Feedback-ID: who sends (Gmail's form, 5 to 15 characters). */
 const SENDER_ID = 'postrider';
@@ -94,11 +93,11 @@ export interface PrepareParts {
   readonly domains: Pick<DomainCache, 'signingFor'>;
   readonly signer: Signer;
   /**
-   * True where senders must be authenticated: mail of a domain that no longer is waits. Where false, mail of a domain that
-   * never was goes unsigned, and mail of one that was and lost it is signed by the keys it has: never unsigned.
+   * True if senders must be authenticated: messages of a domain that no longer is authenticated are deferred. If false, messages of a
+   * domain that never was authenticated are sent unsigned, and those of a domain that lost its authentication are signed with its keys.
    */
   readonly mustSign: boolean;
-  /** Told of mail that could not be signed and therefore waits; wants an operator. */
+  /** Called for each message that could not be signed and is deferred. An operator has to act. */
   readonly onError: (error: unknown) => void;
   /** Domain and key of return paths, or null: the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
@@ -115,7 +114,7 @@ export function createPrepare({
   return function prepare(mail) {
     const domain = parseAddress(mail.from)?.domain ?? '';
     const signing = domains.signingFor(mail.accountId, domain);
-    // Only signed mail carries it: Gmail counts a Feedback-ID for the domain that signed it.
+    // Only for signed messages: Gmail counts a Feedback-ID for the signing domain.
     const feedback = { name: 'Feedback-ID', value: `transactional:${mail.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(mail, signing === null ? [] : [feedback]);
     const from =
@@ -150,11 +149,10 @@ export function createPrepare({
   };
 }
 
-// Signs messages with the keys of their domain, on the threads of libuv's pool, so that the event loop goes on.
+// Signs messages with the keys of their domain on the threads of libuv's pool, which does not block the event loop.
 //
-// Promises: what it resolves with carries one signature for each key; where one cannot be made it rejects, and nothing
-// unsigned comes out. Keys are opened once and kept, the least used of too many forgotten. They are never logged, and no
-// error holds one.
+// Guarantees: a result has one signature per key; it rejects if one cannot be made, and never resolves with an unsigned message. Keys are
+// unsealed once and cached; the least recently used keys are evicted. They are never logged, and no error contains one.
 
 export interface SigningKey extends SignatureIdentity {
   /** The private key, sealed. */
@@ -170,11 +168,11 @@ interface Signer {
 }
 
 interface SignerParts {
-  /** The private key as PKCS#8 DER; throws where it cannot be opened. */
+  /** Returns the private key as PKCS#8 DER; throws if it cannot be unsealed. */
   readonly openKey: (domain: string, selector: string, sealed: string) => Buffer;
-  /** Header fields, lower case, that the next hop writes anew. */
+  /** Header fields, lower case, that the next hop replaces. They are not signed. */
   readonly unsignedHeaders?: ReadonlySet<string>;
-  /** Keys kept open at once. */
+  /** The maximum number of cached keys. */
   readonly maxKeys?: number;
 }
 
@@ -182,17 +180,17 @@ interface SignerParts {
 const MAX_KEYS = 4_000;
 
 interface OpenKey {
-  /** Kept with the key, so that what its signatures begin with is made once. */
+  /** Cached with the key, so the beginning of its signatures is built once. */
   readonly name: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
 export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
-  /** By record name, the least lately used first. */
+  /** By record name, least recently used first. */
   const opened = new Map<string, OpenKey>();
 
-  let polite = false;
+  let hasLoweredPriority = false;
 
   const keyOf = (wanted: SigningKey): OpenKey => {
     const name = `${wanted.selector}._domainkey.${wanted.domain}`;
@@ -240,9 +238,9 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
               return;
             }
             fields[index] = signatureField(input, signature);
-            // The pool makes its threads with its first work, all at once.
-            if (!polite) {
-              polite = true;
+            // The pool creates all its threads with its first task.
+            if (!hasLoweredPriority) {
+              hasLoweredPriority = true;
               yieldSigningThreads();
             }
             missing -= 1;
@@ -254,18 +252,17 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
   };
 }
 
-// Signatures are made on the threads of libuv's pool and can fill every core. There they shall take only what is left:
-// accepting a request and committing it go first. Linux schedules threads by a niceness of their own, and raising it needs
-// no right; elsewhere nothing happens.
+// Signatures can use every core on the threads of libuv's pool. Accepting and committing requests have priority, so these threads get a
+// higher niceness. Linux has a niceness per thread, and raising it needs no privilege; on other systems nothing happens.
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * With 10 every event finds the event loop asleep and is dealt with alone; with 5 several come together, and commits too,
- * which costs less of the processor (docs/decisions/dkim.md has the figures, and what accepting pays for it).
+ * With 10 the event loop handles each event by itself; with 5 several events and commits are handled together, which needs less processor
+ * time (docs/decisions/dkim.md has the figures and the cost for acceptance).
  */
 const NICENESS = 5;
 
-/** Lets the pool's threads that exist by now yield to all others of this process. Never throws. */
+/** Lowers the priority of the pool's existing threads. Never throws. */
 function yieldSigningThreads(tasks = '/proc/self/task'): void {
   try {
     for (const id of readdirSync(tasks)) {
@@ -273,6 +270,6 @@ function yieldSigningThreads(tasks = '/proc/self/task'): void {
       if (name === POOL_THREAD) setPriority(Number(id), NICENESS);
     }
   } catch {
-    // No such folder (not Linux), or a thread that has just ended: signing works the same, only less politely.
+    // Not Linux, or a thread has just ended: signing works with the normal priority.
   }
 }

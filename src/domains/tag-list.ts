@@ -1,8 +1,8 @@
 /** Tag lists (RFC 6376 section 3.2), which DKIM and DMARC records are written in. Pure, one pass. */
 
 /**
- * Values by tag, white space around both dropped; null where it is no tag list or has a tag twice, which makes all of it
- * invalid. Names keep their case: `K=` is not `k=`.
+ * The values by tag, without surrounding white space; null if the text is not a tag list or has a tag twice, which makes all of it
+ * invalid. Names are case-sensitive.
  */
 export function parseTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
@@ -29,7 +29,7 @@ function isTagName(name: string): boolean {
   return name !== '';
 }
 
-/** True when the colon-separated list holds one of `wanted`. */
+/** True if the colon-separated list contains one of `wanted`. */
 export function listIncludes(value: string, wanted: readonly string[]): boolean {
   return value.split(':').some((item) => wanted.includes(item.trim().toLowerCase()));
 }

@@ -1,7 +1,6 @@
 /**
- * Looks the records of a domain up and says of each whether it is there. Never rejects: a lookup that fails makes its
- * record `unknown`, never `missing`. At most so many lookups run at once, and what DNS answers is clipped before it is
- * kept, whoever wrote it.
+ * Checks the DNS records of a domain. Never rejects: a record whose lookup fails is `unknown`, never `missing`. The number of concurrent
+ * lookups is limited, and DNS answers are truncated before they are stored.
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
@@ -12,7 +11,7 @@ import { organisationalDomain } from './name.ts';
 import { checkSpf, isSpf } from './spf-record.ts';
 
 const CONCURRENCY = 8;
-/** Characters and records kept of an answer; an RSA-4096 key has 750. */
+/** The maximum characters and records that are kept of an answer; an RSA-4096 key has 750 characters. */
 const MAX_SEEN = 1_000;
 const MAX_VALUES = 20;
 
@@ -60,8 +59,8 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
 }
 
 /**
- * Many DNS hosts add the domain to whatever name is typed in. Where a record is missing, it is looked for under the name
- * that this makes; a failing lookup only loses the hint.
+ * Many DNS hosts append the domain to the entered name. A missing record is therefore also looked up under the doubled name; if that
+ * lookup fails, only the hint is missing.
  */
 async function misplaced(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
@@ -74,7 +73,7 @@ async function misplaced(record: DnsRecord, marker: string, resolver: Resolver):
   return compareDkim(record.value, []);
 }
 
-/** RFC 7489 section 6.6.3: where the domain has no record, its organisational domain's holds. */
+/** RFC 7489 section 6.6.3: if the domain has no record, the record of its organisational domain applies. */
 async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const domain = record.name.slice('_dmarc.'.length);
   const parent = organisationalDomain(domain);
@@ -105,12 +104,12 @@ async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> 
   return compareNames(lookup, record, mxText, [host]);
 }
 
-/** Hosts of a return path that are looked up, as many as `doctor` looks up. */
+/** The maximum number of return-path hosts that are looked up, the same as in `doctor`. */
 const MAX_EXCHANGES = 10;
 
 /**
- * Which host takes the bounces is the operator's affair, and nothing here knows its name: found where each host has an address,
- * as `doctor` asks for.
+ * The operator chooses the host that receives the bounces, so its name is not known here. The record is found if each of its hosts has an
+ * address, as `doctor` requires.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
@@ -138,7 +137,7 @@ function mxText({ priority, exchange }: MailExchange): string {
   return exchange === '' ? `${priority} . (takes no mail)` : `${priority} ${exchange}`;
 }
 
-/** Found where one of the answers names the wanted host; its priority is the operator's affair. */
+/** Found if one of the answers names the expected host. The operator chooses the priority. */
 function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
@@ -163,7 +162,7 @@ function unknown(why: string): Finding {
   return { found: 'unknown', detail: `the lookup failed (${why}); nothing is concluded from it`, seen: [] };
 }
 
-/** As it may be stored and shown: no control characters, not endless. */
+/** The values without control characters and of limited length, as they are stored and shown. */
 function clipped(values: readonly string[]): readonly string[] {
   return values.slice(0, MAX_VALUES).map((value) => {
     const short = value.length > MAX_SEEN ? `${value.slice(0, MAX_SEEN - 1)}…` : value;

@@ -1,7 +1,7 @@
 /**
- * Sending domains are checked again and again: often while they wait for their first record or have lost one, rarely while
- * all is well. A failed lookup changes nothing, and is tried again later and later, after the domains that have waited longer.
- * Nodes may check the same domain twice; nothing depends on who does, and the node whose result was written publishes the event.
+ * Checks sending domains periodically: often while they wait for their first record or have lost one, rarely otherwise. A failed lookup
+ * changes nothing and is retried with exponential backoff, after domains that have waited longer. Several nodes can check the same
+ * domain; the node whose result is written publishes the event.
  */
 import type { Clock } from '../clock.ts';
 import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../model/domain.ts';
@@ -16,9 +16,9 @@ const EVENTS = {
   lost: 'domain.failing',
   blocked: 'domain.blocked',
 } as const satisfies Readonly<Record<NonNullable<CheckEvaluation['event']>, string>>;
-/** Domains checked in one round, one after the other, so that a resolver is not flooded. */
+/** The maximum number of domains checked per round, one after the other, which limits the load on the resolver. */
 const ROUND = 50;
-/** After a look without an answer; doubled with each further one. */
+/** The delay after a check without an answer; doubled with each further one. */
 const RETRY_MS = HOUR / 12;
 
 /** How long after its last check a domain is checked again, in ms. */
@@ -39,7 +39,7 @@ export interface WatcherParts {
   readonly list: () => Promise<readonly SendingDomain[]>;
   /** The domain as it is now, or null. */
   readonly find: (name: string) => Promise<SendingDomain | null>;
-  /** Looks the records up and says what follows; null where nothing was answered. */
+  /** Checks the records and returns the update; null if no lookup was answered. */
   readonly check: (
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
@@ -53,7 +53,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   let cancel: () => void = () => undefined;
   let underWay: Promise<void> = Promise.resolve();
 
-  /** By id, while looks at it are not answered. */
+  /** By id, while checks of the domain get no answer. */
   const tried = new Map<number, { readonly at: number; readonly failures: number }>();
 
   const lookedAt = ({ id, checkedAt }: SendingDomain): number => Math.max(checkedAt ?? 0, tried.get(id)?.at ?? 0);
@@ -65,9 +65,9 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     return now - lookedAt(domain) >= wait;
   }
 
-  /** True where it was answered. */
+  /** True if the check was answered. */
   async function look(name: string): Promise<boolean> {
-    // Read again: what the round began with may be old by now, and a result computed from it would be stale.
+    // Read again, because the domain may have changed since the round began and the update would be stale.
     const domain = await find(name);
     if (domain === null) return true;
     const result = await check(domain);
@@ -92,7 +92,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       for (const { id, name } of due.slice(0, ROUND)) {
         if (stopped) return;
         const failures = (tried.get(id)?.failures ?? 0) + 1;
-        // Also where it throws: one domain's fault must not keep the others from their turn.
+        // Set before the check, so a domain whose check throws does not delay the others.
         tried.set(id, { at: clock.now(), failures });
         try {
           if (await look(name)) tried.delete(id);

@@ -1,8 +1,8 @@
-/** Binds a server to an address; a failure is one clear line that names setting, address and remedy. */
+/** Binds a server to an address. Rejects with an error of one line that names the setting, the address and the remedy. */
 import type { Server } from 'node:net';
 import type { HostPort } from '../config/settings.ts';
 
-/** Resolves to the bound address, the port as the system chose it where 0 was asked for. */
+/** Resolves to the bound address. The system chooses the port if the configured port is 0. */
 export type Bind = (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
 
 export const bind: Bind = (server, at, setting) =>

@@ -1,19 +1,19 @@
 /**
- * What a listener takes at once: connections, requests in flight, bodies, and its part of the process's file descriptors.
+ * The capacity of a listener: connections, requests in flight, bytes of bodies, and its share of the process's file descriptors.
  *
- * Guarantees of the connections (`ConnectionTable`): at most `maxConnections` at once; the keyless ones, which have presented no
- * valid key or session, go first, the oldest before the others, wherever they come from; one that has presented a key is never
- * closed to make room; every operation takes constant time. Once more than half of the places are taken, a peer (an IPv4 address,
- * or an IPv6 network of 64 bits) keeps at most its share of keyless connections.
+ * Guarantees of `ConnectionTable`: at most `maxConnections` connections. A full listener closes the oldest unauthenticated connection,
+ * which has presented no valid key or session; an authenticated connection is never closed to make room. If more than half of the
+ * capacity is used, a peer (an IPv4 address or an IPv6 /64 network) keeps at most its share of unauthenticated connections. Every
+ * operation takes constant time.
  */
 import { readFileSync } from 'node:fs';
 import type { DropReason } from '../model/events.ts';
 
-/** A connection, as the table sees it. */
+/** A connection in the table. */
 export interface TableConnection {
   /** Closes the connection; must not throw. */
   close(reason: DropReason): void;
-  /** Written by the table alone. */
+  /** Only the table writes it. */
   tableEntry: Seat | null;
 }
 
@@ -26,13 +26,13 @@ interface Seat {
   keyless: boolean;
 }
 
-/** The keyless connections of one peer. */
+/** The unauthenticated connections of one peer. */
 interface Peer {
   readonly name: string;
   readonly keyless: Line;
 }
 
-/** What one peer may hold of a listener that is more than half full, as a part of all places. */
+/** The fraction of a listener's connections that one peer can have once more than half are in use. */
 const PEER_SHARE = 1 / 20;
 
 export class ConnectionTable {
@@ -53,8 +53,8 @@ export class ConnectionTable {
   }
 
   /**
-   * Takes a new connection in, and closes the oldest keyless one where the listener is full. Where there is none to close,
-   * the new one is closed, and this is false. `peerName` is null for peers without a share of their own.
+   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection; if there is none, closes the new one and
+   * returns false. `peerName` is null for peers that are exempt from the share.
    */
   add(member: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
@@ -94,7 +94,7 @@ export class ConnectionTable {
     member.close(reason);
   }
 
-  /** Two for each that comes: a peer that was over its share when the listener became half full gets down to it. */
+  /** Closes up to two connections of the peer per new one, so a peer that is over its share is reduced to it. */
   #trim({ keyless }: Peer): void {
     for (let closed = 0; closed < 2; closed += 1) {
       const oldest = keyless.first();
@@ -131,7 +131,7 @@ class Link {
   }
 }
 
-/** A doubly linked list: a Set that is emptied from its front walks over every hole that it has left there. */
+/** A doubly linked list. A Set is not used: removing from its front skips all deleted entries each time. */
 class Line {
   #first: Link | null = null;
   #last: Link | null = null;
@@ -149,7 +149,7 @@ class Line {
     this.length += 1;
   }
 
-  /** Removes a link that is in this line. */
+  /** Removes a link of this list. */
   remove(link: Link): void {
     if (link.before === null) this.#first = link.after;
     else link.before.after = link.after;
@@ -161,46 +161,46 @@ class Line {
   }
 }
 
-// Load shedding: how many requests are in flight, how long they take, what their bodies hold, and whether one more may
-// come in. A request is first reading, while its body arrives, and in flight once that is whole, until it is answered.
+// Load shedding: counts requests in flight, their duration and the bytes of their bodies, and decides whether one more request is
+// admitted. A request is in state reading while its body arrives, then in flight until its response.
 //
-// Promises: never more than `maxInFlight` in flight; a client that sends slowly fills its own account's places and no
-// others; bodies together never hold more than `maxBufferedBytes`, and those of one account never more than half of it.
-// The advised wait is the mean time of a request, which by Little's law is how long those in flight take to drain.
+// Guarantees: at most `maxInFlight` requests in flight. A client that sends slowly only uses the reading limit of its own account. All
+// bodies have at most `maxBufferedBytes`, and those of one account at most half of it. The advised wait is the mean duration of a
+// request, which by Little's law is the time in which the requests in flight complete.
 
 /** Weight of the newest request in the running mean. */
 const NEWEST = 0.05;
 
-/** What the requests of one account hold. */
+/** The use of capacity by one account. */
 interface Share {
   reading: number;
   bytes: number;
 }
 
-/** The place of one request, from before its body to its answer. */
+/** The use of capacity by one request, from the start of its body to its response. */
 export interface AdmittedRequest {
   readonly share: Share;
   bytes: number;
-  /** When the body was whole, in milliseconds; null while it arrives. */
+  /** When the body was complete, in milliseconds; null while it arrives. */
   bodyReadAt: number | null;
 }
 
-/** Why no more is taken: all requests together hold too much, or those of the account do. */
+/** Why a body is refused: all requests together, or those of the account, have reached the limit. */
 export type BodyRefusal = 'overloaded' | 'too-many-bodies';
 
 export interface RequestLimits {
-  /** Requests between the end of their body and their answer; more are shed. */
+  /** Requests between the end of their body and their response. More are shed. */
   readonly maxInFlight: number;
-  /** Requests of one account whose body is still arriving; more of that account are refused. */
+  /** Requests of one account whose body is still arriving. More of that account are refused. */
   readonly maxReadingPerAccount: number;
-  /** What the bodies of all requests not yet answered hold, half of it those of one account; beyond it requests are shed. */
+  /** Bytes of the bodies of all unanswered requests; one account can use half of it. Requests above it are shed. */
   readonly maxBufferedBytes: number;
 }
 
 export class RequestLimiter {
   readonly #limits: RequestLimits;
   readonly #load: LoadSignal;
-  /** By account; one entry for each that ever sent something. */
+  /** By account; one entry for each account that ever sent a request. */
   readonly #shares = new Map<number, Share>();
   /** Requests that wait for their key or for a token of their throttle. */
   #before = 0;
@@ -215,7 +215,7 @@ export class RequestLimiter {
     this.#load = load;
   }
 
-  /** Milliseconds after which a shed client may try again, or null where the request may come in. */
+  /** Null if the request is admitted; else milliseconds after which the client should retry. */
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const decision = this.#load();
@@ -227,7 +227,7 @@ export class RequestLimiter {
     return Math.max(1, this.#meanMs);
   }
 
-  /** Waits for a step before the body, and goes on with `next`; a drain waits for both. Rejects with the fault of either. */
+  /** Waits for a step before the body, then calls `next`. A drain waits for both. Rejects with the error of either. */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#before += 1;
     try {
@@ -238,7 +238,7 @@ export class RequestLimiter {
     }
   }
 
-  /** A place for a request whose body is to be read, or null where its account has all of its own taken. */
+  /** Admits a request whose body will be read; null if its account has reached `maxReadingPerAccount`. */
   startReading(accountId: number): AdmittedRequest | null {
     let share = this.#shares.get(accountId);
     if (share === undefined) {
@@ -251,7 +251,7 @@ export class RequestLimiter {
     return { share, bytes: 0, bodyReadAt: null };
   }
 
-  /** Counts bytes of the body that arrived, until the request leaves; or says why they must not be kept. */
+  /** Counts received bytes of the body until the request finishes. Returns the reason if they exceed a limit; they are then not counted. */
   reserveBytes(place: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
     if (this.#bytes + bytes > maxBufferedBytes) return 'overloaded';
@@ -262,7 +262,7 @@ export class RequestLimiter {
     return null;
   }
 
-  /** The body is whole at `now`: the request is in flight, or has to be shed where this is false. */
+  /** The body is complete at `now`. Returns true if the request is in flight, false if it must be shed. */
   startProcessing(place: AdmittedRequest, now: number): boolean {
     if (this.#isFull()) return false;
     place.bodyReadAt = now;
@@ -272,7 +272,7 @@ export class RequestLimiter {
     return true;
   }
 
-  /** The request was answered, or its client went away, at `now`. */
+  /** The request was answered, or its client disconnected, at `now`. */
   finish({ share, bytes, bodyReadAt: since }: AdmittedRequest, now: number): void {
     share.bytes -= bytes;
     this.#bytes -= bytes;
@@ -286,7 +286,7 @@ export class RequestLimiter {
     this.#tellIdle();
   }
 
-  /** Calls `run` once nothing is reading or in flight; at once where that is so now. */
+  /** Calls `run` as soon as no request is reading or in flight. */
   whenIdle(run: () => void): void {
     if (this.#isIdle()) run();
     else this.#onIdle = run;
@@ -308,7 +308,7 @@ export class RequestLimiter {
   }
 }
 
-/** Whether the server is too busy for one more request; asked for each, so it must be cheap. */
+/** Decides whether the server sheds a request. It is called for each request and must be cheap. */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
 
@@ -320,25 +320,25 @@ export function shedAbove(maxWaitMs: number, waitMs: () => number): LoadSignal {
   };
 }
 
-// How many connections each listener may have, by the process's limit of open files. What the store, delivery and the SMTP
-// intake need is set aside first.
+// The maximum number of connections of each listener, from the process's limit of open files. The descriptors of the store, of delivery
+// and of the SMTP intake are subtracted first.
 
-/** What the listeners are given where the limit allows it. */
+/** The maximum connections of each listener if the limit of open files allows them. */
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
-/** Files of the store, its connections, threads, pipes, resolvers, and what an operator's command opens. */
+/** Descriptors for files of the store, its connections, threads, pipes, resolvers, and operators' commands. */
 const RESERVED = 128;
-/** No listener gets fewer, however low the limit is. */
+/** The minimum for each listener, however low the limit is. */
 const MIN_CONNECTIONS = 8;
 
 export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
 
 /**
- * Shares out what `limit` leaves after the reserve and `others`, descriptors of delivery and of the SMTP intake. Each
- * listener gets its maximum, or all get the same part of it.
+ * Divides the descriptors that remain of `limit` after the reserve and `others`, those of delivery and of the SMTP intake. Each listener
+ * gets its maximum, or all get the same fraction of it.
  */
 export function divideDescriptors(limit: number, others: number): ConnectionLimitByListener {
   const wanted = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
-  // Half of a low limit stays with the store and delivery, whatever they need at most.
+  // The store and delivery keep half of a low limit, whatever their maximum is.
   const left = Math.max(limit - RESERVED - others, limit / 2 - MIN_CONNECTIONS);
   const part = Math.min(1, left / wanted);
   const share = (most: number): number => Math.max(MIN_CONNECTIONS, Math.floor(most * part));
@@ -357,9 +357,9 @@ export function readDescriptorLimit(): number {
       .find((one) => one.startsWith('Max open files'));
     if (line !== undefined) return limitOf(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
-    // No Linux: Node's report knows it on every POSIX system.
+    // Not Linux: Node's report has the limit on every POSIX system.
   }
-  // Else it looks up the name of each peer.
+  // Without this the report looks up the name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);
   const report: unknown = process.report.getReport();
   return limitOf(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));

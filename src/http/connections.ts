@@ -1,17 +1,15 @@
 /**
- * The connections of one HTTP listener: how many there are, how far each may read ahead of its answers, how long an answer may
- * go unread, and answers below HTTP. Every HTTP listener of the service has one.
+ * The connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that are not HTTP.
+ * Every HTTP listener of the service has one.
  *
- * Guarantees: every socket has an error listener from its first moment to its last, so that no reset ends the process; at
- * most `maxConnections`, by the rules of `ConnectionTable`; a connection with more than `maxUnanswered` requests without
- * an answer is not read further until half of them are answered; keyless ones among these are then read on one at a time,
- * every `unauthenticatedReadIntervalMs`, so that requests without a key cannot take the whole processor; a connection whose client reads no
- * answer for `unreadResponseTimeoutMs` is closed; an answer below HTTP follows the answers that are still owed and never comes
- * between them.
+ * Guarantees: every socket always has an error listener, so a reset never ends the process. There are at most `maxConnections`, by
+ * the rules of `ConnectionTable`. A connection with more than `maxUnanswered` unanswered requests is paused until half of them are
+ * answered. Paused unauthenticated connections are resumed one at a time, every `unauthenticatedReadIntervalMs`, so requests without a
+ * key cannot use the whole processor. A connection whose client reads no response for `unreadResponseTimeoutMs` is closed. A response
+ * to bytes that are not HTTP is sent after all pending responses.
  *
- * Node parses each piece that it reads to its end, 64 KiB or some 3,600 requests of the shortest kind, before a pause has any
- * effect. Pieces are therefore cut up on connections that are keyless or pipeline, and the stream's own buffer holds back
- * what a paused connection has sent.
+ * Node parses each chunk that it reads completely, 64 KiB or about 3,600 minimal requests, before a pause has any effect. Chunks are
+ * therefore split on connections that are unauthenticated or pipeline, and the stream's buffer keeps what a paused connection sent.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -25,21 +23,21 @@ import { ConnectionTable, type TableConnection } from './capacity.ts';
 export interface ConnectionLimits {
   /** Connections at once. */
   readonly maxConnections: number;
-  /** How long a connection may idle between two requests. */
+  /** The maximum idle time between two requests. */
   readonly keepAliveTimeoutMs: number;
-  /** The same for a connection that has presented no valid key or session. */
+  /** The maximum idle time of an unauthenticated connection, which has presented no valid key or session. */
   readonly unauthenticatedKeepAliveTimeoutMs: number;
-  /** How long after an answer the next request's headers may take to be whole on such a connection, whatever is sent meanwhile. */
+  /** The maximum time from a response to the complete headers of the next request on an unauthenticated connection. */
   readonly unauthenticatedHeadersTimeoutMs: number;
-  /** Requests of one connection without an answer; with more it is not read further. */
+  /** The maximum of unanswered requests of one connection. With more it is paused. */
   readonly maxUnanswered: number;
-  /** Connections at once that are not read further; one more is closed. */
+  /** The maximum of paused connections. One more is closed. */
   readonly maxPaused: number;
-  /** One keyless connection that pipelines is read on in each such time: this bounds what all of them cost together. */
+  /** One paused unauthenticated connection is resumed per interval, which bounds the processor time of all of them. */
   readonly unauthenticatedReadIntervalMs: number;
-  /** How long a client may read nothing of an answer that waits for it. */
+  /** The maximum time in which a client reads nothing of a pending response. */
   readonly unreadResponseTimeoutMs: number;
-  /** How often unread answers are looked for. */
+  /** The interval of the check for unread responses. */
   readonly timeoutCheckMs: number;
 }
 
@@ -56,24 +54,24 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   timeoutCheckMs: 1_000,
 };
 
-/** What a listener is handed of it. */
+/** The interface for listeners. */
 export interface HttpConnections {
-  /** Puts the server's connections under the limits; after its request listeners are added and before it listens. */
+  /** Applies the limits to the server's connections. To be called after its request listeners are added and before it listens. */
   attach(server: Server): void;
   /** A valid key or session was presented on this socket, or a message whose signature holds. */
   markAuthenticated(socket: Duplex): void;
-  /** Writes a whole HTTP answer, once the answers that are owed are sent, and ends the connection. */
+  /** Writes a complete HTTP response after all pending responses, and ends the connection. */
   endWithResponse(socket: Duplex, answer: string | Buffer): void;
-  /** For `clientError`: what was read is no HTTP. `answer` is called where there is somebody to be answered. */
+  /** For `clientError`: the received bytes are not HTTP. `answer` is called if a response can be sent. */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void;
 }
 
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
-  /** True for an address whose peers have no share of their own. */
+  /** True for an address that is exempt from the share of a peer. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
-  /** A connection was closed from our side; must not throw. */
+  /** Called when the listener closes a connection; must not throw. */
   readonly onDrop: (reason: DropReason) => void;
 }
 
@@ -94,32 +92,32 @@ export function peerShareExemption(trusted: readonly string[]): (address: string
   };
 }
 
-/** A piece of a keyless connection, large enough for most requests, and of one that pipelines. */
+/** The chunk size of an unauthenticated connection, which is enough for most requests, and of one that pipelines. */
 const SLICE_BYTES = 1_024;
 const PIPELINED_SLICE_BYTES = 256;
-/** Node ends an idle connection so much later than the answer's Keep-Alive header says. */
+/** How much later than announced in the Keep-Alive header Node closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
-/** How long an answer below HTTP may take to leave. */
+/** The maximum time to send a response to bytes that are not HTTP. */
 const FLUSH_MS = 2_000;
 
 interface Connection extends TableConnection {
-  /** What the peer is connected to; under TLS there is a second socket above it. */
+  /** The TCP socket; with TLS there is a second socket above it. */
   readonly bottom: Socket;
-  /** What HTTP reads and writes. */
+  /** The socket that HTTP reads and writes. */
   top: Socket;
   identified: boolean;
-  /** More than one request at once has been without an answer. */
+  /** True once more than one request was unanswered at the same time. */
   pipelines: boolean;
   unanswered: number;
   newest: ServerResponse | null;
-  /** When reading stopped for want of answers (ms since the epoch), or null. */
+  /** When it was paused because of unanswered requests (ms since the epoch), or null. */
   heldAt: number | null;
-  /** Bytes that the system has taken of what was written, and at how many looks on end an answer waited and these were the same. */
+  /** Bytes that the system has accepted, and the number of consecutive checks in which a response was pending and they did not change. */
   sentBytes: number;
   stuckLooks: number;
-  /** At how many looks on end it was keyless and had no request, since its last answer. */
+  /** The number of consecutive checks since its last response in which it was unauthenticated and had no request. */
   gapLooks: number;
-  /** What ends the connection once no more than `answers` answers are owed. */
+  /** Ends the connection once at most `answers` responses are pending. */
   last: { readonly answers: 0 | 1; readonly run: () => void } | null;
 }
 
@@ -136,9 +134,9 @@ export class Connections implements HttpConnections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections whose TLS handshake is under way, by both ends. */
   readonly #handshakes = new Map<string, Connection>();
-  /** Connections that are not read, the one that has waited for longest first. */
+  /** Paused connections, longest first. */
   readonly #held = new Set<Connection>();
-  /** Of these, the keyless ones whose answers are sent: they take turns. */
+  /** Paused unauthenticated connections that can be resumed, in turn. */
   readonly #waiting = new Set<Connection>();
   #turnIsSet = false;
 
@@ -226,13 +224,13 @@ export class Connections implements HttpConnections {
       else this.#write(socket, answer());
       return;
     }
-    // Garbage behind a whole request, which may be on its way into the store: its own answer comes first, and last.
+    // Invalid bytes after a complete request, which may be about to be stored: only its own response is sent.
     newest.shouldKeepAlive = false;
     connection.last = { answers: 0, run: () => connection.top.destroySoon() };
     stopReading(connection.top);
   }
 
-  /** A new connection; null where it was refused. */
+  /** Adds a connection; null if it was refused. */
   #enter(socket: Socket): Connection | null {
     socket.on('error', ignore);
     const { remoteAddress } = socket;
@@ -273,11 +271,11 @@ export class Connections implements HttpConnections {
     return connection;
   }
 
-  /** HTTP reads this socket, in pieces that the connection's state allows. */
+  /** Lets HTTP read this socket, in chunks of the size for the connection's state. */
   #read(connection: Connection, socket: Socket): void {
     connection.top = socket;
     this.#bySocket.set(socket, connection);
-    // With a listener of ours Node hands what it reads to the stream, and not to its parser behind the stream's back.
+    // A `data` listener makes Node pass chunks through the stream instead of directly to its parser.
     socket.on('data', ignore);
     socket.off('data', ignore);
     const push = socket.push.bind(socket);
@@ -316,9 +314,9 @@ export class Connections implements HttpConnections {
     }
     if (unanswered === 0 && !identified && !top.destroyed)
       top.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
-    // Half of them, so that a client that keeps up is not stopped at each request.
+    // At half, so a client is not paused at each request.
     if (connection.heldAt === null || unanswered !== this.#limits.maxUnanswered >> 1) return;
-    // In a later turn of the event loop: other connections are served between two pieces of this one.
+    // In a later turn of the event loop, so other connections are served between two chunks of this one.
     if (identified) setImmediate(() => this.#readOn(connection));
     else {
       this.#waiting.add(connection);
@@ -326,7 +324,7 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Lets the next keyless connection be read on after `unauthenticatedReadIntervalMs`, and so forth while any waits. */
+  /** Resumes one waiting unauthenticated connection per `unauthenticatedReadIntervalMs` while any waits. */
   #setTurn(): void {
     if (this.#turnIsSet) return;
     this.#turnIsSet = true;
@@ -349,7 +347,7 @@ export class Connections implements HttpConnections {
 
   #hold(connection: Connection): void {
     if (this.#held.size >= this.#limits.maxPaused) {
-      // A keyless connection makes room; where there is none the new one has to go.
+      // An unauthenticated connection is closed to make room; if there is none, the new one is closed.
       const keyless = [...this.#held].find(({ identified }) => !identified) ?? connection;
       keyless.close('pipelining');
       if (keyless === connection) return;
@@ -368,9 +366,9 @@ export class Connections implements HttpConnections {
   }
 
   /**
-   * Closes connections whose client does not read, and keyless ones that send bytes and no request: empty lines between two
-   * requests are skipped (RFC 9112 section 2.2). The socket's timeout does not tell: each byte that the client sends begins it
-   * anew, and node:http leaves it alone after a CONNECT.
+   * Closes connections whose client does not read, and unauthenticated connections that send bytes without a request: empty lines
+   * between two requests are skipped (RFC 9112 section 2.2). The socket's timeout is not sufficient: each received byte restarts it,
+   * and node:http ignores it after a CONNECT.
    */
   #look(): void {
     const {
@@ -392,17 +390,17 @@ export class Connections implements HttpConnections {
       const sentBytes = sentBytesOf(bottom);
       connection.stuckLooks = sentBytes === connection.sentBytes ? connection.stuckLooks + 1 : 0;
       connection.sentBytes = sentBytes;
-      // Answers to pipelined requests are small: a client that reads has read them by then, however slowly.
+      // Responses to pipelined requests are small, so even a slow client has read them by then.
       const isLate = heldAt !== null && now - heldAt >= unreadTimeoutMs;
       if (isLate || connection.stuckLooks * timeoutCheckMs >= unreadTimeoutMs) connection.close('unread-answers');
     }
   }
 
-  /** Nothing was read or written for as long as the socket's timeout says. */
+  /** Nothing was read or written during the socket's timeout. */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unanswered === 0) socket.destroy();
-    // Its client is `#look`'s matter; else it is we who are slow.
+    // `#look` handles a client that does not read. Otherwise the service itself is slow.
     else socket.setTimeout(0);
   }
 
@@ -418,24 +416,24 @@ export class Connections implements HttpConnections {
   }
 }
 
-/** Both ends of a connection: one text for each that is open. */
+/** Both ends of a connection as a text that is unique among open connections. */
 function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-/** How much of what was written to it the system has taken from the process; NaN, which equals nothing, once it is closed. */
+/** The number of written bytes that the system has accepted; NaN once the socket is closed. */
 function sentBytesOf(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;
   return Number(Reflect.get(handle, 'bytesWritten')) - Number(Reflect.get(handle, 'writeQueueSize'));
 }
 
-/** What the answer's Keep-Alive header will say; node:http keeps it under this name and takes it from the server alone. */
+/** Sets the timeout in the response's Keep-Alive header, which node:http otherwise reads from the server. */
 function announceKeepAlive(response: ServerResponse, timeoutMs: number): void {
   if ('_keepAliveTimeout' in response) response._keepAliveTimeout = timeoutMs;
 }
 
-/** Reads no more until `startReading`, whatever node:http does meanwhile: it resumes a socket for reasons of its own. */
+/** Pauses the socket until `startReading`. node:http resumes sockets by itself, so `resume` is disabled. */
 function stopReading(socket: Socket): void {
   socket.pause();
   socket.resume = () => socket;
@@ -443,7 +441,7 @@ function stopReading(socket: Socket): void {
 
 function startReading(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
-  // Node has paused it too, for answers that wait: it resumes it itself, and asserts that nobody else did.
+  // Node has also paused it because of pending responses. Node resumes it by itself and asserts that it was not resumed before.
   if ('_paused' in socket && socket._paused === true) return;
   socket.resume();
 }

@@ -1,9 +1,9 @@
 /**
- * The command with which somebody submits a first message: one `curl` for any POSIX shell. The start prints it and the dashboard
- * shows it, both from here. Pure.
+ * The command that submits a first message: one `curl` call for any POSIX shell. The service prints it at start, and the dashboard shows
+ * it. Pure.
  */
 
-/** Works with every transport, and never leaves the service. */
+/** A recipient that works with every transport. Messages to it are not sent. */
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
 export interface FirstMessage {
@@ -14,18 +14,18 @@ export interface FirstMessage {
   readonly to: string;
 }
 
-/** Captured mail goes nowhere, so that anybody may be written to; else the simulator's address hurts nobody's reputation. */
+/** The recipient of the first message. With `capture:` nothing is sent, so any address works; else it is a simulator address. */
 export function firstRecipient(transport: string): string {
   return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
 }
 
 export const FIRST_SENDER = 'hello@example.org';
 
-/** One line for each argument, so that it can be read and changed before it is run. */
+/** The command with one line per argument, which is easy to read and edit. */
 export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
   const body = JSON.stringify({ to, from, subject: 'Hello', message: 'It works.' });
   return [
-    // A certificate made by hand is not in any trust store; who has a real one drops the -k.
+    // A self-signed certificate needs -k.
     `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}/api/v1/send-mail`,
     `  -H ${quoted(`Authorization: ${key}`)}`,
     `  -H ${quoted('Content-Type: application/json')}`,
@@ -33,7 +33,7 @@ export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): st
   ].join(' \\\n');
 }
 
-/** In single quotes nothing means anything but their end (POSIX.1-2024, shell command language, section 2.2.2). */
+/** In single quotes only the closing quote is special (POSIX.1-2024, shell command language, section 2.2.2). */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

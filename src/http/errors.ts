@@ -1,20 +1,20 @@
 /**
- * The error registry of the public listener: every answer that is no 201 and no health report has its code, status
- * and text here, and nowhere else. docs/errors.md and openapi.json are held equal to it by tests.
+ * The error registry of the public listener: code, status and text of every error response. Tests check that docs/errors.md and
+ * openapi.json are equal to it.
  *
- * Promises: a body has exactly the members `result` and `message`; constant bodies are built once.
+ * Guarantees: a body has exactly the members `result` and `message`; constant bodies are built once.
  */
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
-  /** The text; `…` stands for the part that differs from request to request. */
+  /** The text; `…` is the part that depends on the request. */
   readonly message: string;
-  /** Headers that belong to this answer, besides content type and length. */
+  /** Headers of this response, besides content type and length. */
   readonly headers: readonly string[];
-  /** When it is given, as docs/errors.md prints it. */
+  /** The condition, as docs/errors.md prints it. */
   readonly when: string;
-  /** What `…` may look like in an example. */
+  /** An example of the part `…`. */
   readonly example?: string;
 }
 
@@ -198,7 +198,7 @@ export const ERRORS = {
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // Every reason a request is refused or forbidden for has an entry: the compiler sees to it.
+  // The type checks that every reason for a refusal has an entry.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
@@ -210,7 +210,7 @@ export function errorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }
 
-/** The text of an error; `detail` takes the place of `…`. */
+/** The text of an error; `detail` replaces `…`. */
 export function errorMessage(code: ErrorCode, detail: string | null = null): string {
   const { message } = errorEntry(code);
   const at = message.indexOf('…');
@@ -233,7 +233,7 @@ function encode(message: string): Buffer {
   return Buffer.from(JSON.stringify({ result: 'error', message }));
 }
 
-/** What takes the place of `…` for a refusal by `admit`. */
+/** The text that replaces `…` for a fault found by `validateSubmission`. */
 export function refusalDetail(refusal: ValidationFault): string | null {
   switch (refusal.code) {
     case 'invalid-json':

@@ -1,11 +1,11 @@
-/** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and the fingerprint it is held against. */
+/** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and the fingerprint of the request. */
 import { hash } from 'node:crypto';
 
 const LONGEST = 255;
 
 /**
- * True for 1 to 255 visible ASCII characters. A repeated header reaches us joined by a comma and a space (RFC 9110
- * section 5.3), and the space makes it invalid.
+ * True for 1 to 255 visible ASCII characters. Node joins repeated headers with a comma and a space (RFC 9110 section 5.3), and the space
+ * makes the value invalid.
  */
 export function isIdempotencyKey(value: string): boolean {
   if (value.length === 0 || value.length > LONGEST) return false;
@@ -17,7 +17,7 @@ export function isIdempotencyKey(value: string): boolean {
 }
 
 /**
- * SHA-256 in hexadecimal over the four fields; each has its length before it, so that no two payloads run together.
+ * SHA-256 in hexadecimal over the four fields. Each is preceded by its length, so different payloads never have the same input.
  */
 export function fingerprint(mail: {
   readonly to: string;

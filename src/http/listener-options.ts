@@ -1,4 +1,4 @@
-/** What the public listener is handed: the parts with effects, as it sees them. `main.ts` wires. */
+/** The options of the public listener: limits, and the interfaces of the parts that it calls. `src/wiring/api.ts` connects them. */
 
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
@@ -14,10 +14,10 @@ export interface ListenerLimits extends ConnectionLimits, RequestLimits {
   /** From the connection's first byte, or its opening, to the end of the headers. */
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
-  /** How long a refused body is read and thrown away, so that the answer arrives before the connection ends. */
+  /** How long a refused body is read and discarded, so the client receives the response before the connection closes. */
   readonly lingerMs: number;
   readonly maxHeaderBytes: number;
-  /** How often the certificate files are looked at. */
+  /** How often the certificate files are checked for changes. */
   readonly certificatePollMs: number;
 }
 
@@ -38,21 +38,21 @@ export interface ListenerOptions {
   readonly keyCache: ApiKeyCache;
   /** Looks up keys in the store by SHA-256 (hexadecimal). Called for keys that are not in the directory, through `BatchedLookups`, which bounds the number of queries. */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
-  /** Takes one token of the account; a promise where other nodes have to be asked. */
+  /** Takes one token of the account; a promise if the shared bucket has to be queried. */
   readonly throttle: {
     take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
-   * Commits one mail request; handed over with `lease: null` and `suppressedBy: null`, which the caller's side settles.
-   * A rejection means that nothing is known to be stored.
+   * Stores one message and resolves after the commit. It sets the lease and the suppression by itself. After a rejection it is unknown
+   * whether the message is stored.
    */
   readonly submit: (mail: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
   readonly clock: Clock;
   readonly load: LoadSignal;
-  /** Null when ready, else the reason, in words fit for the public. */
+  /** Null if ready; else the reason, a text that the public can see. */
   readonly ready: () => string | null;
-  /** Whether the domain (as `Address.domain` has it) is authenticated for the account. */
+  /** True if the domain (in the form of `Address.domain`) is authenticated for the account. */
   readonly domains: { authenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
@@ -63,13 +63,13 @@ export interface ListenAddress extends HostPort {
 }
 
 export interface Listener {
-  /** Binds; rejects with one clear line. */
+  /** Binds; rejects with an error of one line. */
   start(): Promise<ListenAddress>;
   /**
-   * Stops taking connections, lets the requests in flight be answered (with `Connection: close`), then closes. Ends
-   * within `timeoutMs`; whatever is still open then is cut.
+   * Stops accepting connections, waits for the responses of the requests in flight (with `Connection: close`), then closes. Closes all
+   * remaining connections after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
-  /** Cuts everything at once. */
+  /** Closes all connections at once. */
   close(): Promise<void>;
 }

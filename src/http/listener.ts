@@ -1,8 +1,8 @@
 /**
  * The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`, nothing else.
  *
- * Promises: every answer that is no success has the two members of the registry; no banner; drains within a bound.
- * Fails: `start` rejects with one clear line; a fault while running is a 500 and is published as `node.operation_failed`.
+ * Guarantees: every error response has the two members of the error registry; no response names the software; a drain ends within its
+ * timeout. Fails: `start` rejects with an error of one line; a later error is a 500 and is published as `node.operation_failed`.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -25,14 +25,14 @@ import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
 
-/** What each path allows, as the Allow header lists it (RFC 9110 section 10.2.1). */
+/** The methods of each path, in the form of the Allow header (RFC 9110 section 10.2.1). */
 const ALLOW: Readonly<Record<string, string>> = {
   '/api/v1/send-mail': 'POST',
   '/healthz': 'GET, HEAD',
   '/readyz': 'GET, HEAD',
 };
 
-/** How long closing connections may take to flush, of the time a drain has. */
+/** The maximum time to flush closing connections, as part of the drain timeout. */
 const FLUSH_MS = 250;
 
 /** Builds the listener; nothing is bound before `start`. */
@@ -61,7 +61,7 @@ export function createListener(options: ListenerOptions): Listener {
     await app.ready();
     const { server } = app;
     const at = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
-    // Accepting can fail later, for want of descriptors; the connections there are go on.
+    // Accepting can fail later if no descriptors are free; open connections continue.
     server.on('error', failed);
     const stopWatch =
       settings.tls === null
@@ -86,14 +86,14 @@ export function createListener(options: ListenerOptions): Listener {
     const { app, server, stopWatch } = running;
     running = null;
     stopWatch();
-    // Stops accepting and closes connections that are idle between two requests.
+    // Stops accepting, and closes connections that are idle between two requests.
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     let cancelBound = () => {};
     let cancelFlush = () => {};
     const bound = new Promise<void>((resolve) => {
       cancelBound = clock.after(timeoutMs, resolve);
     });
-    // Once nothing is in flight, only connections without a request are left, and answers on their last bytes.
+    // Once no request is in flight, only connections without a request remain, and responses that are being flushed.
     const idle = new Promise<void>((resolve) => {
       inFlight.whenIdle(() => {
         cancelFlush = clock.after(Math.min(FLUSH_MS, timeoutMs), resolve);
@@ -110,7 +110,7 @@ export function createListener(options: ListenerOptions): Listener {
   return { start, drain, close: () => drain(0) };
 }
 
-/** Fastify, as router and lifecycle; bodies and answers are ours, so that no default of it reaches a client. */
+/** Creates the Fastify instance for routing and lifecycle. Bodies and responses are handled here, so clients see no Fastify defaults. */
 function createApp(
   options: ListenerOptions,
   limits: ListenerLimits,
@@ -133,9 +133,9 @@ function createApp(
     exposeHeadRoutes: false,
     return503OnClosing: false,
     requestTimeout: limits.requestTimeoutMs,
-    // Queries mean nothing here, and parsing them would be work for whoever sends them.
+    // Queries have no meaning here and are not parsed.
     routerOptions: { querystringParser: () => ({}) },
-    // A target that cannot be decoded names no path.
+    // A target that cannot be decoded matches no path.
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
       unrouted(request.raw, reply.raw);
@@ -188,18 +188,18 @@ function createApp(
   return app;
 }
 
-// The bare HTTP server under the public listener: timeouts, size of headers, and the answers that node:http would
-// otherwise give itself, with bodies of the registry.
+// The HTTP server of the public listener: timeouts, header size, and the error responses that node:http would otherwise send by itself,
+// with bodies of the error registry.
 //
-// Promises: a slow or malformed client is answered and let go; a request that is being committed is never answered by
-// anything but its own outcome; requests with no or several Host headers go no further.
+// Guarantees: a slow or malformed client gets a response and is disconnected. The response to a request that is being committed is its
+// own result. Requests with no Host header or several are refused.
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Oldest version spoken; RFC 8996 retires what is before. */
+/** The oldest supported version; RFC 8996 deprecates earlier ones. */
 const OLDEST_TLS = 'TLSv1.2';
 
-/** What the server is made of. */
+/** The parts of the server. */
 interface ServerParts {
   readonly limits: ListenerLimits;
   /** Null speaks plain HTTP. */
@@ -207,15 +207,15 @@ interface ServerParts {
   readonly answers: ResponseWriter;
   readonly connections: HttpConnections;
   readonly clock: Clock;
-  /** Takes every sane request. */
+  /** Handles every valid request. */
   readonly handle: Handler;
-  /** Told of each request that is answered here. */
+  /** Called for each request that is refused here. */
   readonly refused: Refused;
 }
 
 type Refused = (code: ErrorCode) => void;
 
-/** A server that hands sane requests to `handle`. */
+/** Creates a server that passes valid requests to `handle`. */
 function createHttpServer(parts: ServerParts): Server {
   const { limits, certificate, answers, connections, clock, handle, refused } = parts;
   const options = {
@@ -223,7 +223,7 @@ function createHttpServer(parts: ServerParts): Server {
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     maxHeaderSize: limits.maxHeaderBytes,
-    // Node's own answer to an absent Host has no body; `onRequest` below gives ours.
+    // Node's response to a missing Host header has no body; `onRequest` below sends one with a body.
     requireHostHeader: false,
     insecureHTTPParser: false,
     noDelay: true,
@@ -266,7 +266,7 @@ function createHttpServer(parts: ServerParts): Server {
   return server;
 }
 
-/** Answers what went wrong below HTTP, and ends the connection. */
+/** Responds to bytes that are not valid HTTP, and ends the connection. */
 function onClientError(
   error: NodeJS.ErrnoException,
   socket: Duplex,

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the public listener, built from the schemas and the error registry. Committed as
- * openapi.json at the root, held equal by a test, served by the operator listener. Pure.
+ * The OpenAPI 3.1 document of the public listener, built from the schemas and the error registry. A test checks that openapi.json at the
+ * root is equal to it; the operator listener serves it. Pure.
  */
 import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
 import { ErrorAnswer, HealthAnswer, MailCreated, MailRequest } from './schema.ts';
@@ -64,7 +64,7 @@ const SUMMARY: Readonly<Record<number, string>> = {
   503: 'Not ready',
 };
 
-/** Codes that answer another path or method than the operation's. */
+/** Codes of responses to other paths or methods than those of the operation. */
 const ELSEWHERE: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
 /** The document, as plain JSON. */
@@ -210,7 +210,7 @@ function references(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** A schema as plain JSON, TypeBox's own marks left out. */
+/** A schema as plain JSON without the properties that TypeBox adds. */
 function plain(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema));
 }

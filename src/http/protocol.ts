@@ -1,8 +1,8 @@
 /**
- * What the public listener writes to a connection and reads from it: answers, headers, bodies.
+ * HTTP requests and responses of the public listener: status, headers, bodies.
  *
- * Guarantees: one body shape for every error; a connection whose request body was not read is closed after the answer, but only
- * once the client had the time to read it; while draining, every answer closes.
+ * Guarantees: all errors have the same body format. A connection whose request body was not read is closed after the response, and only
+ * after the client had time to read it. During a drain every response closes its connection.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -32,22 +32,22 @@ export class ResponseWriter {
     return this.#draining;
   }
 
-  /** From now on every answer says `Connection: close`. */
+  /** Adds `Connection: close` to every response from now on. */
   startDraining(): void {
     this.#draining = true;
   }
 
-  /** 201 with the id; takes over `headers`. */
+  /** Sends a 201 with the id; modifies `headers`. */
   created(res: ServerResponse, id: string, headers: ResponseHeaders): void {
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = CREATED_BYTES;
     if (this.#draining) headers.Connection = 'close';
     res.writeHead(201, headers);
-    // One-byte text goes out together with the head, without a look at its encoding.
+    // With `latin1`, Node sends the body together with the head.
     res.end(`{"result":{"id":"${id}"}}`, 'latin1');
   }
 
-  /** 200 of a health report. */
+  /** Sends the 200 of a health check. */
   ok(res: ServerResponse, message: string): void {
     const body = JSON.stringify({ result: 'ok', message });
     const headers: ResponseHeaders = {
@@ -60,7 +60,7 @@ export class ResponseWriter {
     res.end(body);
   }
 
-  /** An error of the registry; takes over `headers`. */
+  /** Sends an error of the registry; modifies `headers`. */
   error(
     req: IncomingMessage,
     res: ServerResponse,
@@ -85,8 +85,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Throws away what the client still sends, within bounds, and only then closes: closing on unread bytes resets the
-   * connection, and the client would lose the answer (RFC 9112 section 9.6).
+   * Discards what the client still sends, within limits, and then closes. Closing with unread bytes would reset the connection, and the
+   * client would lose the response (RFC 9112 section 9.6).
    */
   #linger(req: IncomingMessage, res: ServerResponse): void {
     let left = this.#lingerBytes;
@@ -107,7 +107,7 @@ export class ResponseWriter {
   }
 }
 
-// Questions to a request's headers that node:http does not answer. All linear.
+// Functions on request headers that node:http does not provide. All take linear time.
 
 /** How often the header `name` (lower case) was sent; `rawHeaders` alternates names and values. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
@@ -119,7 +119,7 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
   return count;
 }
 
-/** True where the header `name` (lower case) was sent more than once. */
+/** True if the header `name` (lower case) was sent more than once. */
 export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
   return countHeader(rawHeaders, name) > 1;
 }
@@ -132,7 +132,7 @@ export function isJsonType(value: string | undefined): boolean {
   if (value === JSON_TYPE) return true;
   const end = value.indexOf(';');
   const type = end < 0 ? value : value.slice(0, end);
-  // Longer than the name and generous white space: not worth lowering.
+  // A longer value cannot match and is not converted.
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
@@ -152,9 +152,8 @@ export function toOriginForm(target: string): string {
   return slash < 0 ? '/' : target.slice(slash);
 }
 
-// The headers that tell a client about its limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers
-// 10 and 11, structured fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so that a client
-// that obeys them is never too early.
+// The headers with the limits of a client: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers 10 and 11, structured
+// fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so a client that follows them never retries too early.
 
 export type ResponseHeaders = Record<string, string | number>;
 
@@ -163,7 +162,7 @@ export function wholeSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }
 
-/** Adds the RateLimit headers for whichever limits are set; none for none. */
+/** Adds the RateLimit headers for the limits that are set. */
 export function addRateLimitHeaders(
   headers: ResponseHeaders,
   throttle: ThrottleLimit | null,
@@ -173,7 +172,7 @@ export function addRateLimitHeaders(
   let policy = '';
   let state = '';
   if (throttle !== null && taken !== null) {
-    // `w` is the time an empty bucket takes to fill; `t` the time until the quota is whole, or the next token is there.
+    // `w` is the time in which an empty bucket fills; `t` is the time until the bucket is full, or until the next token.
     policy = `"throttle";q=${Math.floor(throttle.burst)};w=${wholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
     state = taken.ok
       ? `"throttle";r=${taken.left};t=${wholeSeconds(taken.resetMs)}`
@@ -191,21 +190,21 @@ export function addRateLimitHeaders(
 
 // Reads a request's body, bounded, and decodes it strictly.
 //
-// Promises: holds `bytes` at most, and twice that only while the parts of a body are joined; what comes after a body
-// was given up is not kept; invalid UTF-8 is an error and never U+FFFD; calls back exactly once.
+// Guarantees: buffers at most `maxBytes`, and twice that only while the chunks of a body are joined. Bytes after a refused body are not
+// kept. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
 
-/** The bytes, or why there are none: too many of them, no room for them, or the client went away. */
+/** The bytes, or why there are none: the body is too large, a limit is reached, or the client disconnected. */
 export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
 
 const EMPTY = Buffer.alloc(0);
 
-/** True where the headers announce a body (RFC 9112 section 6.3). */
+/** True if the headers announce a body (RFC 9112 section 6.3). */
 function hasBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
-/** True where Content-Length alone shows that the body is too large. */
+/** True if Content-Length is greater than `maxBytes`. */
 export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): boolean {
   const length = req.headers['content-length'];
   return length !== undefined && Number(length) > maxBytes;
@@ -243,15 +242,15 @@ export function readBody(
   req.on('end', () => {
     if (!over) end(rest === null ? (first ?? EMPTY) : Buffer.concat(rest, size));
   });
-  // Emitted only where the connection ends before the body does.
+  // Emitted only if the connection ends before the body.
   req.on('error', () => {
     if (!over) end('aborted');
   });
 }
 
 /**
- * The JSON value (RFC 8259), or undefined where the bytes are no UTF-8 or no JSON. A byte order mark is no JSON
- * (section 8.1). Any depth: V8's parser keeps its own stack.
+ * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is not allowed (section 8.1). The
+ * depth is not limited, because V8's parser does not recurse.
  */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0 || !isUtf8(bytes)) return undefined;
@@ -262,22 +261,22 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// Members of a body that the interface does not know. They are ignored, and a 201 names them, so that a client that sends `cc` or
-// `attachments` learns that nothing comes of it.
+// Unknown members of a body. They are ignored, and a 201 names them, so a client that sends `cc` or `attachments` can detect that they
+// have no effect.
 //
-// Guarantees: a name that is given has 1 to 64 ASCII letters, digits, hyphens or underscores, so that it is safe in a header;
-// names come in the order of the body, each once, ten at most. A body with the four fields alone costs one count of its members;
-// any other is scanned once, up to the tenth name.
+// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so it is safe in a header. Names are in the order
+// of the body, each once, at most ten. For a body with only the four fields the members are counted; any other body is scanned once, up
+// to the tenth name.
 
 export interface IgnoredFields {
-  /** Of all unknown members, named or not. */
+  /** The number of all unknown members, also those that are not listed. */
   readonly count: number;
   readonly names: readonly string[];
 }
 
 const MAX_NAMES = 10;
 const MAX_NAME_LENGTH = 64;
-/** Every character written as an escape of six. */
+/** The length if every character is written as an escape of six characters. */
 const MAX_WRITTEN_LENGTH = 6 * MAX_NAME_LENGTH;
 
 const QUOTE = 0x22;
@@ -289,15 +288,15 @@ const BRACE = 0x7b;
 const BRACE_END = 0x7d;
 
 /**
- * The unknown members, or null where there are none. `bytes` is a JSON object in UTF-8 and `body` what it parses to, which has
- * the four fields.
+ * The unknown members, or null if there are none. `bytes` is a JSON object in UTF-8 and `body` is its parsed value, which has the four
+ * fields.
  */
 export function ignoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: namesIn(bytes) };
 }
 
-/** Names as they stand in the text: the parsed object has numbers before other names, wherever they stood. */
+/** Names in the order of the text. The parsed object has another order: numeric names come first. */
 function namesIn(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;
@@ -331,17 +330,17 @@ function namesIn(bytes: Buffer): readonly string[] {
   return [...names];
 }
 
-/** Where the quotation mark stands that ends the string of which `from` is the first byte. */
+/** The position of the quotation mark that ends the string that begins at `from`. */
 function endOfString(bytes: Buffer, from: number): number {
   let at = from;
   while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
   return at;
 }
 
-/** The unknown name between two quotation marks, or null where a header must not hold it. */
+/** The unknown name between two quotation marks, or null if a header must not contain it. */
 function nameOf(bytes: Buffer, from: number, end: number): string | null {
   if (end - from > MAX_WRITTEN_LENGTH) return null;
-  // Bytes beyond ASCII become characters that no name may have.
+  // Bytes outside ASCII become characters that are not permitted in a name.
   const written = bytes.toString('latin1', from, end);
   const name: unknown = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
   if (typeof name !== 'string' || !isPermitted(name)) return null;

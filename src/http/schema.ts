@@ -1,6 +1,6 @@
 /**
- * The wire format as TypeBox schemas: the types, and the OpenAPI document, come from here. What `admit` decides and
- * these schemas say is held together by a test; formats and lengths that JSON Schema cannot say are `admit`'s alone.
+ * The request and response bodies as TypeBox schemas, from which the types and the OpenAPI document are derived. A test checks that the
+ * schemas and `validateSubmission` agree. Rules that JSON Schema cannot express are in `validateSubmission` only.
  */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';

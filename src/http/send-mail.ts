@@ -1,10 +1,9 @@
 /**
- * The one operation, `POST /api/v1/send-mail`. The order of its checks is law: key (401), load and throttle (429),
- * content type, size and JSON, missing fields, types and formats (400), sender domain, volume and rate (403), durable
- * commit (201).
+ * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401), load and throttle (429), content type, size and
+ * JSON, missing fields, types and formats (400), sender domain, volume and rate (403), durable commit (201).
  *
- * Promises: key, load and throttle are settled before a byte of the body is read; 201 only after `submit` said so;
- * whatever throws is a 500 that tells nothing.
+ * Guarantees: key, load and throttle are checked before the body is read. A 201 is sent only after `submit` has resolved. An exception
+ * is a 500 without details.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -46,11 +45,11 @@ interface Exchange {
   readonly place: AdmittedRequest;
 }
 
-/** A store that cannot commit is asked again after as long as it has failed, within a minute. */
+/** The maximum of Retry-After for a store that cannot commit. Up to it, the advised wait is the time for which commits have failed. */
 const LONGEST_WAIT_MS = 60_000;
-/** An account with too many bodies under way gets places back as they end; the slowest takes the request timeout. */
+/** The advised wait for an account with too many unfinished bodies. */
 const MANY_BODIES_WAIT_MS = 1_000;
-/** The store is asked for so many keys at once that every wait of theirs is over by then. */
+/** The advised wait if too many key lookups wait; they complete within this time. */
 const MANY_KEYS_WAIT_MS = 1_000;
 
 /** The handler of the operation. */
@@ -80,7 +79,7 @@ export function createSendMail(
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
-    // Two keys on one request: nobody knows which one an intermediary has looked at.
+    // With two keys on one request it is unknown which one an intermediary has checked.
     if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
@@ -90,7 +89,7 @@ export function createSendMail(
     else proceed(req, res, startedAt, lookup);
   }
 
-  /** A key that is not known here is refused once the store does not know it either. */
+  /** Looks up a key that is not cached. It is refused only if the store does not have it. */
   function askStore(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
     const asked = misses.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
     if (asked === null) {
@@ -104,10 +103,10 @@ export function createSendMail(
     wait(req, res, answered, (known) => {
       const lookup = directory.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
-        // Nobody reads the answer; the guess counts nevertheless.
+        // The client has disconnected. A guessed key is counted nevertheless.
         if (known && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
       } else if (!known) {
-        // The fault was told once for all that waited.
+        // The error was published once for all waiting requests.
         refuse(req, res, 'internal-error', null, null);
       } else {
         proceed(req, res, startedAt, lookup);
@@ -115,7 +114,7 @@ export function createSendMail(
     });
   }
 
-  /** Waits for a step that comes before the body; a fault is a 500. */
+  /** Waits for a step before the body. An error of it is a 500. */
   function wait<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
     inFlight.trackStep(step, next).catch((error: unknown) => {
       failed(error);
@@ -158,12 +157,12 @@ export function createSendMail(
       return;
     }
     wait(req, res, taken, (answer) => {
-      // A client that has gone meanwhile has nothing to read and is told nothing.
+      // A client that has disconnected meanwhile gets no response.
       if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, answer);
     });
   }
 
-  /** The throttle's answer and the headers; then reads the body. */
+  /** Checks the throttle's result and the headers, then reads the body. */
   function checkHeaders(
     req: IncomingMessage,
     res: ServerResponse,
@@ -241,7 +240,7 @@ export function createSendMail(
     }
   }
 
-  /** Fields and sender domain, then submits for the commit; `acceptedAt` in milliseconds. */
+  /** Checks fields and sender domain, then submits the message. `acceptedAt` in milliseconds. */
   function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const parsed = parseJson(body);
     const admission = validateSubmission(parsed);
@@ -272,7 +271,7 @@ export function createSendMail(
       lease: null,
       suppressedBy: null,
     };
-    // Kept for the answer instead of the body.
+    // Computed now, so the body need not be kept until the response.
     const ignored = ignoredFields(body, parsed as object);
     submit(mail).then(
       (answer) => onAnswer(exchange, mail, ignored, answer),
@@ -317,7 +316,7 @@ export function createSendMail(
     }
   }
 
-  /** Names in a 201 what was ignored. */
+  /** Names the ignored fields in the headers of a 201. */
   function addIgnored(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
@@ -333,7 +332,7 @@ export function createSendMail(
     refuseIn(exchange, 'not-committed', null, headers);
   }
 
-  /** Refuses a request that has a place. */
+  /** Refuses an admitted request. */
   function refuseIn(
     exchange: Exchange,
     code: ErrorCode,
@@ -373,7 +372,7 @@ export function createSendMail(
     publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
   }
 
-  /** The request is over; gives how long it took, in milliseconds. */
+  /** Ends the request; returns its duration in milliseconds. */
   function finish(exchange: Exchange): number {
     const now = clock.now();
     inFlight.finish(exchange.place, now);

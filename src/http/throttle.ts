@@ -1,9 +1,9 @@
 /**
- * The throttle: a token bucket for each account, exact, in memory. A request costs one token; tokens come back at
- * `perSecond`, up to `burst`. For a service alone on its store; several nodes share buckets (`SharedThrottle`).
+ * The throttle: an exact token bucket per account, in memory. A request takes one token; the bucket refills with `perSecond` tokens per
+ * second up to `burst`. For a single node; several nodes share buckets (`SharedThrottle`).
  *
- * Promises: no more than `burst + perSecond × t` requests pass in any t seconds; a changed limit counts from the next
- * request; a clock that goes back never locks anyone out; only accounts below their burst take memory for long.
+ * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A clock that
+ * is set back blocks no account. Only accounts below their burst use memory permanently.
  */
 import type { TokenRequest, TokensGranted } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
@@ -14,9 +14,9 @@ export interface ThrottleLimit {
 }
 
 export type ThrottleResult =
-  /** `left` requests may follow at once; `resetMs` from now the bucket is full again. */
+  /** `left` more requests can pass now; the bucket is full after `resetMs`. */
   | { readonly ok: true; readonly left: number; readonly resetMs: number }
-  /** The next token is there in `retryAfterMs`. */
+  /** The next token is available after `retryAfterMs`. */
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
@@ -28,7 +28,7 @@ interface Bucket {
 }
 
 const TOKEN = 1000;
-/** Rates such as 10 a minute are no binary fraction; this much of a thousandth is forgiven. */
+/** Tolerance for rates such as 10 per minute, which are not binary fractions; in thousandths of a token. */
 const ROUNDING = 1e-6;
 const SWEEP_FROM = 1024;
 
@@ -67,12 +67,12 @@ export class Throttle {
       this.#buckets.set(accountId, fresh);
       return fresh;
     }
-    // Time that has passed is paid at the rate that held then.
+    // The elapsed time counts at the rate that applied during it.
     if (now > bucket.at)
       bucket.level = Math.min(bucket.burst * TOKEN, bucket.level + (now - bucket.at) * bucket.perSecond);
     bucket.at = now;
     if (bucket.burst !== limit.burst || bucket.perSecond !== limit.perSecond) {
-      // A full bucket stays full under a new limit; any other keeps its tokens, as far as they fit.
+      // A full bucket stays full with a new limit; another keeps its tokens up to the new burst.
       bucket.level =
         bucket.level >= bucket.burst * TOKEN ? limit.burst * TOKEN : Math.min(bucket.level, limit.burst * TOKEN);
       bucket.perSecond = limit.perSecond;
@@ -81,7 +81,7 @@ export class Throttle {
     return bucket;
   }
 
-  /** Forgets full buckets: a fresh one would be the same. Runs each time their number has doubled. */
+  /** Removes full buckets, which equal new ones. Runs each time the number of buckets has doubled. */
   #sweep(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
       if (bucket.level + (now - bucket.at) * bucket.perSecond >= bucket.burst * TOKEN) this.#buckets.delete(accountId);
@@ -90,26 +90,25 @@ export class Throttle {
   }
 }
 
-// The throttle of an installation of several nodes: one token bucket for each account in the store, out of which each
-// node takes a few tokens ahead, so that most requests wait for nobody.
+// The throttle of an installation with several nodes: one token bucket per account in the store. Each node takes a few tokens in
+// advance, so most requests need no query.
 //
-// Promises: on all nodes together no more than `burst + perSecond × (t + 0.1)` requests pass in any t seconds, since a
-// token not used within a tenth of a second is void; below 20 a second tokens are taken one by one, and the limit is
-// exact. An account over its limit costs the store one question for each token's time. Where the store does not answer,
-// the request passes on to the commit, which will not be answered either.
+// Guarantees: on all nodes together at most `burst + perSecond × (t + 0.1)` requests pass in any t seconds, because a token expires after
+// a tenth of a second. Below 20 per second tokens are taken one by one, and the limit is exact. An account over its limit causes one
+// query per token interval. If the store does not respond, the request passes to the commit, which fails as well.
 
-/** Tokens are taken ahead for this long, and are void after it. */
+/** The time for which tokens are taken in advance, and after which they expire. */
 const AHEAD_MS = 100;
-/** An empty bucket of a fast throttle is asked again after this long, when it holds a handful of tokens. */
+/** The minimum time between two queries of an empty bucket with a high rate. */
 const EMPTY_MS = 20;
 
 interface Lease {
   tokens: number;
-  /** When the tokens are void. */
+  /** When the tokens expire. */
   until: number;
-  /** What the shared bucket had left when last seen. */
+  /** The tokens in the shared bucket at the last query. */
   left: number;
-  /** No token is to be had before. */
+  /** No token is available before this time. */
   emptyUntil: number;
   asking: boolean;
   readonly waiting: ((answer: ThrottleResult) => void)[];
@@ -130,7 +129,7 @@ export class SharedThrottle {
   /** Takes one token of the account, if there is one; a promise where the store has to be asked. `now` in ms. */
   take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const lease = this.#leaseOf(accountId, now);
-    // Also where the clock was set back: what looks as if it were leased in the future is void.
+    // After the clock is set back, tokens with a time in the future expire too.
     if (now >= lease.until || lease.until - now > AHEAD_MS) lease.tokens = 0;
     if (lease.tokens > 0 && lease.waiting.length === 0) {
       lease.tokens -= 1;
@@ -175,7 +174,7 @@ export class SharedThrottle {
             resolve(refused(Math.max(1, nextMs), limit));
           }
         }
-        // Those that came while the store was asked.
+        // Requests that arrived during the query.
         if (lease.waiting.length > 0) this.#refill(accountId, limit, lease, now);
       },
       (error: unknown) => {
@@ -194,7 +193,7 @@ export class SharedThrottle {
   }
 }
 
-/** Tokens to hold ahead: none where a request can as well ask for its own. */
+/** The number of tokens to take in advance; 0 for low rates, at which each request takes its own token. */
 function ahead({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * AHEAD_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
@@ -209,7 +208,7 @@ function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): Thr
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
-/** Asks for the tokens of many accounts in one call: those of one turn of the event loop together. */
+/** Batches the token requests of one turn of the event loop into one call of the store. */
 export function batchTokenRequests(
   takeTokens: AcceptStore['takeTokens'],
   now: () => number,

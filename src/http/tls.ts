@@ -1,8 +1,8 @@
 /**
  * Certificate and key from files, and their reload when the files change.
  *
- * Promises: at start, a pair that does not work is one clear line; later, it is reported once and the old pair stays.
- * A change is taken over only when the files have been quiet for one look, so that half a renewal is never loaded.
+ * Guarantees: at start, an unusable pair is an error of one line. Later, it is reported once and the old pair stays in use. A change is
+ * loaded only if the files did not change between two checks, so a partial renewal is never loaded.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
@@ -18,7 +18,7 @@ export interface CertificatePaths {
   readonly keyPath: string;
 }
 
-/** Reads and tries the pair. Throws an Error of one line that names setting, file and remedy. */
+/** Reads and checks the pair. Throws an Error of one line that names setting, file and remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
   const pair = { cert: read('POSTRIDER_TLS_CERT', paths.certPath), key: read('POSTRIDER_TLS_KEY', paths.keyPath) };
   try {
@@ -39,8 +39,8 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
 }
 
 /**
- * Looks at the files every `everyMs` and hands over each new pair that works; a broken one goes to `onFault`, once.
- * Returns what stops it.
+ * Checks the files every `everyMs`. Calls `onPair` with each new usable pair and `onFault` once for an unusable one. The returned function
+ * stops it.
  */
 export function watchCertificate(
   paths: CertificatePaths,
@@ -68,7 +68,7 @@ export function watchCertificate(
   return () => cancel();
 }
 
-/** What changes when either file does; links are followed, as renewals swap them. */
+/** A text that changes with either file. Symbolic links are followed, because renewals replace them. */
 function marks({ certPath, keyPath }: CertificatePaths): string {
   return `${mark(certPath)} ${mark(keyPath)}`;
 }
@@ -78,7 +78,7 @@ function mark(path: string): string {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
   } catch (error) {
-    // Absent, a loop of links, a folder that may not be entered: a change like any other, and the read says what is wrong.
+    // A missing file, a loop of links or a missing permission counts as a change; the read then reports the error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

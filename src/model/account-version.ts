@@ -1,11 +1,11 @@
 /**
- * What an operator can change of an account, as one short word: whoever changes it may say which one they saw, and is told
- * where it is another by now. Use, warnings and times of the machine are not in it. Pure.
+ * The version of what an operator can change of an account: a hash of limits, thresholds and lock. A change may name the version
+ * that it is based on; it is refused if the account has another version by then. Use and warnings are not part of it. Pure.
  */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';
 
-const LENGTH = 16;
+const VERSION_LENGTH = 16;
 
 export function accountVersion({
   limits,
@@ -13,7 +13,7 @@ export function accountVersion({
   locked,
 }: Pick<Account, 'limits' | 'thresholds' | 'locked'>): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
-  const seen = [
+  const fields = [
     volume,
     volumeExpiresAt,
     rate?.limit,
@@ -25,5 +25,5 @@ export function accountVersion({
     locked?.reason,
     locked?.at,
   ];
-  return hash('sha256', JSON.stringify(seen), 'base64url').slice(0, LENGTH);
+  return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, VERSION_LENGTH);
 }

@@ -1,19 +1,16 @@
-/**
- * Accounts as commands and running nodes see them: their API keys, their limits, and the reputation at which they lock
- * themselves. Pure.
- */
+/** Accounts: API keys, limits, and the reputation thresholds at which an account is locked automatically. Pure. */
 import type { SendingDomain } from './domain.ts';
 import type { RemainingLimits, State } from './message.ts';
 
 export interface AccountLimits {
-  /** Emails in all, or null for unlimited. */
+  /** The total number of emails; null for no limit. */
   readonly volume: number | null;
   readonly volumeExpiresAt: number | null;
   readonly rate: { readonly limit: number; readonly periodMs: number } | null;
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
-/** What an operator can set of an account; members left undefined stay. */
+/** What an operator can set on an account. Absent members stay unchanged. */
 export type AccountChange = Partial<AccountLimits & Thresholds>;
 
 export interface Account {
@@ -21,21 +18,21 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /** Half of a threshold is reached: the figure and its limit; null while there is no cause. */
+  /** The figure and its limit once half of a threshold is reached; else null. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
   readonly volumeUsed: number;
-  /** Emails counted in the running period, and when that period began; zero and null before the first. */
+  /** Emails counted in the current period, and its start; zero and null before the first email. */
   readonly rateUsed: number;
   readonly rateWindowAt: number | null;
 }
 
-/** A secret that signs in a client or an operator, without the secret itself. */
+/** The record of a secret that authenticates a client or an operator. It does not contain the secret. */
 export interface Credential {
   readonly id: number;
   readonly name: string;
-  /** The first characters, to recognise it by. */
+  /** The first characters of the secret, which identify it in lists. */
   readonly prefix: string;
   /** SHA-256, hexadecimal. */
   readonly hash: string;
@@ -50,32 +47,32 @@ export interface ApiKey extends Credential {
   readonly accountId: number;
 }
 
-/** The token by which a script of an operator signs in. */
+/** The token that authenticates an operator's script. */
 export type OperatorToken = Credential;
 
-/** What the listener needs to know by heart; `revision` grows with every change. */
+/** Changes for the caches of a node. `revision` grows with every change. */
 export interface DirectoryChanges {
   readonly revision: number;
   readonly accounts: readonly Account[];
   readonly keys: readonly ApiKey[];
   readonly domains: readonly SendingDomain[];
-  /** Names of domains that are gone. */
+  /** Names of removed domains. */
   readonly removed: readonly string[];
 }
 
-/** Keys that were asked for by their digests, with their accounts; as new as `revision` of the directory, or newer. */
+/** Keys that were looked up by their digests, with their accounts. They are at least as new as `revision`. */
 export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
 
-/** The answer of a command that can miss or clash. */
+/** The result of a change whose object may be missing or may already exist. */
 export type ChangeResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
 
-/** The answer of a change for which one may say what one saw: where it is otherwise by now, `stale` and as it is. */
+/** The result of a change that names the version it is based on. `stale`: the object has changed since; `value` is its current state. */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
-// Volume and rate of accounts, counted exactly while a batch is accepted; the same on every store.
+// Volume and rate limits, counted exactly while a batch is accepted. Both databases use these functions.
 
 /** The running counts of one account while a batch is accepted. */
 export interface LimitUsage {
@@ -85,7 +82,7 @@ export interface LimitUsage {
   rateWindowAt: number | null;
 }
 
-/** The counts of an account as it is stored. */
+/** The counts of a stored account. */
 export function limitUsageOf(account: Account): LimitUsage {
   const { volumeUsed, rateUsed, rateWindowAt } = account;
   return { account, volumeUsed, rateUsed, rateWindowAt };
@@ -97,7 +94,7 @@ export function countMessage(counts: LimitUsage): void {
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
 }
 
-/** Which limit forbids one more email now, or null; moves the rate's window on where the last one is over. */
+/** The limit that forbids one more email now, or null. Starts a new rate period if the last one is over. */
 export function limitRefusal(
   counts: LimitUsage,
   now: number,
@@ -110,15 +107,15 @@ export function limitRefusal(
     counts.rateWindowAt = now;
     counts.rateUsed = 0;
   }
-  // A clock set back must not make a period last until it has caught up. What was counted stays counted, so that mail
-  // requests a little out of order are still counted exactly.
+  // After the clock is set back, the period must not last until the clock has caught up. The counts stay, so messages that arrive
+  // slightly out of order are still counted exactly.
   if (now < counts.rateWindowAt) counts.rateWindowAt = now;
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** What is left of the limits after the counts so far. */
+/** What remains of the limits after these counts. */
 export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
@@ -127,24 +124,24 @@ export function remainingLimits(counts: LimitUsage, now: number): RemainingLimit
   return { rate: { ...rate, left, resetMs } };
 }
 
-// Accounts that lock themselves: hard bounces and complaints of a sliding window against thresholds. The
-// simulator's addresses never get here.
+// Automatic locks: hard bounces and complaints in a sliding window are compared with thresholds. Messages to simulator addresses
+// are not counted.
 
-/** The window, in hours and in ms; counted in buckets of one hour. */
+/** The length of the window in hours, and of one of its buckets in ms. */
 export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
-/** Below this many emails in the window a rate says little, and absolute ceilings hold instead. */
+/** With fewer emails in the window, absolute ceilings apply instead of rates, because a rate of so few is not significant. */
 const EMAILS_FOR_RATES = 100;
-/** For accounts with fewer emails than that: so many hard bounces or complaints lock. */
+/** The number of hard bounces or complaints that locks an account with fewer emails than that. */
 const CEILINGS = { bounces: 10, complaints: 2 } as const;
 
-/** Complaints that lock, at any rate: each is another recipient's, so that one recipient alone locks no account. */
+/** The least number of complaints that locks an account. Each is from another recipient, so one recipient cannot lock an account. */
 const MIN_COMPLAINTS = CEILINGS.complaints;
 
 /**
- * Whom a complaint of this canonical recipient is counted for. What stands behind a `+` is a label that the owner of the
- * mailbox chooses freely (RFC 5233), so that all labels are one complainant.
+ * The complainant that a complaint of this canonical recipient is counted for. The owner of a mailbox chooses the label after `+`
+ * freely (RFC 5233), so all labels of a mailbox are one complainant.
  */
 export function complainantOf(recipient: string): string {
   const at = recipient.lastIndexOf('@');
@@ -161,7 +158,7 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/** What the window holds: emails handed over or hard bounced, recipients that hard bounced, recipients that complained. */
+/** Counts of the window: emails that were delivered or bounced, recipients with a hard bounce, recipients that complained. */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
@@ -234,7 +231,7 @@ export function formatPercent(part: number): string {
   return `${Number((part * 100).toFixed(2))} %`;
 }
 
-/** What events add to an account's reputation. */
+/** What a change of state adds to the counts of an account's reputation. */
 export interface ReputationDelta {
   emails: number;
   bounces: number;
@@ -248,9 +245,9 @@ const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complain
 const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * What a message that goes from one state to another, or a late report about it, adds to its account's reputation; null where it
- * adds nothing. A message counts as an email once: when it is delivered or bounces. `fresh` is true for new evidence: a hard
- * bounce that newly suppresses its recipient, the first complaint of a recipient in the window.
+ * What a change of a message's state, or a later report about it, adds to the reputation of its account; null if it adds nothing.
+ * A message counts as an email once: when it is delivered or bounces. `fresh` is true for the first hard bounce that suppresses
+ * the recipient, and for the first complaint of a recipient in the window.
  */
 export function reputationDelta(from: State, to: State, fresh: boolean): Readonly<ReputationDelta> | null {
   const counted = from === 'delivered' || from === 'bounced';

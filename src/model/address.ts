@@ -2,11 +2,11 @@
  * Addresses: mailboxes, the host names behind their `@`, and the peers of connections.
  *
  * A mailbox is one bare addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3), no display
- * name, comment, folding or single-label domain. Header and envelope are written from the object made here, so that they cannot
- * name different mailboxes.
+ * name, comment, folding or single-label domain. Header and envelope are both written from this object, so they cannot name different
+ * mailboxes.
  *
- * Guarantees: one pass by character codes over at most 254 of them, whatever the input; never throws. What is accepted holds no
- * control character, no white space but U+0020 inside quotes, and no bidi or other format control.
+ * Guarantees: reads at most 254 characters in one pass; never throws. An accepted address has no control character, no white space
+ * except U+0020 inside quotes, and no bidi or other format control.
  */
 import { toASCII } from 'tr46';
 
@@ -36,15 +36,15 @@ for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!
 }
 
 /**
- * What no internationalised local part may hold: controls, format controls (bidi overrides, zero-width joiners,
- * tags), separators, lone surrogates, noncharacters. They are invisible, or make one address look like another.
+ * Characters that are not allowed in an internationalised local part: controls, format controls (bidi overrides, zero-width
+ * joiners, tags), separators, lone surrogates, noncharacters. They are invisible or make one address look like another.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! )\p{Zs}/u;
 
-/** The address in `text`, or null where it is none. */
+/** Parses an address. Returns null if `text` is not one. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
-  // In A-labels and UTF-8 an address is never shorter than this but for invisible characters that UTS 46 drops.
+  // Written in A-labels and UTF-8 an address only becomes shorter by invisible characters that UTS 46 removes.
   if (length > MAX_ADDRESS) return null;
   const at = text.charCodeAt(0) === QUOTE ? endOfQuotedString(text) : endOfDotAtom(text);
   if (at <= 0 || at > MAX_LOCAL || at + 1 >= length) return null;
@@ -57,7 +57,7 @@ export function parseAddress(text: string): Address | null {
   return { local, domain, ascii };
 }
 
-/** Where the `@` behind a Dot-string (RFC 5321 section 4.1.2) stands, or -1. */
+/** The position of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
 function endOfDotAtom(text: string): number {
   let afterDot = true;
   for (let i = 0; i < text.length; i++) {
@@ -74,7 +74,7 @@ function endOfDotAtom(text: string): number {
   return -1;
 }
 
-/** Where the `@` behind a Quoted-string (RFC 5321 section 4.1.2: no controls, tabs among them) stands, or -1. */
+/** The position of the `@` after a Quoted-string (RFC 5321 section 4.1.2: no controls, no tabs), or -1. */
 function endOfQuotedString(text: string): number {
   for (let i = 1; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -89,14 +89,14 @@ function endOfQuotedString(text: string): number {
   return -1;
 }
 
-/** The addr-spec for envelope and header alike: the local part as given, the domain in A-labels. */
+/** The addr-spec for envelope and header: the local part as submitted, the domain in A-labels. */
 export function addrSpec(address: Address): string {
   return `${address.local}@${address.domain}`;
 }
 
 /**
- * The key of the suppression list. Two spellings of what is one mailbox almost everywhere (case, Unicode
- * composition, needless quoting) have one key, so that a second spelling does not get past a suppression.
+ * The form of an address that is the key of the suppression list. Spellings that almost all servers treat as one mailbox (case,
+ * Unicode composition, unnecessary quotes) have one key, so another spelling does not bypass a suppression.
  */
 export function canonicalAddress(address: Address): string {
   let local = address.local;
@@ -106,7 +106,7 @@ export function canonicalAddress(address: Address): string {
   return `${local}@${address.domain}`;
 }
 
-/** RFC 5321 section 4.1.2: `"Joe\ Q"`, `"Joe Q"` are one, and quotes around a dot-atom mean nothing. */
+/** RFC 5321 section 4.1.2: `"Joe\ Q"` and `"Joe Q"` are equal, and quotes around a dot-atom have no meaning. */
 function simplestQuoting(quoted: string): string {
   let content = '';
   let escaped = '';
@@ -119,8 +119,8 @@ function simplestQuoting(quoted: string): string {
   return endOfDotAtom(`${content}@`) === content.length ? content : `"${escaped}"`;
 }
 
-// The domain of an address: checks it as a host name and turns it into lower-case A-labels. Pure, one pass
-// over at most 254 characters; answers null for whatever is no host name, and never throws.
+// The domain of an address: checks it as a host name and converts it to lower-case A-labels. Pure, one pass over at most 254
+// characters; returns null for text that is not a host name, and never throws.
 
 /** RFC 1035 section 2.3.4: octets of one label, and of a whole name written with dots. */
 const MAX_LABEL = 63;
@@ -128,7 +128,7 @@ const MAX_DOMAIN = 253;
 
 const HYPHEN = 0x2d;
 
-/** 1 digit, 2 lower-case letter, 3 upper-case letter, 4 hyphen, 0 nothing a host label may hold. */
+/** 1 digit, 2 lower-case letter, 3 upper-case letter, 4 hyphen, 0 not allowed in a host label. */
 const HOST_CHARACTER = new Uint8Array(128);
 for (let c = 0x30; c <= 0x39; c++) HOST_CHARACTER[c] = 1;
 for (let c = 0x61; c <= 0x7a; c++) HOST_CHARACTER[c] = 2;
@@ -136,8 +136,8 @@ for (let c = 0x41; c <= 0x5a; c++) HOST_CHARACTER[c] = 3;
 HOST_CHARACTER[HYPHEN] = 4;
 
 /**
- * Reads the domain in `text` from `start` to the end. Gives it in lower-case A-labels, or null where it is not
- * two labels or more, each of letters, digits and inner hyphens (RFC 1123 section 2.1), the last not all digits.
+ * Reads the domain in `text` from `start` to the end. Returns it in lower-case A-labels. Returns null unless it has at least two
+ * labels of letters, digits and inner hyphens (RFC 1123 section 2.1), the last not all digits.
  * Domains with other than ASCII characters, or with A-labels, must be valid by UTS 46, non-transitional.
  */
 export function parseHost(text: string, start: number): string | null {
@@ -192,8 +192,8 @@ function isALabel(text: string, start: number, end: number): boolean {
 }
 
 /**
- * UTS 46 section 4.2 (ToASCII) with every check on. Mapping can bring in other ASCII characters and other dots
- * (U+3002, full-width letters and digits), so that its answer is held to the host rules once more.
+ * UTS 46 section 4.2 (ToASCII) with every check enabled. Mapping can add ASCII characters and dots (U+3002, full-width letters and
+ * digits), so the host rules are checked on the result as well.
  */
 function fromUnicode(domain: string): string | null {
   const ascii = toASCII(domain, {
@@ -208,7 +208,7 @@ function fromUnicode(domain: string): string | null {
   return ascii !== null && isHost(ascii) ? ascii : null;
 }
 
-/** The host rules alone, for a name in lower-case ASCII. */
+/** Checks the host rules for a name in lower-case ASCII. */
 function isHost(domain: string): boolean {
   if (domain.length > MAX_DOMAIN) return false;
   let labels = 1;
@@ -230,9 +230,9 @@ function isHost(domain: string): boolean {
   return labels >= 2 && !digitsOnly && endsLabel(domain, labelStart, domain.length);
 }
 
-// Who a connection comes from, as limits count it. One subscriber has a /64 of IPv6 (RFC 6177) and can use any address in it.
+// The network that per-peer limits count. One subscriber has a /64 of IPv6 (RFC 6177) and can use any address in it.
 
-/** The four leading groups of an IPv6 address, or an IPv4 address as it is, out of its mapped form too. */
+/** The /64 network of an IPv6 address, or the IPv4 address, also if it is written in its IPv6-mapped form. */
 export function peerNetworkOf(address: string): string {
   const plain = address.toLowerCase();
   if (plain.startsWith('::ffff:') && plain.includes('.')) return plain.slice('::ffff:'.length);

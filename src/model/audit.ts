@@ -1,7 +1,7 @@
 /**
- * What a change by an operator writes into the audit log, for both stores. Given an `Actor`, a store writes the entry in the
- * transaction of the change: both are there or neither is. Before and after are what that transaction saw. Secrets, hashes of keys
- * and message texts are in no entry.
+ * Audit log entries of changes by operators. Given an `Actor`, a store writes the entry in the transaction of the change, so both
+ * are stored or neither. `before` and `after` are what that transaction read. No entry contains a secret, the hash of a key or the
+ * text of a message.
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
@@ -16,7 +16,7 @@ export interface Actor {
   readonly at: number;
 }
 
-/** One change by an operator. Secrets are in none of them. */
+/** One change by an operator. It contains no secret. */
 export interface AuditEntry {
   readonly id: number;
   readonly at: number;
@@ -26,14 +26,14 @@ export interface AuditEntry {
   readonly action: string;
   /** What was changed: an account's name, a key's number, a domain, an address. */
   readonly subject: string;
-  /** As they were and as they are, JSON; null where there is nothing to tell. */
+  /** The values before and after the change, as JSON; null if there is none. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
 export type NewAuditEntry = Omit<AuditEntry, 'id'>;
 
-/** The entry of a change; `before` and `after` become JSON. */
+/** Makes the entry of a change; `before` and `after` are written as JSON. */
 export function auditEntry(
   { who, at }: Actor,
   action: string,
@@ -52,17 +52,17 @@ export function auditedAccount({ limits, locked, thresholds }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds };
 }
 
-/** Never the hash. */
+/** Leaves out the hash. */
 export function auditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
 
-/** Never the keys themselves. */
+/** Leaves out the keys themselves. */
 export function auditedDomain({ status, subdomains, keys }: SendingDomain) {
   return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
-/** True where a check or a rotation changed something that an entry shows. */
+/** True if a check or a rotation changed something that an entry shows. */
 export function auditedDomainDiffers(before: SendingDomain, after: SendingDomain): boolean {
   return json(auditedDomain(before)) !== json(auditedDomain(after));
 }
@@ -71,7 +71,7 @@ export function auditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
-/** One batch of an import, and how far the import is with it. */
+/** One batch of an import, and the progress of the import after it. */
 export interface ImportStep {
   /** The entry that the first batch has written; null for the first batch. */
   readonly entry: number | null;
@@ -108,7 +108,7 @@ export function auditedImport(shown: string | null, { bytes, read, skipped, end 
   };
 }
 
-/** Addresses that an entry names; of the others it has the number. */
+/** The number of addresses that an entry names. The others are only counted. */
 const MAX_NAMED = 5;
 
 export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
@@ -116,23 +116,23 @@ export function auditedSuppressions(added: number, entries: readonly Suppression
   return { added, addresses, ...(entries.length > MAX_NAMED ? { andMore: entries.length - MAX_NAMED } : {}) };
 }
 
-// What a change has changed, member by member, out of how a thing was before and after.
+// The differences between the values before and after a change, member by member.
 
 export interface DifferenceLine {
-  /** In words, such as `limits: volume expires`. */
+  /** In words, for example `limits: volume expires`. */
   readonly member: string;
-  /** Null where there was, or is, nothing. */
+  /** Null if there was, or is, no value. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** How whoever shows it writes times, in ms since the epoch, and spans, in ms. */
+/** How times (ms since the epoch) and durations (ms) are formatted. */
 export interface DifferenceFormat {
   readonly time: (ms: number) => string;
   readonly span: (ms: number) => string;
 }
 
-/** Only the members that differ; where there is nothing before or after, all there are. */
+/** The members that differ; all members if there is no value before or after. */
 export function difference(before: unknown, after: unknown, wording: DifferenceFormat): readonly DifferenceLine[] {
   const [was, is] = [flat(before, wording), flat(after, wording)];
   return [...new Set([...was.keys(), ...is.keys()])]
@@ -140,7 +140,7 @@ export function difference(before: unknown, after: unknown, wording: DifferenceF
     .filter((line) => line.before !== line.after);
 }
 
-/** `limits.volumeExpiresAt` as `limits: volume expires`; what is a time says so by its value. */
+/** `limits.volumeExpiresAt` as `limits: volume expires`; the value shows that it is a time. */
 function words(member: string): string {
   return member
     .replace(/At$/, '')
@@ -148,7 +148,7 @@ function words(member: string): string {
     .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** Each member by its path. Those that are null are not there. */
+/** The members that are not null, by path. */
 function flat(value: unknown, wording: DifferenceFormat): ReadonlyMap<string, string> {
   const members = new Map<string, string>();
   const walk = (path: string, one: unknown) => {
@@ -162,7 +162,7 @@ function flat(value: unknown, wording: DifferenceFormat): ReadonlyMap<string, st
   return members;
 }
 
-/** A rate or a throttle is one thing, although it has two numbers. */
+/** True for a rate or a throttle, which has two numbers and is shown as one value. */
 function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }

@@ -1,10 +1,9 @@
 /**
- * A sending domain and its keys: what they are, and how a look at DNS changes them. Pure; the store keeps them, the
- * resolver looks, and whoever re-verifies in the background puts the two together.
+ * A sending domain, its DKIM keys, and how the result of a DNS check changes them. Pure.
  *
- * Promises: a lookup that failed changes nothing; a domain whose RSA record is gone is warned about at once and refused
- * only by an answer after the grace; a key signs only once its record has been seen, and its record is asked for until no message
- * signed with it can still be under way.
+ * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once and is blocked only by
+ * a check after the grace period. A key signs only after its record was found. Its record is checked until no message signed with
+ * it can still be on its way.
  */
 
 /** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
@@ -17,12 +16,12 @@ export interface DkimKey {
   readonly publicKey: string;
   /** The private key, sealed (secret.ts), base64url. */
   readonly sealed: string;
-  /** `staged`: to be published, not signing yet. `active`: signs. `retiring`: its record stays until `retireAt`. */
+  /** `staged`: to be published, does not sign yet. `active`: signs. `retiring`: its record is needed until `retireAt`. */
   readonly state: 'staged' | 'active' | 'retiring';
   /** Milliseconds since the epoch, here and below. */
   readonly createdAt: number;
   readonly activatedAt: number | null;
-  /** When key and record may go; null unless retiring. */
+  /** When key and record can be removed; null unless retiring. */
   readonly retireAt: number | null;
 }
 
@@ -30,47 +29,47 @@ export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
 export interface SendingDomain {
   readonly id: number;
-  /** Grows with every change; an update computed from another one is stale. */
+  /** Grows with every change. An update that was computed from another revision is stale. */
   readonly revision: number;
   readonly accountId: number;
   /** Lower-case A-labels. */
   readonly name: string;
-  /** Whether its subdomains may send too; the operator's choice. */
+  /** True if its subdomains can send too. */
   readonly subdomains: boolean;
   readonly status: DomainStatus;
   readonly createdAt: number;
-  /** The last look at DNS that was answered. */
+  /** The last check that DNS answered. */
   readonly checkedAt: number | null;
-  /** When it last became authenticated; null when it never was. */
+  /** When it last became authenticated; null if it never was. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** Selectors whose records were found when last a look at them was answered. */
+  /** Selectors whose records were found by the last check that was answered. */
   readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
 
 export interface DnsRecord {
   readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'provider';
-  /** `SES` is no record but the provider's own view of the domain. */
+  /** `SES` is not a DNS record but the status of the domain at the provider. */
   readonly type: 'TXT' | 'CNAME' | 'MX' | 'SES';
   /** Fully qualified, without the last dot. */
   readonly name: string;
-  /** As a zone has it, but unquoted and in one piece; names without the last dot; `10 mx.example.com` for MX. */
+  /** The value as in a zone, but unquoted and in one string; names without the last dot; `10 mx.example.com` for MX. */
   readonly value: string;
 }
 
 export interface RecordCheck extends DnsRecord {
-  /** `unknown`: the lookup failed, so that nothing is known; it is never taken for `missing`. */
+  /** `unknown`: the lookup failed. It is never treated as `missing`. */
   readonly found: 'found' | 'missing' | 'wrong' | 'unknown';
-  /** What DNS has at that name, as far as it bears on the purpose. */
+  /** The values that DNS has at this name for this purpose. */
   readonly seen: readonly string[];
-  /** One line for the operator: what was seen, what was expected, what to do. */
+  /** One line for the operator: what was found, what was expected, what to do. */
   readonly detail: string;
 }
 
-/** A domain that lost its records goes on sending for so long. */
+/** How long a domain can still send after its records were lost. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
-/** Mail waits in other servers' queues, and verifiers and archives look again, for days after the last attempt. */
+/** How long a record is needed after the last attempt: messages wait in other servers' queues, and verifiers check again for days. */
 const LINGER_MS = 48 * 3_600_000;
 
 export interface CheckEvaluation {
@@ -78,9 +77,9 @@ export interface CheckEvaluation {
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** `lost`: warned about, the grace begins; `blocked`: the grace is over; `recovered`: after `lost`; null: no news. */
+  /** `lost`: the grace period begins; `blocked`: the grace period is over; `recovered`: after `lost`; null: no change. */
   readonly event: 'authenticated' | 'lost' | 'blocked' | 'recovered' | null;
-  /** One line for each record that is not as it should be. */
+  /** One line for each record that is missing, wrong or unknown. */
   readonly warnings: readonly string[];
 }
 
@@ -90,8 +89,8 @@ export function dkimRecordName(domain: string, selector: string): string {
 }
 
 /**
- * What the checks of a domain's records make of it. The active RSA key decides, which every verifier knows; all else warns
- * (RFC 8463 section 3 has Ed25519 beside it for as long as some verifiers lack it).
+ * Evaluates the checks of a domain's records. The record of the active RSA key decides, because every verifier supports RSA; all
+ * other records only cause warnings (RFC 8463 section 3: Ed25519 is used beside RSA while some verifiers do not support it).
  */
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
@@ -122,8 +121,8 @@ function dkimCheckOf(domain: SendingDomain, key: DkimKey, checks: readonly Recor
 }
 
 /**
- * Whether mail of the domain is accepted and sent. Time alone blocks nothing: DNS has to have answered, after the grace,
- * that the record is still gone.
+ * True if messages of the domain are accepted and sent. Time alone blocks nothing: a check after the grace period must find that
+ * the record is still missing.
  */
 export function maySend({
   status,
@@ -179,7 +178,7 @@ export type Rotation =
   /** An earlier rotation has not ended: the keys with these selectors wait for their records. */
   | { readonly kind: 'underway'; readonly selectors: readonly string[] };
 
-/** Stages new keys beside those that sign. */
+/** Adds new keys, which wait for their records, to those that sign. */
 export function beginRotation(domain: Pick<SendingDomain, 'keys'>, fresh: readonly DkimKey[]): Rotation {
   const waiting = domain.keys.filter((key) => key.state === 'staged');
   if (waiting.length > 0) return { kind: 'underway', selectors: waiting.map((key) => key.selector) };
@@ -193,8 +192,8 @@ export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly 
 }
 
 /**
- * The keys after a look at DNS: a staged key whose record was found signs from now on, and its forerunner of the same
- * algorithm retires. `maxAgeMs` is how long a message is tried. The same list where nothing changes.
+ * The keys after a DNS check: a staged key whose record was found becomes active, and the active key of the same algorithm retires.
+ * `maxAgeMs` is the maximum age of a message. Returns the same list if nothing changes.
  */
 export function advanceRotation(
   domain: SendingDomain,
@@ -215,23 +214,23 @@ export function advanceRotation(
   });
 }
 
-/** The keys without those whose time is over; the same list where there is none. Their records may be taken out of DNS. */
+/** The keys without those that have retired, whose records can be removed from DNS; the same list if none has. */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const over = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(over) ? keys.filter((key) => !over(key)) : keys;
 }
 
-/** What a check of a domain's records writes down. */
+/** What a check of a domain's records writes to the store. */
 export interface DomainUpdate {
   readonly id: number;
   readonly status: SendingDomain['status'];
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** One that is `unknown` leaves the last answer about its record. */
+  /** An `unknown` check leaves the last answered check of its record in place. */
   readonly checks: readonly RecordCheck[];
-  /** The domain's revision that it was computed from: where it has another by now, it is `stale` and changes nothing. */
+  /** The revision that it was computed from. If the domain has another one by then, the update is `stale` and changes nothing. */
   readonly revision: number;
-  /** All keys as they stand now; those left out are deleted. */
+  /** All keys of the domain. A key that is not listed is deleted. */
   readonly keys: readonly DkimKey[];
 }

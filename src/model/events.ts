@@ -1,10 +1,10 @@
 /**
- * Everything that happens to a message, an account, a domain or a node, as one union.
+ * All events of messages, accounts, domains and nodes, as one union.
  *
- * Two kinds of consumers derive what they do from it. In the transaction: history, reputation and suppression, by `RECORDED_EVENTS`
+ * There are two kinds of consumers. In the transaction: history, reputation and suppression, by `RECORDED_EVENTS`
  * (message.ts) and `reputationDelta` (account.ts). After the commit: log, metrics, traces, time series, live updates and runtime status,
- * each a subscriber in src/observability. A publisher knows no subscriber, and publishes what a transaction records after its
- * commit. An event holds no secret: its subscribers write it down.
+ * each a subscriber in src/observability. A publisher does not depend on subscribers; it publishes a recorded event after the
+ * commit. An event contains no secret, because subscribers write it to logs.
  *
  * To add an event, add one member here. The type checker then asks for its log line (observability/log-events.ts), and for its
  * history entry where its name is one of `RECORDED_EVENTS`.
@@ -24,39 +24,39 @@ interface Message {
   to: string;
 }
 
-/** A message whose state has changed; what the publisher does not know of it is null. */
+/** A message whose state has changed. Members that the publisher does not know are null. */
 interface Changed {
   id: string;
   accountId: number | null;
   to: string | null;
   acceptedAt: number | null;
-  /** Attempts so far; null where no attempt of this node caused the change. */
+  /** Attempts so far; null if no attempt of this node caused the change. */
   attempts: number | null;
   /** The attempt that caused it, or null. */
   attempt: Attempt | null;
-  /** When it is next tried; null where it is not. */
+  /** When the next attempt is due; null if there is none. */
   dueAt: number | null;
-  /** The way a report came in that caused it (`smtp`, `sns`, `sqs`); null where the queue, the simulator or an operator caused it. */
+  /** The channel of the report that caused it (`smtp`, `sns`, `sqs`); null if the queue, the simulator or an operator caused it. */
   reportedBy: string | null;
-  /** True where the change puts the recipient on the suppression list. */
+  /** True if the change adds the recipient to the suppression list. */
   suppresses: boolean;
-  /** One line for people: the reason, as the history has it; null where the history has none. */
+  /** The reason on one line, as in the history; null if the history has none. */
   detail: string | null;
 }
 
-/** Refusals that are about this service itself, not about a message; `ALARMING` of classify. */
+/** Reasons that concern this service itself and not a message; `ALARMING` of classify. */
 export type AlarmingReason = Extract<Reason, 'configuration' | 'reputation'>;
 
 export type HttpListenerName = 'public' | 'operator' | 'events';
 export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
 
-/** Why a listener closed a connection by itself; the label of a metric. */
+/** Why a listener closed a connection; the label of a metric. */
 export type DropReason =
   /** The listener was full. */
   | 'full'
-  /** Its peer had more keyless connections than its share. */
+  /** Its peer had more unauthenticated connections than its share. */
   | 'address-share'
-  /** Too many connections at once waited with pipelined requests. */
+  /** Too many connections with pipelined requests waited at once. */
   | 'pipelining'
   /** Its client did not read the answers. */
   | 'unread-answers';
@@ -87,55 +87,55 @@ export type ServiceEvent =
       | 'message.uncertain',
       Changed
     >
-  /** An operator did it through this process. */
+  /** An operator changed it through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
-  /** A report that stands in the history and changed no state; `verb` is the history's word. */
+  /** A report was added to the history and changed no state; `verb` is the type of the entry. */
   | Event<'message.reported', { id: string; verb: ReportEntryType; reportedBy: string; suppresses: boolean }>
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
   /** An attempt ended; whether its outcome is recorded is another event. */
   | Event<'attempt.ended', Message & { attempts: number; attempt: Attempt }>
-  /** The next hop refuses this service itself, not the message; `reason` is one of `ALARMING`. */
+  /** The next hop refuses this service and not the message; `reason` is one of `ALARMING`. */
   | Event<'attempt.alarm_raised', Message & { attempts: number; attempt: Attempt; reason: AlarmingReason }>
-  /** Another node or the sweep ended the lease first; the attempt's outcome was not recorded. */
+  /** Another node or the sweeper recovered the lease first; the attempt's outcome was not recorded. */
   | Event<'node.lease_lost', Message & { attempts: number }>
   // ── Requests and connections ──
-  /** `code` is one of docs/errors.md; account and key are null where no valid key is known. */
+  /** `code` is one of docs/errors.md; account and key are null without a valid key. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
-  /** A 201 was sent for a body with `count` members that the interface does not know. */
+  /** A 201 was sent for a body with `count` unknown members. */
   | Event<'request.fields_ignored', { count: number }>
   /** A listener closed it to make room, or because its client does not read. */
   | Event<'connection.dropped', { listener: HttpListenerName; reason: DropReason }>
-  /** A certificate pair was read again and is in use, or cannot be used and the old one stays. */
+  /** A changed certificate pair is in use, or cannot be used and the old pair stays in use. */
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
-  /** It was there before, or is about another program's message: nothing was written. */
+  /** The report was recorded before, or is about a message of another program: nothing was written. */
   | Event<'report.repeated' | 'report.unrelated'>
-  /** Not understood, or about nothing that is known: kept under the number `feedbackId`. */
+  /** Not understood, or about an unknown message: stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
-  /** Not taken. */
+  /** The report was not accepted. */
   | Event<'report.refused', { reason: string }>
   /** A subscription of the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and what operators change ──
-  /** Known to this node: accounts or keys, domains, changed by whichever process. */
+  /** This node knows of changed accounts, keys or domains. Any process can have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
-  /** An operator changed something through this process; the audit log says what. */
+  /** An operator changed something through this process; the audit log has the details. */
   | Event<'operator.changed'>
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>
   /** The public listener accepts. */
   | Event<'api.started', { publicUrl: string }>
-  /** Leases of a node that ended, or whose time was over, were taken back. */
+  /** Leases that expired, or whose node is dead, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>
-  /** One commit of the store: how many messages it held, how long it took. */
+  /** One commit of the store: its number of messages and its duration. */
   | Event<'store.committed', { kind: 'accept' | 'settle'; size: number; tookMs: number }>
   /** Files of the database were removed or replaced under the service; or are those that were opened again. */
   | Event<'store.files_lost', { reason: string; remedy: string }>
@@ -155,7 +155,7 @@ export const BREAKER_EVENTS = {
 
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
-/** Hands an event of these types to every subscriber. Never throws; subscribers are cheap and wait for nothing. */
+/** Calls every subscriber with an event of these types. Never throws. Subscribers are cheap and do not wait. */
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
-/** The same, for an event of any type. */
+/** `PublishOf` for an event of any type. */
 export type Publish = PublishOf<EventType>;

@@ -1,42 +1,42 @@
 /**
- * What other servers and providers report about a message later, and what that changes: beside `afterAttempt` the other half of
- * what may happen to it. Pure.
+ * Reports of other servers and providers about a message, and the change that they cause. `afterAttempt` decides the changes that an
+ * attempt causes. Pure.
  *
- * Guarantees: only a settled message changes, only by `TRANSITIONS`, and only its own recipient is ever suppressed. What is not
- * certain is written into the history and changes nothing.
+ * Guarantees: only a settled message changes, only as `TRANSITIONS` allows, and only its own recipient is suppressed. A report that
+ * is not conclusive is added to the history and changes nothing.
  */
 import { canonicalAddress, parseAddress } from './address.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
-/** What has to be known of the mail request that a notice is about. */
+/** The properties of the reported message that the decision needs. */
 interface Noticed {
   readonly state: State;
   readonly to: string;
-  /** Sent by `doctor --loop`: nobody is behind it. */
+  /** True for a test message of `doctor --loop`, whose recipient is not a person. */
   readonly trial: boolean;
 }
 
 type FeedbackChange =
-  /** A change of state by feedback, with suppression where the recipient itself is meant. */
+  /** A change of state, with a suppression if the report is about the recipient itself. */
   | {
       readonly kind: 'change';
       readonly to: 'bounced' | 'complained';
       readonly suppress: 'bounce' | 'complaint' | null;
       readonly detail: string;
     }
-  /** One more line of history, and no change of state; the recipient is suppressed all the same where it says to. */
+  /** An entry in the history and no change of state. `suppress` can still suppress the recipient. */
   | {
       readonly kind: 'note';
       readonly verb: ReportEntryType;
       readonly detail: string;
       readonly suppress: 'bounce' | 'complaint' | null;
     }
-  /** The mail request is still on its way (the notice was quicker than the settlement): ask again later. */
+  /** The message is not settled yet: the report arrived before its attempt was recorded. To be repeated later. */
   | { readonly kind: 'wait' }
-  /** Not understood: kept for the operator. */
+  /** Not understood: stored for the operator. */
   | { readonly kind: 'keep'; readonly reason: string };
 
-/** History's words for what came back and changed nothing. */
+/** History entries of reports that changed no state. */
 export type ReportEntryType =
   | 'bounce-reported'
   | 'soft-bounced'
@@ -47,27 +47,27 @@ export type ReportEntryType =
 
 type Addressed = Exclude<Notice, { kind: 'auto-reply' | 'unknown' }>;
 
-/** Feedback types that say the recipient does not want this mail (RFC 5965 section 7.3; `opt-out` of its drafts is still sent). */
+/** Feedback types that count as a complaint (RFC 5965 section 7.3; `opt-out` of its drafts is still in use). */
 const UNWANTED: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
-/** Mailboxes of providers that answer as told, for trying a loop: nobody is behind them. */
+/** Domains of providers' mailbox simulators. Their recipients are not persons. */
 const SIMULATORS: readonly string[] = ['simulator.amazonses.com'];
 
 const LONGEST_DETAIL = 1_500;
 
-/** True where nobody is behind the address: its notices change the state, and neither suppress nor count. */
+/** True for an address of a provider's mailbox simulator. Its reports change the state, suppress nothing and count in no reputation. */
 export function isProviderSimulator(address: string): boolean {
   return SIMULATORS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
-/** The one thing that the notices of one report do to the mail request that they are about. */
+/** Decides the change that the notices of one report cause to the message that they are about. */
 export function decideFeedbackChange(mail: Noticed, notices: readonly Notice[]): FeedbackChange {
   const addressed = notices.filter((notice) => notice.kind !== 'auto-reply' && notice.kind !== 'unknown');
   const own = addressed.filter((notice) => isAbout(notice, mail.to));
   const strongest = strongestOf(own.length > 0 ? own : addressed);
   if (strongest === null) return withoutRecipient(notices);
   if (own.length === 0 && strongest.kind === 'bounce' && !addressed.every(isPermanent)) {
-    // Of several others some have it: the message went on from the recipient's mailbox, and not all of its ways failed.
+    // The message was forwarded from the recipient's mailbox to several addresses, and it did not fail for all of them.
     return note('bounce-reported', detailOf(strongest, mail.to));
   }
   return afterOne(mail, strongest, own.length > 0);
@@ -103,8 +103,8 @@ function changed(
 }
 
 /**
- * Ends that the table lets nothing follow, and after which the recipient must not be written to again all the same: an
- * earlier copy arrived, or it was forwarded and only that failed. What is said of mail that never left means nothing.
+ * Terminal states that allow no transition, but after which a report still suppresses the recipient: an earlier copy arrived, or
+ * only the forwarding failed. A report about a message that was never sent has no effect.
  */
 const LATE: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   bounced: ['expired', 'cancelled'],
@@ -127,7 +127,7 @@ function isPermanent(notice: Notice): boolean {
   return notice.kind === 'bounce' && notice.permanent;
 }
 
-/** A complaint over a bounce, a permanent one over the rest: what ends the matter. */
+/** The notice with the greatest effect: a complaint before a bounce, a permanent bounce before any other notice. */
 function strongestOf(notices: readonly Addressed[]): Addressed | null {
   let strongest: Addressed | null = null;
   for (const notice of notices) {
@@ -149,7 +149,7 @@ function weightOf(notice: Addressed): number {
   }
 }
 
-/** True where the notice names the mail request's own recipient, or none at all: it has only the one. */
+/** True if the notice names the recipient of the message, or no recipient: a message has only one. */
 function isAbout({ recipient, alias }: Addressed, to: string): boolean {
   if (recipient === null && alias === null) return true;
   return [recipient, alias].some((named) => named !== null && sameMailbox(named, to));
@@ -160,7 +160,7 @@ function sameMailbox(named: string, to: string): boolean {
   const other = parseAddress(to);
   if (one === null || other === null) return named.toLowerCase() === to.toLowerCase();
   if (canonicalAddress(one) === canonicalAddress(other)) return true;
-  // Feedback loops hide who complained (RFC 6590); the token says which message it was, and that had one recipient.
+  // Feedback loops redact the complainant (RFC 6590). The token identifies the message, which has one recipient.
   return one.domain === other.domain && one.local.toLowerCase().includes('redact');
 }
 
@@ -182,17 +182,17 @@ function shown({ status, diagnostic, reportingHost }: Evidence, more: string): s
   return (whole === '' ? 'no reason was given' : whole).slice(0, LONGEST_DETAIL);
 }
 
-// What came back about a mail request: one tagged union, whoever sent it (a mail server's bounce over SMTP, a mailbox
-// provider's complaint, the provider's event). Reading makes it; `decideFeedbackChange` says what it changes.
+// A reported fact about a message: one tagged union for all senders (a bounce message over SMTP, a complaint of a mailbox provider, a
+// provider event). src/feedback parses it; `decideFeedbackChange` decides what it changes.
 
-/** The tag by which a message handed to a provider names its mail request in what the provider tells of it later. */
+/** The tag of a message sent through a provider. Provider events repeat it, which identifies the message. */
 export const MESSAGE_ID_TAG = 'postrider-id';
 
-/** What the notice says for itself, as an operator reads it. Each is one line, control characters removed. */
+/** The content of the notice as shown to operators. Each member is one line without control characters. */
 export interface Evidence {
   /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */
   readonly status: string | null;
-  /** The remote server's words, at most 1,000 characters, or null. */
+  /** The diagnostic text of the remote server, at most 1,000 characters, or null. */
   readonly diagnostic: string | null;
   /** The server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or null. */
   readonly reportingHost: string | null;
@@ -200,55 +200,55 @@ export interface Evidence {
 
 interface AboutRecipient {
   /**
-   * The recipient that it names, as written and without brackets; the original one where it names both. Null where it
-   * names none.
+   * The recipient in the notice, as written and without brackets; the original recipient if the notice names both. Null if it names
+   * none.
    */
   readonly recipient: string | null;
-  /** Other names that it gives the same recipient (the final one of a forwarded message). */
+  /** Another address of the same recipient in the notice (the final recipient of a forwarded message), or null. */
   readonly alias: string | null;
   readonly evidence: Evidence;
 }
 
 export type Notice =
-  /** Not delivered. `mailboxMissing` only where the mailbox itself is known not to exist: that alone suppresses. */
+  /** Not delivered. `mailboxMissing` is true only if the mailbox is known not to exist; only this suppresses. */
   | (AboutRecipient & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
   /** `feedbackType` as registered (RFC 5965 section 7.3): `abuse`, `fraud`, `virus`, `other`, `not-spam`, `opt-out` … */
   | (AboutRecipient & { readonly kind: 'complaint'; readonly feedbackType: string })
-  /** Still being tried by somebody else. */
+  /** Another server still tries to deliver it. */
   | (AboutRecipient & { readonly kind: 'delayed' })
-  /** Delivered, relayed or expanded further on. */
+  /** Delivered, relayed or expanded by another server. */
   | (AboutRecipient & { readonly kind: 'delivered' })
-  /** A person's machine answered: out of office, received with thanks, challenge. */
+  /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
-  /** `reason` is one line for the operator: what was looked for and not found. */
+  /** `reason` is one line for the operator: what was expected and not found. */
   | { readonly kind: 'unknown'; readonly reason: string };
 
-// Reports of what became of messages after they were handed over, on their way into the store, and what each came to.
+// Reports about sent messages on their way into the store, and their results.
 
-/** Where a report came in. */
+/** The channel over which a report arrived. */
 export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
 
 /** One report on its way into the store. */
 export interface FeedbackReport {
-  /** Which mail request it is about: by the id in a signed token, by the provider's own id, or none. */
+  /** The message it is about: by the id in a signed token, or by the provider's id; null if unknown. */
   readonly about: { readonly id: string } | { readonly reference: string } | null;
   readonly notices: readonly Notice[];
   readonly source: FeedbackSource;
-  /** SHA-256, hexadecimal: the same report again has the same digest, and changes nothing. */
+  /** SHA-256, hexadecimal. A repeated report has the same digest and changes nothing. */
   readonly digest: string;
   readonly at: number;
-  /** One line for the operator's list: who sent it and what it calls itself. */
+  /** One line for the operator: the sender and the subject of the report. */
   readonly summary: string;
-  /** What came, cut to what is kept where it is not understood. */
+  /** The received content, truncated to the size that is stored for a report that is not understood. */
   readonly raw: Uint8Array;
-  /** True where the sender will not ask again: what cannot be applied yet is kept instead of being put off. */
+  /** True if the sender will not repeat the report. A report that cannot be applied yet is then stored for the operator. */
   readonly isFinal: boolean;
-  /** True where another program of the same provider's account may be meant: of no known message it is nothing to us. */
+  /** True if the report may be about a message of another program with the same provider account. It is ignored if no message matches. */
   readonly mayBeOtherProgram?: boolean;
 }
 
 export type FeedbackResult =
-  /** The mail request's state changed. */
+  /** The state of the message changed. */
   | {
       readonly kind: 'applied';
       readonly id: string;
@@ -258,25 +258,25 @@ export type FeedbackResult =
       readonly suppressed: boolean;
       readonly detail: string;
     }
-  /** It is in the mail request's history, and changed nothing. */
+  /** It was added to the message's history and changed no state. */
   | { readonly kind: 'noted'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
-  /** It was there before. */
+  /** The same report was recorded before. */
   | { readonly kind: 'repeated' }
-  /** Not understood, or about nothing that is known: kept under this number. */
+  /** Not understood, or about an unknown message: stored with this number. */
   | { readonly kind: 'kept'; readonly feedbackId: number; readonly reason: string }
-  /** Another program's: nothing was written. */
+  /** About a message of another program: nothing was written. */
   | { readonly kind: 'foreign' }
-  /** The mail request is not settled yet, or not known yet by the provider's id. Nothing was written. */
+  /** The message is not settled yet, or its provider id is not recorded yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
 
-/** A report kept for the operator. */
+/** A report that is stored for the operator because it was not understood. */
 export interface UnprocessedReport {
   readonly id: number;
   readonly at: number;
   readonly source: FeedbackSource;
-  /** The mail request that it is about, where that is known. */
+  /** The message that it is about, or null if unknown. */
   readonly messageId: string | null;
-  /** Why it is kept: what was not understood. */
+  /** What was not understood. */
   readonly reason: string;
   readonly summary: string;
 }

@@ -1,25 +1,25 @@
-/** Messages that `capture:` has kept instead of sending, as their readers see them. */
+/** Messages that the `capture:` transport stored instead of sending. */
 
-/** One captured message, as a list shows it. */
+/** One captured message in a list. */
 export interface InboxEntry {
   readonly id: string;
   /** When it was captured, milliseconds since the epoch. */
   readonly at: number;
-  /** As the From header says, decoded: what the recipient sees. */
+  /** The decoded From header, which the recipient sees. */
   readonly from: string;
-  /** The envelope's sender, to which bounces would come back. */
+  /** The envelope sender, to which bounces would be sent. */
   readonly returnPath: string;
   /** The envelope's recipient. */
   readonly to: string;
-  /** Decoded; empty where the message has none. */
+  /** Decoded; empty if the message has none. */
   readonly subject: string;
 }
 
 export interface Inbox {
-  /** The newest first; ids are UUIDv7, so their order is that of acceptance. With `before` those older than that id. */
+  /** Newest first; ids are UUIDv7, so they are in the order of acceptance. With `before`, only messages older than that id. */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
-  /** One, or null where there is none with this id. */
+  /** The entry with this id, or null. */
   entry(id: string): Promise<InboxEntry | null>;
-  /** The whole message as captured, or null where there is none with this id. */
+  /** The complete captured message with this id, or null. */
   source(id: string): Promise<Buffer | null>;
 }

@@ -1,13 +1,13 @@
 /**
- * A message (a mail request, in the words of the public interface) on its way: accepted, leased for one attempt at a time,
- * settled, and shown to operators; its states and every change of them. Pure. Times are milliseconds since the epoch.
+ * A message (the public interface calls it mail request): accepted, leased for one attempt at a time, settled, and shown to
+ * operators; its states and their transitions. Pure. Times are milliseconds since the epoch.
  *
- * Guarantees: every change of state, whoever causes it, is one of `TRANSITIONS`; an unknown failure is temporary; nothing here
- * ever drops a message. What reports change is in feedback.ts.
+ * Guarantees: every change of state is one of `TRANSITIONS`, whatever its cause; an unknown failure is temporary; no function drops a
+ * message. feedback.ts decides what reports change.
  */
 import type { Attempt, Reply } from './outcome.ts';
 
-/** One valid mail request on its way into the store. */
+/** A valid message that is about to be stored. */
 export interface NewMessage {
   /** Lower-case UUIDv7 made by `MessageIdGenerator`; greater than every id this store has seen. */
   readonly id: string;
@@ -25,7 +25,7 @@ export interface NewMessage {
    * again; without it, one stored 24 hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
-  /** Set where the node sends this message itself, straight from memory; otherwise it is queued, due at once. */
+  /** Set if this node sends the message from memory. Null: it is queued and due at once. */
   readonly lease: Lease | null;
   /** Set where the transport suppresses it by a local answer, whatever the list says: the source that the history records. */
   readonly suppressedBy: string | null;
@@ -46,10 +46,10 @@ export type AcceptResult =
       readonly reason: 'volume-exhausted' | 'volume-expired' | 'rate-limit-exceeded';
       readonly limits: RemainingLimits;
     }
-  /** The account was locked, or is gone, since the caller's directory was read. */
+  /** The account was locked or removed after the caller's cache was updated. */
   | { readonly kind: 'locked' };
 
-/** A mail request leased for one attempt. */
+/** A message that is leased for one attempt. */
 export interface LeasedMessage {
   readonly id: string;
   readonly accountId: number;
@@ -58,26 +58,26 @@ export interface LeasedMessage {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
-  /** Leases begun and not given back unused, this one included: 1 on the first. */
+  /** Leases so far, this one included, without those that were released unused: 1 for the first. */
   readonly attempts: number;
   readonly lease: Lease;
 }
 
-/** What names one lease: the owner and the count of attempts are its fence. */
+/** Identifies one lease. Owner and attempt count fence off settlements of an earlier lease. */
 export interface LeaseRef {
   readonly id: string;
   readonly owner: string;
   readonly attempts: number;
 }
 
-/** What happened, as the history of a mail request tells it. */
+/** One entry in the history of a message. */
 export interface HistoryEntry {
   readonly at: number;
   /** What happened: a `verb` of `RECORDED_EVENTS` (events.ts), or what a report says (`ReportEntryType`). */
   readonly verb: string;
-  /** Who or what caused it: a node's name, `operator`, `simulator`. */
+  /** The cause: a node's name, `operator`, `simulator`. */
   readonly by: string;
-  /** One line for people: the reply, the reason. */
+  /** One line of text: the reply or the reason. */
   readonly detail: string | null;
   readonly attempt: Attempt | null;
 }
@@ -85,10 +85,10 @@ export interface HistoryEntry {
 /** A change of state to be written; `recordedChange` (events.ts) makes it. */
 export interface StateChange {
   readonly to: State;
-  /** When it is next tried; present when `to` is `queued`. */
+  /** When the next attempt is due; set if `to` is `queued`. */
   readonly dueAt: number | null;
   readonly event: HistoryEntry;
-  /** Put the recipient on the account's suppression list in the same transaction. */
+  /** Set if the same transaction adds the recipient to the account's suppression list. */
   readonly suppress: 'bounce' | 'complaint' | null;
 }
 
@@ -100,7 +100,7 @@ export interface Settlement {
   readonly attempts: number;
   /** Applied in order: the attempt's own change, then a complaint of a local answer. */
   readonly changes: readonly StateChange[];
-  /** True where no attempt was made (found past its maximum age): the count of attempts is given back. */
+  /** True if no attempt was made, because the message was past its maximum age: the attempt count is reduced again. */
   readonly refundAttempt: boolean;
   /** True where it counts into no reputation: the transport answered by itself, or a test message. */
   readonly excludedFromReputation?: boolean;
@@ -113,7 +113,7 @@ export interface MessageFilter {
   readonly state: State | null;
   readonly to: string | null;
   readonly since: number | null;
-  /** Accepted before this one (an id), for the next page. */
+  /** Only messages accepted before the message with this id, for the next page. */
   readonly before?: string | null;
   readonly limit: number;
 }
@@ -130,7 +130,7 @@ export interface StoredMessageSummary {
 
 export interface StoredMessage extends StoredMessageSummary {
   readonly keyId: number;
-  /** When it is next tried (`queued`) or when its lease ends (`sending`). */
+  /** When the next attempt is due (`queued`) or when its lease ends (`sending`). */
   readonly dueAt: number | null;
   readonly owner: string | null;
   readonly attempts: number;
@@ -143,15 +143,15 @@ export interface StoredMessage extends StoredMessageSummary {
 
 export type MessageHistory = Omit<StoredMessage, 'message'>;
 
-/** Operator's doing on one mail request. `wrong-state` says which state forbade it. */
+/** The result of an operator's change of one message. `wrong-state` names the state that forbids it. */
 export type OperatorChangeResult =
   | { readonly kind: 'done' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
 /**
- * What the transaction of an event writes: the word of the history, and the state that the message enters. `message.accepted`
- * has no entry of its own, the message's row is its record. Stored words keep their names.
+ * What the transaction of an event writes: the stored type of the history entry, and the new state of the message.
+ * `message.accepted` has no entry; the row of the message records it. Stored values keep their names.
  */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
@@ -163,12 +163,12 @@ export const RECORDED_EVENTS = {
   'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
   'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
   'message.retried': { verb: 'retried', state: 'queued' },
-  /** Its lease was taken back; published once for all of a round, as `node.leases_recovered`. */
+  /** Its lease was recovered. `node.leases_recovered` is published once for all leases of a round. */
   'message.recovered': { verb: 'recovered', state: 'queued' },
 } as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
 type RecordedType = keyof typeof RECORDED_EVENTS;
 
-/** The history's word for the acceptance, which the message's own row records. */
+/** The history entry of the acceptance, which the message's own row records. */
 export const ACCEPTED_VERB = 'accepted';
 
 /** What the queue may record of a leased message. */
@@ -180,12 +180,12 @@ export type SettledEventType =
   | 'message.expired'
   | 'message.uncertain';
 
-/** A change that becomes an event once it is committed. */
+/** A change that is published as an event after its commit. */
 export interface RecordedChange extends StateChange {
   readonly type: SettledEventType;
 }
 
-/** The change that records an event: word and state are those of `RECORDED_EVENTS`. */
+/** Makes the change that records an event, with the entry type and state of `RECORDED_EVENTS`. */
 export function recordedChange(
   type: SettledEventType,
   entry: Omit<HistoryEntry, 'verb'>,
@@ -197,7 +197,7 @@ export function recordedChange(
   return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
 }
 
-/** The account's limits as they stand after the answer, for the RateLimit headers. */
+/** What remains of the account's limits, for the RateLimit headers. */
 export interface RemainingLimits {
   readonly rate: {
     readonly limit: number;
@@ -207,10 +207,10 @@ export interface RemainingLimits {
   } | null;
 }
 
-/** Idempotency keys are kept this long (product promise). */
+/** How long idempotency keys are valid (guaranteed by the public interface). */
 export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
-/** The time up to which an idempotency key that is stored is free again for this message. */
+/** Stored idempotency keys up to this time have expired and can be used again by this message. */
 export function idempotencyKeysExpiredBefore({
   idempotency,
   acceptedAt,
@@ -234,7 +234,7 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** One true sentence per state, as docs/states.md prints it, and the operator’s views where nothing closer is known. */
+/** One sentence per state, which docs/states.md prints, and operators see if no more specific text is known. */
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending: 'leased by one node until a known time; a dead node’s lease runs out and another takes over',
@@ -247,10 +247,10 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   uncertain: 'handed over, and the connection or the node was lost before the answer; the operator has chosen hold',
 };
 
-/** Who may cause a transition: the accepting request, the queue, an operator, or a later notice. */
+/** The cause of a transition: the accepting request, the queue, an operator, or a report. */
 export type Cause = 'accept' | 'queue' | 'operator' | 'feedback';
 
-/** The only transitions there are. `from: null` is a mail request that does not exist yet. */
+/** All allowed transitions. `from: null` is a message that does not exist yet. */
 export const TRANSITIONS: readonly { readonly from: State | null; readonly to: State; readonly by: Cause }[] = [
   { from: null, to: 'queued', by: 'accept' },
   { from: null, to: 'sending', by: 'accept' },
@@ -274,12 +274,12 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
 
 const ALLOWED: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
 
-/** True when the table has the transition. */
+/** True if `TRANSITIONS` contains the transition. */
 export function isAllowedTransition(from: State | null, to: State, by: Cause): boolean {
   return ALLOWED.has(`${from}>${to}:${by}`);
 }
 
-/** States from which the queue never takes a mail request again; a body may be erased after one of them. */
+/** States in which the queue no longer handles a message. Its body can be erased in these states. */
 export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'delivered',
   'bounced',
@@ -289,20 +289,20 @@ export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'cancelled',
 ]);
 
-// What an attempt's outcome changes. The dispatcher calls it after each attempt, the store writes what it answers (`settle`).
+// The change that an attempt's outcome causes. The dispatcher calls `afterAttempt` after each attempt; the store writes the result (`settle`).
 
 export interface DeliveryPolicy {
   readonly maxAgeMs: number;
   readonly onUncertain: 'resend' | 'hold';
 }
 
-/** What `afterAttempt` has to know of the message. */
+/** The properties of the message that `afterAttempt` needs. */
 interface AttemptedMessage {
   readonly acceptedAt: number;
   readonly attempts: number;
 }
 
-/** The change that an attempt's outcome makes to a leased mail request. `random` in [0, 1) is the retry's jitter. */
+/** The change that an attempt's outcome causes to a leased message. `random` in [0, 1) is the jitter of the retry. */
 export function afterAttempt(
   mail: AttemptedMessage,
   attempt: Attempt,
@@ -334,7 +334,7 @@ export function afterAttempt(
   }
 }
 
-/** The change for a leased mail request found past its maximum age before an attempt. */
+/** The change of a leased message that is past its maximum age before an attempt. */
 export function expiredBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
   return recordedChange('message.expired', { at: now, by, detail, attempt: null });
@@ -345,7 +345,7 @@ export function localComplaint(at: number, by: string, detail: string): Recorded
   return recordedChange('message.complained', { at, by, detail, attempt: null });
 }
 
-/** True once a mail request accepted then is past its maximum age now. */
+/** True if a message accepted at `acceptedAt` is past its maximum age at `now`. */
 export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: number): boolean {
   return now >= acceptedAt + policy.maxAgeMs;
 }
@@ -358,28 +358,28 @@ function deferred(
 ): RecordedChange {
   const now = entry.at;
   if (isPastMaxAge(mail.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
-  // Never due after its maximum age: the sweep that ends it finds it in time also when retries are hours apart.
+  // Never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
   const dueAt = Math.min(now + retryDelayMs(mail.attempts, random), mail.acceptedAt + policy.maxAgeMs);
   return recordedChange('message.deferred', entry, dueAt);
 }
 
-/** A reply on one line, as an event tells it: `550 5.1.1 no such user`. */
+/** A reply on one line, for example `550 5.1.1 no such user`. */
 function replyLine(reply: Reply): string {
   const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
   return parts.filter((part) => part !== null && part !== '').join(' ');
 }
 
-// When a deferred mail request is tried again.
+// The retry schedule of deferred messages.
 
 const MINUTE = 60_000;
 
-/** Delay after the first, second, … attempt; the last one repeats until the maximum age. */
+/** The delays after the first, second, … attempt. The last delay repeats until the maximum age. */
 const DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE, 120 * MINUTE] as const;
 
-/** Part of the delay by which a retry may come earlier or later, so that mail deferred together does not return together. */
+/** Jitter as a fraction of the delay, so messages that were deferred together are not retried together. */
 const JITTER = 0.15;
 
-/** No retry is due later than this after its attempt. */
+/** The longest delay between an attempt and its retry. */
 export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE * (1 + JITTER));
 
 /** Milliseconds to wait after attempt number `attempts` (1 for the first); `random` is in [0, 1). */
@@ -388,7 +388,7 @@ export function retryDelayMs(attempts: number, random: number): number {
   return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
 }
 
-// History entries of events that a transaction of the store finds out by itself; the same for both databases.
+// History entries of changes that a transaction of the store decides. Both databases use them.
 
 /** An entry that no attempt caused. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
@@ -412,8 +412,8 @@ export function operatorEntry(type: 'message.retried' | 'message.cancelled', at:
 }
 
 /**
- * What becomes of a lease that ended without an answer: the state, the entry, and whether the attempt is given back. Only under
- * `hold` do marks (`marked`) tell whether the lease was used.
+ * Decides how a lease that expired without an outcome is resolved: the state, the entry, and whether the attempt is not counted.
+ * Marks (`marked`) exist only under `hold`; they show whether the lease was used.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

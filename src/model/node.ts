@@ -12,12 +12,12 @@ export interface NodeIdentity {
 
 export interface NodeStatus extends NodeIdentity {
   readonly startedAt: number;
-  /** When it last said that it lives, and until when it counts as alive without saying so again; by the store's clock. */
+  /** The time of its last heartbeat and the end of its liveness timeout, by the store's clock. */
   readonly seenAt: number;
   readonly aliveUntil: number;
 }
 
-/** Tokens wanted from one account's bucket. */
+/** A request for tokens from one account's bucket. */
 export interface TokenRequest {
   readonly accountId: number;
   readonly perSecond: number;
@@ -26,41 +26,41 @@ export interface TokenRequest {
 }
 
 export interface TokensGranted {
-  /** 0 to `wanted`, whole. */
+  /** A whole number from 0 to `requested`. */
   readonly granted: number;
   /** Whole tokens left in the bucket. */
   readonly left: number;
-  /** How long until the bucket holds a whole token, in ms; 0 where it does. */
+  /** Milliseconds until the bucket has a whole token; 0 if it has one now. */
   readonly nextMs: number;
 }
 
-// What a running service knows of itself and no store tells: its next hop, its alarms, whether its store commits.
+// The runtime status of a process, which no store holds: its next hop, its alarms, and whether its store commits.
 
-/** The reason of an alarm that is no refusal by the next hop. */
+/** The reason of an alarm that the next hop did not cause. */
 export const SIGNING_ALARM = 'signing';
 
-/** A refusal that is about this service itself, or a message that could not be signed. */
+/** A refusal that concerns this service itself, or a message that could not be signed. */
 export interface Alarm {
   /** Such as `configuration`, or `signing`. */
   readonly reason: string;
-  /** The next hop's own words, untrusted; for `signing` this service's. */
+  /** The text of the next hop, which is untrusted; for `signing` a text of this service. */
   readonly text: string;
   readonly lastAt: number;
 }
 
 /** An attempt that failed for a reason other than the message. */
 export interface DeliveryFailure {
-  /** With the next hop's own words; untrusted. */
+  /** Contains text of the next hop, which is untrusted. */
   readonly text: string;
   readonly at: number;
 }
 
-/** How the deliveries of this process fare. */
+/** The delivery status of this process. */
 export interface DeliveryStatus {
   readonly breaker: { readonly state: 'closed' | 'half-open' | 'open'; readonly retryAt: number | null };
-  /** The last of each reason, the newest first. */
+  /** The latest alarm of each reason, newest first. */
   readonly alarms: readonly Alarm[];
-  /** The last attempt that failed for a reason which is not a message's own. */
+  /** The last attempt that failed for a reason other than the message. */
   readonly lastFailure: DeliveryFailure | null;
 }
 
@@ -69,8 +69,8 @@ export interface RuntimeStatus {
   readonly version: string;
   /** Why the store cannot be written, or null. */
   readonly storeFault: string | null;
-  /** What to do about it where the store says so itself, or null. */
+  /** The remedy if the store names one, else null. */
   readonly storeRemedy?: string | null;
-  /** Null where this process does not deliver. */
+  /** Null if this process does not deliver. */
   readonly delivery: DeliveryStatus | null;
 }

@@ -1,22 +1,22 @@
 /**
- * What became of one attempt to hand a message over. A tagged union, never an exception: a transport
- * that throws has a bug, and the queue then counts the attempt as deferred.
+ * The outcome of one delivery attempt. A tagged union, never an exception: a transport that throws has a bug, and the queue then
+ * records the attempt as deferred.
  */
 
-/** The stage of the conversation with the next hop at which the answer came. */
+/** The stage of the SMTP session in which the reply arrived. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content';
 
 /** A reply of the next hop. `text` is one line of at most 1,000 characters, control characters removed. */
 export interface Reply {
   readonly stage: Stage;
-  /** SMTP reply code (RFC 5321 section 4.2), or null where no reply came (connection lost, timeout). */
+  /** SMTP reply code (RFC 5321 section 4.2), or null without a reply (connection lost, timeout). */
   readonly code: number | null;
   /** Enhanced status code such as `5.1.1` (RFC 3463), or null when the reply had none. */
   readonly enhanced: string | null;
   readonly text: string;
 }
 
-/** Why a refusal happened, as `classify` names it. */
+/** The reason of a refusal, as `classify` determines it. */
 export type Reason =
   | 'recipient-unknown'
   | 'recipient-disabled'
@@ -36,15 +36,14 @@ export type Reason =
 
 export type Outcome =
   /**
-   * The next hop took responsibility. `reference` is the provider's own id of the message, where its notices name it by
-   * that (Amazon SES); they find the mail request by it.
+   * The next hop accepted responsibility. `reference` is the provider's id of the message, if provider events use it (Amazon SES).
    */
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
-  /** Permanently refused. `suppress` is true only where the mailbox itself is known not to exist. */
+  /** Permanently refused. `suppress` is true only if the mailbox is known not to exist. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
-   * Not taken, and worth another try. Scope `transport` says the fault is the connection's, the relay's or
-   * our own configuration, so that other messages would meet it too (it feeds the breaker).
+   * Temporarily refused. Scope `transport`: the cause is the connection, the relay or the configuration, so it would affect other
+   * messages too; the circuit breaker counts it.
    */
   | {
       readonly kind: 'deferred';
@@ -52,20 +51,20 @@ export type Outcome =
       readonly reason: Reason;
       readonly scope: 'message' | 'transport';
     }
-  /** The whole message was sent and the connection died before the answer: taken or not, nobody knows. */
+  /** The whole message was sent and the connection was lost before the reply. Whether it was accepted is unknown. */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
 /** The `remote` of an attempt that the mailbox simulator answered. */
 export const SIMULATOR = 'simulator';
 
-/** One finished attempt, as it is stored and shown. */
+/** One finished attempt, as stored and shown. */
 export interface Attempt {
   readonly outcome: Outcome;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
   readonly tookMs: number;
-  /** The next hop, such as `relay.example:587`, or null where none was reached. */
+  /** The next hop, for example `relay.example:587`; null if no connection was made. */
   readonly remote: string | null;
-  /** The conversation, one line each, `C: ` and `S: ` before it; message content and credentials left out. */
+  /** The SMTP transcript. Each line begins with `C: ` or `S: `; message content and credentials are left out. */
   readonly conversation: readonly string[];
 }

@@ -1,12 +1,11 @@
 /**
- * What a client submits: decides whether the JSON body of a request is a message, and makes the id of one that is accepted. Pure.
+ * Validates the JSON body of a request, and generates the ids of messages. Pure.
  *
- * Missing fields come first, then types, then content, so that a client reads about its grossest mistake; never throws,
- * whatever JSON holds.
+ * Missing fields are reported first, then wrong types, then invalid content. Never throws, whatever the JSON contains.
  */
 import { type Address, canonicalAddress, parseAddress } from './address.ts';
 
-/** A mail request with nothing wrong in it. */
+/** A valid submission. */
 interface Submitted {
   readonly to: string;
   readonly from: string;
@@ -14,7 +13,7 @@ interface Submitted {
   readonly message: string;
   readonly toAddress: Address;
   readonly fromAddress: Address;
-  /** Key of `to` on the suppression list. */
+  /** The key of `to` on the suppression list. */
   readonly recipient: string;
 }
 
@@ -22,7 +21,7 @@ type Admission =
   | { readonly kind: 'valid'; readonly mail: Submitted }
   | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
-/** The order in which every text names the fields. */
+/** The fields, in the order in which error texts name them. */
 export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
 /** Bytes of UTF-8 in a subject: the longest line RFC 5322 section 2.1.1 allows. */
@@ -32,7 +31,7 @@ const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Judges a parsed body. Reads the four members alone, by name and only where they are the object's own. */
+/** Validates a parsed body. Reads only the four fields, and only own members of the object. */
 export function validateSubmission(body: unknown): Admission {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return refused({ code: 'invalid-json' });
   const to = member(body, 'to');
@@ -73,7 +72,7 @@ function refused(refusal: ValidationFault): Admission {
   return { kind: 'refused', refusal };
 }
 
-/** An own member, or undefined; what a `__proto__` member brings along is nobody's own. */
+/** An own member, or undefined. Members inherited through `__proto__` are ignored. */
 function member(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
@@ -82,19 +81,19 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** What subject and message may not hold: mail has no place for a NUL (RFC 5321 section 4.1.2), UTF-8 none for half a character. */
+/** Characters that are not allowed in subject and message: NUL (RFC 5321 section 4.1.2) and unpaired surrogates, which UTF-8 cannot encode. */
 function unsendable(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
   return halfCharacter(field, value);
 }
 
-/** A lone surrogate. A field that has a NUL as well is refused for the NUL: an address with one is no address (`parseAddress`). */
+/** The fault of an unpaired surrogate. A field that also has a NUL is refused because of the NUL; `parseAddress` refuses it in an address. */
 function halfCharacter(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
-/** The first fault of a subject, line breaks before other controls before length, or null. */
+/** The fault of a subject, or null. Line breaks are reported first, then other controls, then the length. */
 function subjectFault(subject: string): string | null {
   let control = false;
   for (let i = 0; i < subject.length; i++) {
@@ -112,7 +111,7 @@ function subjectFault(subject: string): string | null {
   return null;
 }
 
-// Why a request is refused, as a code with what its text needs. http/errors.ts gives each its status and text.
+// Why a submission is refused: an error code with the parameters of its text. http/errors.ts has the status and the text of each.
 
 export type ValidationFault =
   | { readonly code: 'invalid-json' }
@@ -135,14 +134,14 @@ interface SenderRule {
   readonly senders: 'authenticated' | 'any';
 }
 
-/** False where every sender is accepted: the operator has set so, or no message leaves the machine. */
+/** False if every sender is accepted: it is configured so, or the transport is `capture:`, which sends nothing. */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Identifiers of mail requests: lower-case UUIDv7 (RFC 9562 section 5.7), strictly increasing within one process and
-// after a restart, also when the clock goes back. The first 60 bits (48 of time, 12 of a counter, section 6.2
-// method 1) order them; the last 62 are random, so an id cannot be guessed.
+// Message ids: lower-case UUIDv7 (RFC 9562 section 5.7), strictly increasing within one process and after a restart, also if the
+// clock is set back. The first 60 bits (48 of time, 12 of a counter, section 6.2 method 1) order them; the last 62 are random, so an
+// id cannot be guessed.
 
 const COUNTER_END = 4096;
 
@@ -152,8 +151,8 @@ export interface MessageIdGenerator {
 }
 
 /**
- * Makes ids after `last` (the greatest id the store has seen, or null). `randomUuid` gives a version 4 UUID, whose
- * variant and random bits become the tail.
+ * Generates ids greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID, whose variant and
+ * random bits are the end of the id.
  */
 export function createMessageIdGenerator(last: string | null, randomUuid: () => string): MessageIdGenerator {
   let lastMs = last === null ? 0 : timestampOfId(last);

@@ -1,4 +1,4 @@
-/** Suppression lists: addresses to which an account, or the whole service, sends nothing. */
+/** Suppression lists: addresses to which an account, or the whole installation, sends no messages. */
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
@@ -6,22 +6,22 @@ export interface Suppression {
   /** The canonical address. */
   readonly address: string;
   readonly reason: SuppressionReason;
-  /** The mail request that caused it, or null. */
+  /** The id of the message that caused it, or null. */
   readonly source: string | null;
   readonly at: number;
 }
 
-/** Whose list: an account's name, or `*` for the one of the whole service. */
+/** The owner of a list: an account's name, or `*` for the list of the whole installation. */
 export type ListName = string;
 
-/** What a list is searched for: the beginning of addresses, or of what stands behind their last `@`. */
+/** A search by the beginning of the address, or of its domain (the part after the last `@`). */
 export interface SuppressionSearch {
   readonly of: 'address' | 'domain';
-  /** Not empty; as canonical addresses have it. */
+  /** Not empty; in the form of canonical addresses. */
   readonly prefix: string;
 }
 
-/** An entry with the list that it is on. */
+/** An entry with its list. */
 export interface ListedSuppression extends Suppression {
   readonly list: ListName;
 }

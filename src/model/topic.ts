@@ -1,3 +1,3 @@
-/** What live updates name: the parts of an installation that a page shows, as its queries name them. */
+/** The topics of live updates, which are also the names of the dashboard's queries. */
 export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
 export type Topic = (typeof TOPICS)[number];

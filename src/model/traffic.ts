@@ -1,9 +1,9 @@
 /**
- * Figures over time: how many mail requests were accepted, delivered, refused, in each minute and in each hour. Each node
- * writes rows of its own, whole each time, so that no node waits for another and a write that is done twice counts once.
+ * Time series: counts of accepted, delivered and failed messages, per minute and per hour. Each node writes complete rows of its own,
+ * so no node waits for another, and a repeated write counts once.
  */
 
-/** What is counted, in the order of the columns. */
+/** The counts, in the order of the columns. */
 export const TRAFFIC_COUNTS = [
   'accepted',
   'delivered',
@@ -17,39 +17,39 @@ export const TRAFFIC_COUNTS = [
 ] as const;
 
 /**
- * `ended`: those that left the queue for good, whatever came of them, notices of later aside; what a command beside the service
- * cancels is not among them. `alarmed`: refusals that are about this service itself, and attempts that ended because the message
- * could not be signed.
+ * `ended`: messages that reached a terminal state, without changes by later reports and without messages that a command in another
+ * process cancelled. `alarmed`: refusals that concern this service itself, and attempts that failed because the message could not be
+ * signed.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 type TrafficCounts = Readonly<Record<TrafficCount, number>>;
 
 export interface Traffic extends TrafficCounts {
-  /** From accepted to delivered. */
+  /** The times from accepted to delivered. */
   readonly latencies: Latencies;
 }
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
-/** All that one node has counted in one minute or hour so far. */
+/** The counts of one node in one minute or hour so far. */
 export interface TrafficRow extends Traffic {
   readonly spanMs: typeof MINUTE_MS | typeof HOUR_MS;
-  /** When the span begins; a multiple of it. */
+  /** The start of the span, a multiple of `spanMs`. */
   readonly at: number;
 }
 
-/** The sums of one step. */
+/** The sums of one step of a series. */
 export interface TrafficStep extends Traffic {
   readonly at: number;
 }
 
-/** Latencies as a column holds them: `bucket:count` pairs with blanks between. Sums are such texts one after another. */
+/** Latencies as stored in a column: `bucket:count` pairs separated by spaces. Several such texts can be joined to add them up. */
 export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
 }
 
-/** Reads one such text, or several joined by blanks. */
+/** Parses one such text, or several joined by spaces. */
 export function parseLatencies(text: string): Latencies {
   const sums = new Map<number, number>();
   for (const pair of text.split(' ')) {
@@ -61,28 +61,28 @@ export function parseLatencies(text: string): Latencies {
   return sums;
 }
 
-/** The span whose rows a step is read from. */
+/** The span of the rows from which a step is read. */
 export function rowSpanOf(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
 }
 
-/** The counts of a row, its columns named as they are. */
+/** The counts of a row, whose columns have the names of the counts. */
 export function trafficCountsOf(int: (column: string) => number): TrafficCounts {
   return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, int(name)])) as Record<TrafficCount, number>;
 }
 
-// The time from accepted to delivered, counted on a scale of equal ratios: eight buckets for each doubling, from a millisecond to
-// a month. So a percentile read out of the counts is at most a tenth off (2^(1/8) is 1.09), whatever its size, and half a millisecond
-// by rounding. Times between 10 ms and 10 s are 80 buckets, about half a kilobyte of a row.
+// The delivery times in a histogram with a logarithmic scale: eight buckets per doubling, from one millisecond to about 50 days. The
+// error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
+// buckets, about half a kilobyte of a row.
 
 /** Counts by bucket, sparse. */
 export type Latencies = ReadonlyMap<number, number>;
 
 const PER_DOUBLING = 8;
-/** The last one holds everything longer than about 50 days. */
+/** The last bucket, which contains all times longer than about 50 days. */
 export const MAX_LATENCY_BUCKET = 256;
 
-/** The bucket of a time in ms; what a clock set back makes negative is in the first. */
+/** The bucket of a time in ms. A negative time, after the clock was set back, is in the first bucket. */
 export function latencyBucket(ms: number): number {
   return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * PER_DOUBLING));
 }
@@ -97,7 +97,7 @@ export function addLatencies(sums: Map<number, number>, more: Latencies): void {
   for (const [bucket, count] of more) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
 }
 
-/** The time, in whole ms, within which the part `share` (0 to 1) of all were delivered, interpolated; null where there are none. */
+/** The percentile `share` (0 to 1) of the delivery times in whole ms, interpolated; null without deliveries. */
 export function percentile(latencies: Latencies, share: number): number | null {
   const buckets = [...latencies].filter(([, count]) => count > 0).sort(([a], [b]) => a - b);
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
