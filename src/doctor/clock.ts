@@ -1,77 +1,84 @@
 /**
- * Whether this machine's clock can be believed, by what there is to hold it against: the time that the relay's greeting
- * names, the newest mail of the database, the file system's own time, and whether it runs evenly.
+ * Checks the clock of this machine against the time in the relay's greeting, the newest message of the database, the file system
+ * and the monotonic clock.
  */
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-/** Greetings have whole seconds, and the network takes some. */
+/** A greeting has a resolution of one second and is delayed by the network. */
 const RELAY_WARNING_MS = 30_000;
-/** Signatures, expiry dates and tokens of others are off by then. */
+/** From this offset on, signatures, expiry times and tokens fail elsewhere. */
 const RELAY_FAILURE_MS = 300_000;
-const AHEAD_MS = 60_000;
-const FILE_MS = 10_000;
-/** Of the wall clock against the monotonic one while this check ran: it was set, or is being pulled hard. */
-const JUMP_MS = 100;
+const MAX_AHEAD_MS = 60_000;
+const MAX_FILE_OFFSET_MS = 10_000;
+/** Maximum drift of the wall clock from the monotonic clock during the check. A larger drift means that the clock was set. */
+const MAX_JUMP_MS = 100;
 
 const LIST = new Intl.ListFormat('en');
 
 export interface ClockParts {
   /** This machine's time, ms since the epoch. */
   readonly now: () => number;
-  /** Milliseconds that nobody sets. */
+  /** Monotonic time in ms. */
   readonly monotonic: () => number;
-  /** Resolves after about so many ms. */
+  /** Resolves after about `ms`. */
   readonly wait: (ms: number) => Promise<void>;
-  /** When the newest mail request was accepted, or null. */
+  /** When the newest message was accepted, or null. */
   readonly newestAcceptedAt: number | null;
-  /** The time that a file made now gets, or null where none can be made. */
+  /** The modification time of a new file, or null when no file can be created. */
   readonly readFileSystemTime: () => Promise<number | null>;
-  /** What the relay said in its greeting and this machine's time then, or null. */
+  /** The relay's greeting and this machine's time when it arrived, or null. */
   readonly greeting: Promise<{ readonly text: string; readonly at: number } | null>;
 }
 
-/** How long evenness is watched. */
-const WATCH_MS = 1_000;
+/** Duration of the comparison with the monotonic clock. */
+const OBSERVE_MS = 1_000;
 
 export async function checkClock(parts: ClockParts): Promise<readonly Finding[]> {
-  const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime: fileTime, greeting } = parts;
+  const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime, greeting } = parts;
   const before = { wall: now(), steady: monotonic() };
-  const [greeted, file] = await Promise.all([greeting, fileOffset(now, fileTime), wait(WATCH_MS)]);
+  const [received, file] = await Promise.all([greeting, fileOffset(now, readFileSystemTime), wait(OBSERVE_MS)]);
   const jump = now() - before.wall - (monotonic() - before.steady);
-  const relay = greeted === null ? null : parseGreetingTime(greeted.text);
-  const offset = relay === null || greeted === null ? null : relay - greeted.at;
+  const relay = received === null ? null : parseGreetingTime(received.text);
+  const offset = relay === null || received === null ? null : relay - received.at;
 
-  const remedy = 'set the clock by NTP (systemd-timesyncd, chrony), and see that it keeps it';
+  const remedy = 'synchronize the clock by NTP (systemd-timesyncd, chrony)';
   if (offset !== null && Math.abs(offset) >= RELAY_WARNING_MS) {
-    const detail = `this clock is ${seconds(offset)} ${offset > 0 ? 'behind' : 'ahead of'} the relay's`;
+    const detail = `the clock is ${seconds(offset)} ${offset > 0 ? 'behind' : 'ahead of'} the relay's clock`;
     return [Math.abs(offset) >= RELAY_FAILURE_MS ? failure('clock', detail, remedy) : warning('clock', detail, remedy)];
   }
-  if (newestAcceptedAt !== null && newestAcceptedAt - now() > AHEAD_MS) {
+  if (newestAcceptedAt !== null && newestAcceptedAt - now() > MAX_AHEAD_MS) {
     const ahead = seconds(newestAcceptedAt - now());
     return [
-      warning('clock', `the newest mail was accepted ${ahead} from now: the clock was set back, or was wrong`, remedy),
+      warning(
+        'clock',
+        `the newest message was accepted ${ahead} in the future: the clock was set back or was wrong`,
+        remedy,
+      ),
     ];
   }
-  if (file !== null && Math.abs(file) > FILE_MS) {
-    const detail = `the file system of the database is ${seconds(file)} ${file > 0 ? 'ahead of' : 'behind'} this clock`;
+  if (file !== null && Math.abs(file) > MAX_FILE_OFFSET_MS) {
+    const detail = `the file system of the database is ${seconds(file)} ${file > 0 ? 'ahead of' : 'behind'} the clock`;
     return [warning('clock', detail, remedy)];
   }
-  if (Math.abs(jump) > JUMP_MS) {
-    return [warning('clock', `it was moved by ${Math.round(jump)} ms within a second`, remedy)];
+  if (Math.abs(jump) > MAX_JUMP_MS) {
+    return [warning('clock', `the clock changed by ${Math.round(jump)} ms within one second`, remedy)];
   }
-  const against = [
+  const comparisons = [
     ...(offset === null ? [] : ["the relay's greeting"]),
-    ...(newestAcceptedAt === null ? [] : ['the newest mail']),
+    ...(newestAcceptedAt === null ? [] : ['the newest message']),
     ...(file === null ? [] : ['the file system']),
   ];
-  const agreed = against.length === 0 ? '' : ` and agrees with ${LIST.format(against)}`;
-  return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; it runs evenly${agreed}`)];
+  const agreement = comparisons.length === 0 ? '' : ` and agrees with ${LIST.format(comparisons)}`;
+  return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; the clock is steady${agreement}`)];
 }
 
-/** How far the file system's time is ahead, in ms. */
-async function fileOffset(now: () => number, fileTime: ClockParts['readFileSystemTime']): Promise<number | null> {
+/** Returns by how many ms the file system's time is ahead. */
+async function fileOffset(
+  now: () => number,
+  readFileSystemTime: ClockParts['readFileSystemTime'],
+): Promise<number | null> {
   const before = now();
-  const file = await fileTime();
+  const file = await readFileSystemTime();
   if (file === null) return null;
   const after = now();
   return file < before ? Math.min(0, file - before) : Math.max(0, file - after);
@@ -83,7 +90,7 @@ function seconds(ms: number): string {
   return whole < 7200 ? `${Math.round(whole / 60)} min` : `${Math.round(whole / 3600)} h`;
 }
 
-/** The date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange put into their greetings, or null. */
+/** Parses the date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings; null without one. */
 export function parseGreetingTime(greeting: string): number | null {
   const found = /\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/.exec(
     greeting.slice(0, 500),

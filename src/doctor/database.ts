@@ -1,77 +1,84 @@
-/** Whether the database opens and takes a synced write, and whether the disk under it has room. */
+/** Checks that the database opens and commits a synced write, and that its disk has free space. */
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-/** A write-ahead log, a checkpoint and some minutes of mail; below it the next burst may fill the disk. */
-const SCARCE_BYTES = 1_073_741_824;
-const FULL_BYTES = 104_857_600;
+/** Space for a write-ahead log, a checkpoint and some minutes of messages. With less, the next burst may fill the disk. */
+const LOW_SPACE_BYTES = 1_073_741_824;
+const MIN_SPACE_BYTES = 104_857_600;
 
 export interface DatabaseParts {
-  /** As people know it: the path of the file. */
+  /** Name of the database in the findings: the path of the file. */
   readonly path: string;
-  /** `absent` where no service has run yet; else what opening it and writing to it came to. */
+  /** `absent` when no service has run yet; else the result of opening the database and writing to it. */
   readonly opened:
     | { readonly kind: 'absent' }
     | { readonly kind: 'ok' }
     | { readonly kind: 'failed'; readonly why: string };
-  /** How long opening and writing took, in ms. */
+  /** Duration of opening and writing, in ms. */
   readonly tookMs: number;
-  /** Free and whole size in bytes of the file system it lies on, rejecting where that cannot be read; null for a server's. */
+  /** Reads free and total bytes of the database's file system; rejects when they cannot be read. Null for a database server. */
   readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>) | null;
-  /** What the server says of itself that endangers mail, one line each. */
+  /** Settings of the database server that can lose messages, one line each. */
   readonly warnings?: readonly string[];
 }
 
-/** A commit slower than this makes accepting slow. */
-const SLOW_MS = 1_000;
+/** A slower commit makes accepting slow. */
+const SLOW_COMMIT_MS = 1_000;
 
-/** One finding about the database, one for each warning, and one about its disk where that is this machine's. */
+/** Returns one finding about the database, one per warning, and one about its disk when the disk is local. */
 export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
-  const { path, opened, tookMs, readDiskSpace: space, warnings = [] } = parts;
+  const { path, opened, tookMs, readDiskSpace, warnings = [] } = parts;
   return [
     openFinding(path, opened, tookMs),
     ...warnings.map((line) => warning('database', line, 'change it in postgresql.conf and restart the server')),
-    ...(space === null ? [] : [await spaceFinding(path, space)]),
+    ...(readDiskSpace === null ? [] : [await spaceFinding(path, readDiskSpace)]),
   ];
 }
 
 function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: number): Finding {
   switch (opened.kind) {
     case 'absent':
-      return ok('database', `${path} is not there yet; the first \`postrider serve\` makes it`);
+      return ok('database', `${path} does not exist yet; \`postrider serve\` creates it`);
     case 'failed':
-      return failure('database', opened.why, 'nothing is accepted until the database takes writes; see the line above');
+      return failure('database', opened.why, 'make the database writable: Postrider accepts no message until then');
     case 'ok':
-      if (tookMs < SLOW_MS)
-        return ok('database', `${path} opens and took a synced write, all in ${Math.round(tookMs)} ms`);
+      if (tookMs < SLOW_COMMIT_MS)
+        return ok('database', `${path} opened and committed a synced write within ${Math.round(tookMs)} ms`);
       return warning(
         'database',
-        `${path} opens and took a write, but that needed ${(tookMs / 1000).toFixed(1)} s`,
-        'put it on a local disk that is not busy with other work',
+        `${path} opened and committed a write, but only after ${(tookMs / 1000).toFixed(1)} s`,
+        'move it to a local disk without other load',
       );
   }
 }
 
-async function spaceFinding(path: string, space: NonNullable<DatabaseParts['readDiskSpace']>): Promise<Finding> {
+async function spaceFinding(
+  path: string,
+  readDiskSpace: NonNullable<DatabaseParts['readDiskSpace']>,
+): Promise<Finding> {
   let free: number;
-  let whole: number;
+  let total: number;
   try {
-    const read = await space();
-    [free, whole] = [read.freeBytes, read.wholeBytes];
+    const read = await readDiskSpace();
+    [free, total] = [read.freeBytes, read.wholeBytes];
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    return warning('disk space', `the free space under ${path} cannot be read (${why})`, 'look at it yourself');
+    return warning(
+      'disk space',
+      `the free space under ${path} cannot be read (${why})`,
+      'check the free space with `df`',
+    );
   }
-  const detail = `${size(free)} of ${size(whole)} free under ${path}`;
-  const remedy = 'free some, or move the database to a larger disk: a full one refuses all mail';
-  if (free < FULL_BYTES) return failure('disk space', detail, remedy);
-  return free < SCARCE_BYTES ? warning('disk space', detail, remedy) : ok('disk space', detail);
+  const detail = `${formatSize(free)} of ${formatSize(total)} free under ${path}`;
+  const remedy = 'free space or move the database to a larger disk: on a full disk Postrider accepts no message';
+  if (free < MIN_SPACE_BYTES) return failure('disk space', detail, remedy);
+  return free < LOW_SPACE_BYTES ? warning('disk space', detail, remedy) : ok('disk space', detail);
 }
 
 /** `1.5 GiB`. */
-function size(bytes: number): string {
+function formatSize(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let unit = 0;
-  let left = bytes;
-  for (; left >= 1024 && unit < units.length - 1; unit += 1) left /= 1024;
-  return `${left < 10 ? Number(left.toFixed(1)) : Math.round(left)} ${units[unit]}`;
+  let value = bytes;
+  for (; value >= 1024 && unit < units.length - 1; unit += 1) value /= 1024;
+  return `${value < 10 ? Number(value.toFixed(1)) : Math.round(value)} ${units[unit]}`;
 }

@@ -1,33 +1,33 @@
-/** What the checks ask of the file system. What is made is removed at once, and nothing stays. */
+/** File system queries of the checks. A folder that a query creates is removed at once. */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Free and whole size of the file system on which `path` is or will be. Rejects where it cannot be read. */
+/** Returns the free and total bytes of the file system on which `path` is or will be. Rejects when they cannot be read. */
 export async function readDiskSpace(
   path: string,
 ): Promise<{ readonly freeBytes: number; readonly wholeBytes: number }> {
-  const { bavail, blocks, bsize } = await statfs(nearestFolder(dirname(path)));
+  const { bavail, blocks, bsize } = await statfs(nearestExistingFolder(dirname(path)));
   return { freeBytes: bavail * bsize, wholeBytes: blocks * bsize };
 }
 
-/** The modification time of a folder made now in `folder`, in ms since the epoch; null where none can be made. */
+/** Returns the modification time of a folder created now in `folder`, in ms since the epoch; null when none can be created. */
 export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {
-    const made = await mkdtemp(join(folder, '.doctor-'));
+    const created = await mkdtemp(join(folder, '.doctor-'));
     try {
-      return (await stat(made)).mtimeMs;
+      return (await stat(created)).mtimeMs;
     } finally {
-      await rmdir(made);
+      await rmdir(created);
     }
   } catch {
     return null;
   }
 }
 
-/** Null where a file can be made in the Maildir `path`, or in the folder where it will be made; else the error's code. */
+/** Returns null when a file can be created in the Maildir `path`, or in the folder where it will be created; else the error code. */
 export async function checkMaildirWritable(path: string): Promise<string | null> {
-  const folder = nearestFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
+  const folder = nearestExistingFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
   try {
     await access(folder, constants.W_OK | constants.X_OK);
     await rmdir(await mkdtemp(join(folder, '.doctor-')));
@@ -37,8 +37,8 @@ export async function checkMaildirWritable(path: string): Promise<string | null>
   }
 }
 
-/** The folder, or the nearest one above it that exists. */
-function nearestFolder(path: string): string {
+/** Returns the folder or its nearest existing parent. */
+function nearestExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   return folder;

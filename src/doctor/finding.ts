@@ -1,35 +1,35 @@
-/** What a check of the installation finds, and how checks are run: together, within a bound, each fault its own. */
+/** The findings of `postrider doctor`, and the function that runs its checks concurrently within a bounded time. */
 import type { Clock } from '../clock.ts';
 import { maskSecrets } from '../printing/escape.ts';
 
 export type FindingResult = 'ok' | 'warning' | 'failure';
 
 export interface Finding {
-  /** What was looked at, such as `transport` or `domain example.com`. */
+  /** The checked part, such as `transport` or `domain example.com`. */
   readonly check: string;
   readonly result: FindingResult;
-  /** One line: what was found. */
+  /** The result in one line. */
   readonly detail: string;
-  /** One line: what to do; null where there is nothing to do. */
+  /** The remedy in one line; null when none is required. */
   readonly remedy: string | null;
 }
 
 export interface Check {
   readonly name: string;
-  /** What it means where there is no answer in time: a warning where nothing can be concluded. */
+  /** The result of a timeout: `warning` when a timeout proves nothing. */
   readonly onTimeout: 'warning' | 'failure';
-  /** Resolves to its findings; a rejection is a failure of its own. */
+  /** Resolves to the findings. A rejection becomes a finding with the result `failure`. */
   run(): Promise<readonly Finding[]>;
 }
 
 export interface RunChecksOptions {
   readonly clock: Clock;
-  /** For each check, from its begin. */
+  /** Timeout of each check. */
   readonly timeoutMs: number;
-  /** For all together: those not begun by then are warnings. */
+  /** Timeout for all checks together. Checks that have not started by then become warnings. */
   readonly totalTimeoutMs: number;
   readonly concurrency: number;
-  /** Called whenever a check begins or ends, with the names of those under way. */
+  /** Called when a check starts or ends, with the names of the running checks. */
   readonly onProgress: (done: number, running: readonly string[]) => void;
 }
 
@@ -45,7 +45,7 @@ export function failure(check: string, detail: string, remedy: string): Finding 
   return { check, result: 'failure', detail: maskSecrets(detail), remedy };
 }
 
-/** The findings of all checks in the order of the checks. Never rejects, and resolves within `totalTimeoutMs` and `timeoutMs`. */
+/** Runs all checks and returns their findings in the order of the checks. Never rejects; ends after both timeouts at the latest. */
 export async function runChecks(checks: readonly Check[], options: RunChecksOptions): Promise<readonly Finding[]> {
   const { clock, timeoutMs, totalTimeoutMs: wholeMs, concurrency, onProgress } = options;
   const startedAt = clock.now();
@@ -53,41 +53,43 @@ export async function runChecks(checks: readonly Check[], options: RunChecksOpti
   const running = new Set<string>();
   let next = 0;
   let done = 0;
-  const work = async () => {
-    for (let at = next++; at < checks.length; at = next++) {
-      const check = checks[at] as Check;
+  const runNext = async () => {
+    for (let index = next++; index < checks.length; index = next++) {
+      const check = checks[index] as Check;
       if (clock.now() - startedAt >= wholeMs) {
-        findings[at] = [warning(check.name, 'not checked: the others took too long', 'run doctor once more')];
+        findings[index] = [
+          warning(check.name, 'not checked: the other checks took too long', 'run `postrider doctor` again'),
+        ];
         continue;
       }
       running.add(check.name);
       onProgress(done, [...running]);
-      findings[at] = await within(check, timeoutMs, clock);
+      findings[index] = await runWithTimeout(check, timeoutMs, clock);
       running.delete(check.name);
       done += 1;
       onProgress(done, [...running]);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, checks.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(concurrency, checks.length) }, runNext));
   return findings.flat();
 }
 
-async function within(check: Check, timeoutMs: number, clock: Clock): Promise<readonly Finding[]> {
+async function runWithTimeout(check: Check, timeoutMs: number, clock: Clock): Promise<readonly Finding[]> {
   const { promise, resolve } = Promise.withResolvers<readonly Finding[]>();
   const cancel = clock.after(timeoutMs, () => {
-    const detail = `no answer within ${Math.round(timeoutMs / 1000)} s`;
+    const detail = `no result within ${Math.round(timeoutMs / 1000)} s`;
     resolve([
       {
         check: check.name,
         result: check.onTimeout,
         detail,
-        remedy: 'see what keeps it waiting, and run doctor once more',
+        remedy: 'find the cause of the delay, then run `postrider doctor` again',
       },
     ]);
   });
   check.run().then(resolve, (error: unknown) => {
     const detail = error instanceof Error && error.message !== '' ? error.message : String(error);
-    resolve([failure(check.name, detail, 'put that right, and run doctor once more')]);
+    resolve([failure(check.name, detail, 'correct this, then run `postrider doctor` again')]);
   });
   const findings = await promise;
   cancel();

@@ -1,41 +1,49 @@
 /**
- * The name this host gives in EHLO: whether it has an address, and whether that address points back to it (RFC 1912
- * section 2.1). Receivers count a host without both as a spammer's; through a relay it is the relay's that counts most.
+ * Checks the host name of EHLO: the name must have an address, and the PTR record of the address must contain the name (RFC 1912
+ * section 2.1). Many receivers treat a host without both as a source of spam. With a relay, the relay's own name matters most.
  */
 import type { Resolver } from '../domains/dns.ts';
 import { type Finding, ok, warning } from './finding.ts';
 
 const CHECK = 'host name';
-/** Addresses of one name that are asked about. */
-const MOST_ADDRESSES = 4;
+/** Only this number of addresses is checked. */
+const MAX_ADDRESSES = 4;
 
-/** `name` is null where the transport speaks no SMTP. */
+/** Checks `name`, which is null when the transport does not use SMTP. */
 export async function checkHostName(
   name: string | null,
   resolver: Pick<Resolver, 'addresses' | 'reverse'>,
 ): Promise<readonly Finding[]> {
-  if (name === null) return [ok(CHECK, 'not needed: only a relay is told one')];
-  const plain = name.toLowerCase();
-  if (!plain.includes('.') || plain.endsWith('.local') || plain.endsWith('.localdomain') || plain.startsWith('[')) {
-    const remedy = 'set ?name= in POSTRIDER_TRANSPORT to a full name that has an address in DNS';
-    return [warning(CHECK, `EHLO says ${name}, which is no full host name (RFC 5321 section 2.3.5)`, remedy)];
+  if (name === null) return [ok(CHECK, 'not needed: only the SMTP transport sends a host name')];
+  const lowerCase = name.toLowerCase();
+  if (
+    !lowerCase.includes('.') ||
+    lowerCase.endsWith('.local') ||
+    lowerCase.endsWith('.localdomain') ||
+    lowerCase.startsWith('[')
+  ) {
+    const remedy = 'set ?name= in POSTRIDER_TRANSPORT to a fully qualified name that has an address in DNS';
+    return [
+      warning(CHECK, `the EHLO name ${name} is not a fully qualified host name (RFC 5321 section 2.3.5)`, remedy),
+    ];
   }
-  const forward = await resolver.addresses(plain);
+  const forward = await resolver.addresses(lowerCase);
   switch (forward.kind) {
     case 'failed':
       return [
         warning(
           CHECK,
           `${name} could not be looked up (${forward.why})`,
-          'see that the resolver answers (POSTRIDER_DNS)',
+          'check that the resolver responds (POSTRIDER_DNS)',
         ),
       ];
     case 'none': {
-      const remedy = 'publish an A or AAAA record for it, or set ?name= in POSTRIDER_TRANSPORT to a name that has one';
-      return [warning(CHECK, `EHLO says ${name}, which has no address in DNS`, remedy)];
+      const remedy =
+        'publish an A or AAAA record for this name, or set ?name= in POSTRIDER_TRANSPORT to another name that has one';
+      return [warning(CHECK, `the EHLO name ${name} has no address in DNS`, remedy)];
     }
     case 'found':
-      return [await reverseFinding(plain, forward.values.slice(0, MOST_ADDRESSES), resolver)];
+      return [await reverseFinding(lowerCase, forward.values.slice(0, MAX_ADDRESSES), resolver)];
   }
 }
 
@@ -44,21 +52,22 @@ async function reverseFinding(
   addresses: readonly string[],
   resolver: Pick<Resolver, 'reverse'>,
 ): Promise<Finding> {
-  const back = await Promise.all(
+  const lookups = await Promise.all(
     addresses.map(async (address) => ({ address, names: await resolver.reverse(address) })),
   );
-  const [other] = back.filter(({ names }) => names.kind !== 'found' || !names.values.includes(name));
-  if (other === undefined) return ok(CHECK, `${name} has ${addresses.join(', ')}, which point back to it`);
-  const { address, names } = other;
+  const [mismatch] = lookups.filter(({ names }) => names.kind !== 'found' || !names.values.includes(name));
+  if (mismatch === undefined)
+    return ok(CHECK, `${name} has the address ${addresses.join(', ')}, and the PTR record names ${name}`);
+  const { address, names } = mismatch;
   if (names.kind === 'failed') {
     return warning(
       CHECK,
-      `where ${address} of ${name} points back to could not be looked up (${names.why})`,
-      'see that the resolver answers (POSTRIDER_DNS)',
+      `the PTR record of ${address}, the address of ${name}, could not be looked up (${names.why})`,
+      'check that the resolver responds (POSTRIDER_DNS)',
     );
   }
-  const seen =
-    names.kind === 'none' ? 'points back to no name' : `points back to ${names.values.slice(0, 3).join(', ')}`;
-  const remedy = `have the provider of that address set its PTR record to ${name}`;
-  return warning(CHECK, `${name} has ${address}, which ${seen}`, remedy);
+  const found =
+    names.kind === 'none' ? 'has no PTR record' : `has a PTR record that names ${names.values.slice(0, 3).join(', ')}`;
+  const remedy = `ask the provider of the address to set its PTR record to ${name}`;
+  return warning(CHECK, `${name} has the address ${address}, which ${found}`, remedy);
 }

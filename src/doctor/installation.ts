@@ -1,13 +1,12 @@
 /**
- * What the checks ask of the installation outside this process: the database, the relay, the provider. Each member is one effect,
- * passed in by the caller.
+ * The access of the checks to the database, the relay and the provider. The caller injects each function.
  */
 import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { DatabaseParts } from './database.ts';
 
-/** What checks read, and what the trial of the way back writes. */
+/** The part of the store that the checks read and the loop test writes. */
 export type DoctorStore = Pick<
   OperatorStore,
   'probe' | 'listMessages' | 'findMessage' | 'listDomains' | 'listAccounts'
@@ -15,16 +14,16 @@ export type DoctorStore = Pick<
   Pick<AcceptStore, 'accept' | 'newestId'>;
 
 export interface Installation {
-  /** Opens the store for one piece of work. Inside a service it is the service's own. */
+  /** Runs `work` with an open store. In a service this is the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
-  /** Why there is no database file; null where there is one, or where the database is a server's. Makes nothing. */
+  /** Returns why the database file is missing; null when it exists or the database is a server. Creates nothing. */
   missingDatabase(): Promise<DatabaseParts['opened'] | null>;
-  /** What the database server says of itself that endangers messages, one line each; nothing where it cannot be asked. */
+  /** Returns the settings of the database server that can lose messages, one line each; nothing when the server is unavailable. */
   databaseWarnings(): Promise<readonly string[]>;
-  /** A session with the relay that sends no message; over after `timeoutMs`. Null where the transport is no relay. */
+  /** Opens a session with the relay without sending a message; ends after `timeoutMs`. Null when the transport is not a relay. */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
-  /** The provider's account; over after `timeoutMs`. Rejects with the provider's error, or where the transport is another. */
+  /** Reads the provider's account; ends after `timeoutMs`. Rejects with the provider's error, or when the transport is not Amazon SES. */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
-  /** Resolves after so many ms. Keeps the process alive meanwhile. */
+  /** Resolves after `ms` and keeps the process alive until then. */
   wait(ms: number): Promise<void>;
 }

@@ -1,24 +1,24 @@
 /**
- * Whether what is sent comes back: a message to a recipient that is known to bounce, and the wait for its notice. It costs
- * one email each, and touches no reputation and no suppression list.
+ * The loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits for its feedback
+ * report. Each test sends one message. It changes no reputation and no suppression list.
  */
 import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-/** One message and what has to become of it. */
+/** One test message with the state that it must reach. */
 export interface LoopTest {
-  /** As the findings name it, such as `loop bounce`. */
+  /** Name in the findings, such as `loop bounce`. */
   readonly check: string;
   readonly to: string;
   readonly expectedState: 'bounced' | 'complained';
-  /** What to do where nothing comes back. */
+  /** The remedy when no report arrives. */
   readonly remedy: string;
 }
 
 export interface LoopTestParts {
   readonly tests: readonly LoopTest[];
-  /** Accepts a message and resolves to its id; rejects with an Error of one line. */
+  /** Accepts a message and resolves to its id. Rejects with an Error with a one-line message. */
   readonly send: (to: string) => Promise<string>;
   readonly readMessage: (id: string) => Promise<StoredMessage | null>;
   readonly clock: Pick<Clock, 'now'>;
@@ -26,63 +26,83 @@ export interface LoopTestParts {
   readonly timeoutMs: number;
 }
 
-/** One finding for each trial, all of them tried together. */
+/** Runs all tests concurrently and returns one finding per test. */
 export function runLoopTests(parts: LoopTestParts): Promise<readonly Finding[]> {
-  return Promise.all(parts.tests.map((trial) => attempt(trial, parts)));
+  return Promise.all(parts.tests.map((test) => runTest(test, parts)));
 }
 
-async function attempt(
-  trial: LoopTest,
-  { send, readMessage: look, clock, waitForPoll: pause, timeoutMs: boundMs }: LoopTestParts,
+async function runTest(
+  test: LoopTest,
+  { send, readMessage, clock, waitForPoll, timeoutMs }: LoopTestParts,
 ): Promise<Finding> {
-  const { check, to, expectedState: expects } = trial;
+  const { check, to, expectedState } = test;
   let id: string;
   try {
     id = await send(to);
   } catch (error) {
-    return failure(check, error instanceof Error ? error.message : String(error), 'put that right, and try again');
+    return failure(
+      check,
+      error instanceof Error ? error.message : String(error),
+      'correct this, then run the test again',
+    );
   }
   const startedAt = clock.now();
   for (;;) {
-    const mail = await look(id);
-    const passedMs = clock.now() - startedAt;
-    const came = mail === null ? null : ended(trial, mail, passedMs);
-    if (came !== null) return came;
-    if (passedMs >= boundMs) return late(trial, id, mail, boundMs);
-    await pause();
+    const message = await readMessage(id);
+    const elapsedMs = clock.now() - startedAt;
+    const finding = message === null ? null : endFinding(test, message, elapsedMs);
+    if (finding !== null) return finding;
+    if (elapsedMs >= timeoutMs) return timeoutFinding(test, id, message, timeoutMs);
+    await waitForPoll();
   }
 
-  function ended({ remedy }: LoopTest, mail: StoredMessage, passedMs: number): Finding | null {
-    const last = mail.events.at(-1);
-    if (mail.state === expects) {
+  function endFinding({ remedy }: LoopTest, message: StoredMessage, elapsedMs: number): Finding | null {
+    const last = message.events.at(-1);
+    if (message.state === expectedState) {
       if (last?.by.startsWith('feedback:') === true) {
         const via = last.by.slice('feedback:'.length);
-        return ok(check, `the notice about ${to} came back over ${via} after ${Math.round(passedMs / 100) / 10} s`);
+        return ok(
+          check,
+          `the feedback report for ${to} arrived over ${via} after ${Math.round(elapsedMs / 100) / 10} s`,
+        );
       }
-      const detail = `${to} was refused at once (${last?.detail ?? 'no reason'}), so that no notice had to come back`;
-      return warning(check, detail, 'the relay checks recipients itself; a late bounce cannot be tried with it');
+      const detail = `the relay refused ${to} at once (${last?.detail ?? 'no reason given'}), so no bounce message was sent`;
+      return warning(
+        check,
+        detail,
+        'none: the relay verifies recipients, so the test cannot cause an asynchronous bounce',
+      );
     }
-    if (mail.state === 'suppressed') {
-      const detail = `${to} is on a suppression list, so that nothing was sent`;
+    if (message.state === 'suppressed') {
+      const detail = `${to} is on a suppression list, so the message was not sent`;
       return failure(
         check,
         detail,
-        `\`postrider suppression show ${to}\` says which, \`postrider suppression remove ACCOUNT ${to}\` takes it off; try again`,
+        `find the list with \`postrider suppression show ${to}\`, remove the entry with \`postrider suppression remove ACCOUNT ${to}\`, then run the test again`,
       );
     }
-    if (mail.state === 'queued' || mail.state === 'sending' || mail.state === 'delivered') return null;
-    return failure(check, `the message to ${to} ended as ${mail.state} (${last?.detail ?? 'no reason'})`, remedy);
+    if (message.state === 'queued' || message.state === 'sending' || message.state === 'delivered') return null;
+    return failure(
+      check,
+      `the message to ${to} ended as ${message.state} (${last?.detail ?? 'no reason given'})`,
+      remedy,
+    );
   }
 }
 
-function late({ check, to, remedy }: LoopTest, id: string, mail: StoredMessage | null, boundMs: number): Finding {
-  const within = `within ${Math.round(boundMs / 1000)} s`;
-  if (mail?.state === 'delivered')
-    return failure(check, `${to} was handed over, and no notice came back ${within}`, remedy);
-  const last = mail?.events.at(-1)?.detail ?? 'nothing has tried it';
+function timeoutFinding(
+  { check, to, remedy }: LoopTest,
+  id: string,
+  message: StoredMessage | null,
+  timeoutMs: number,
+): Finding {
+  const within = `within ${Math.round(timeoutMs / 1000)} s`;
+  if (message?.state === 'delivered')
+    return failure(check, `the message to ${to} was delivered, but no feedback report arrived ${within}`, remedy);
+  const last = message?.events.at(-1)?.detail ?? 'there was no delivery attempt';
   return failure(
     check,
-    `the message to ${to} was not handed over ${within}: ${last}`,
-    `see that a service runs with the role deliver, and \`postrider message explain ${id}\``,
+    `the message to ${to} was not delivered ${within}: ${last}`,
+    `check that a service with the role deliver runs, and run \`postrider message explain ${id}\``,
   );
 }

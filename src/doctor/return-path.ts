@@ -1,27 +1,33 @@
-/** Whether mail to the return path's domain, which is what bounces are, can find its way back. */
+/** Checks that bounce messages can reach the return-path domain. */
 import type { Resolver } from '../domains/dns.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 const CHECK = 'return path';
-const MOST_EXCHANGES = 10;
+const MAX_EXCHANGES = 10;
 
-/** `heard` where something takes the notices by which Amazon SES, whose envelope sender is its own, tells of bounces. */
-export function checkProviderEvents(heard: boolean): readonly Finding[] {
-  if (heard) return [ok(CHECK, 'not needed: Amazon SES tells of bounces and complaints by its notices')];
+/** Amazon SES sets its own envelope sender and reports bounces by provider events. The parameter is true when this service receives them. */
+export function checkProviderEvents(receivesEvents: boolean): readonly Finding[] {
+  if (receivesEvents) return [ok(CHECK, 'not needed: Amazon SES reports bounces and complaints by provider events')];
   const remedy =
     'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';
   return [
-    warning(CHECK, 'nothing takes the notices of Amazon SES, so that bounces and complaints are not heard of', remedy),
+    warning(
+      CHECK,
+      'this service does not receive the provider events of Amazon SES, so bounces and complaints are unknown',
+      remedy,
+    ),
   ];
 }
 
-/** `domain` is POSTRIDER_RETURN_PATH_DOMAIN, or null. */
+/** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN, which is null when it is not set. */
 export async function checkReturnPath(
   domain: string | null,
   resolver: Pick<Resolver, 'mx' | 'addresses'>,
 ): Promise<readonly Finding[]> {
   if (domain === null) {
-    return [ok(CHECK, 'POSTRIDER_RETURN_PATH_DOMAIN is not set: later bounces go to the sender of each message')];
+    return [
+      ok(CHECK, 'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message'),
+    ];
   }
   const lookup = await resolver.mx(domain);
   switch (lookup.kind) {
@@ -30,35 +36,41 @@ export async function checkReturnPath(
         warning(
           CHECK,
           `the MX of ${domain} could not be looked up (${lookup.why})`,
-          'see that the resolver answers (POSTRIDER_DNS)',
+          'check that the resolver responds (POSTRIDER_DNS)',
         ),
       ];
     case 'none':
       return [
         failure(
           CHECK,
-          `${domain} has no MX record, so that bounces get lost`,
-          `publish: ${domain}. IN MX 10 HOST. where HOST has an address that leads to POSTRIDER_FEEDBACK_LISTEN`,
+          `${domain} has no MX record, so asynchronous bounces are lost`,
+          `publish \`${domain}. IN MX 10 HOST.\`, where HOST is a name with the address of POSTRIDER_FEEDBACK_LISTEN`,
         ),
       ];
     case 'found':
       break;
   }
-  const exchanges = lookup.values.slice(0, MOST_EXCHANGES);
-  // RFC 7505: it says that there is no mail server.
+  const exchanges = lookup.values.slice(0, MAX_EXCHANGES);
+  // RFC 7505: a null MX means that the domain accepts no mail.
   if (exchanges.some(({ exchange }) => exchange === '')) {
-    return [failure(CHECK, `${domain} has a null MX, which refuses all bounces`, 'let its MX name this host')];
+    return [
+      failure(
+        CHECK,
+        `${domain} has a null MX, so asynchronous bounces are lost`,
+        'publish an MX record that names this host',
+      ),
+    ];
   }
   const hosts = await Promise.all(
     exchanges.map(async ({ exchange }) => ({ exchange, addresses: await resolver.addresses(exchange) })),
   );
-  const dead = hosts.filter(({ addresses }) => addresses.kind === 'none').map(({ exchange }) => exchange);
-  if (dead.length > 0) {
+  const withoutAddress = hosts.filter(({ addresses }) => addresses.kind === 'none').map(({ exchange }) => exchange);
+  if (withoutAddress.length > 0) {
     return [
       failure(
         CHECK,
-        `the MX of ${domain} names ${dead.join(', ')}, which has no address`,
-        'publish an A or AAAA record for it',
+        `the MX of ${domain} names ${withoutAddress.join(', ')}, which has no address`,
+        'publish an A or AAAA record for that name',
       ),
     ];
   }
@@ -68,7 +80,7 @@ export async function checkReturnPath(
       warning(
         CHECK,
         `${unknown.join(', ')}, the MX of ${domain}, could not be looked up`,
-        'see that its name servers answer',
+        'check that the name servers of the domain respond',
       ),
     ];
   }

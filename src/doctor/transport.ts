@@ -1,4 +1,4 @@
-/** Whether the next hop is there and lets us in, by a conversation without a mail; for `capture:`, whether its folder takes files. */
+/** Checks that the next hop is reachable and accepts the credentials, without sending a message. For `capture:`, checks that its folder is writable. */
 import type { TransportSetting } from '../config/settings.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelaySession } from '../transports/smtp/probe.ts';
@@ -7,84 +7,89 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 export interface TransportCheckParts {
   readonly setting: TransportSetting;
   readonly probeRelay: () => Promise<RelaySession>;
-  /** What the provider's account says of itself; rejects with its own words. Asked for `ses:` alone. */
+  /** Reads the account of the provider. Rejects with the provider's error. Called only for `ses:`. */
   readonly readSesAccount: () => Promise<SesAccount>;
   readonly inboxPath: string;
-  /** Null where a file can be made in the folder, or in the one it will be made in; else why not. */
+  /** Returns null when a file can be created in the folder, or in the folder where it will be created; else the reason. */
   readonly checkWritable: () => Promise<string | null>;
 }
 
 export async function checkTransport(parts: TransportCheckParts): Promise<readonly Finding[]> {
-  const { setting, probeRelay: converse, readSesAccount: account, inboxPath, checkWritable: unwritable } = parts;
+  const { setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
   switch (setting.kind) {
     case 'capture': {
-      const why = await unwritable();
-      if (why === null) return [ok('transport', `capture: keeps mail in ${inboxPath}; nothing leaves this machine`)];
+      const why = await checkWritable();
+      if (why === null)
+        return [ok('transport', `capture: stores messages in ${inboxPath}; no message leaves this machine`)];
       return [
         failure(
           'transport',
-          `captured mail cannot be written in ${inboxPath} (${why})`,
-          'make it writable for this user',
+          `captured messages cannot be written to ${inboxPath} (${why})`,
+          'make the folder writable for this user',
         ),
       ];
     }
     case 'ses':
-      return [await sesFinding(setting, account)];
+      return [await sesFinding(setting, readSesAccount)];
     case 'smtp': {
-      const talk = await converse();
-      return [talk.kind === 'ready' ? readyFinding(setting, talk) : failedFinding(setting, talk)];
+      const result = await probeRelay();
+      return [result.kind === 'ready' ? readyFinding(setting, result) : failedFinding(setting, result)];
     }
   }
 }
 
-/** Of the day's quota; above it a warning. */
-const QUOTA_NEARLY_USED = 0.8;
+/** Share of the daily quota above which there is a warning. */
+const QUOTA_WARNING_SHARE = 0.8;
 
 async function sesFinding(
   { region, endpoint }: Extract<TransportSetting, { kind: 'ses' }>,
-  ask: () => Promise<SesAccount>,
+  readAccount: () => Promise<SesAccount>,
 ): Promise<Finding> {
   let account: SesAccount;
   try {
-    account = await ask();
+    account = await readAccount();
   } catch (error) {
     const why = error instanceof Error ? `${error.name}: ${error.message.split('\n', 1).join('')}` : String(error);
     const host = endpoint ?? `email.${region}.amazonaws.com`;
-    const remedy = wasRefused(error)
-      ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and see that the region is right'
-      : `see that the region is right and that this machine reaches ${host}`;
-    return failure('transport', `Amazon SES in ${region} did not say how the account stands (${why})`, remedy);
+    const remedy = isProviderError(error)
+      ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and check the region'
+      : `check the region, and check that this machine can reach ${host}`;
+    return failure('transport', `the account of Amazon SES in ${region} could not be read (${why})`, remedy);
   }
   const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
-  const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages a second`;
+  const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;
   const day = quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
   const detail = `Amazon SES in ${region}: ${rate}${day}`;
   if (!sendingEnabled || enforcement === 'SHUTDOWN') {
-    return failure('transport', `${detail}; sending is paused`, 'see the account’s dashboard and mail from Amazon');
+    return failure(
+      'transport',
+      `${detail}; sending is paused`,
+      'see the dashboard of the account and the email from Amazon',
+    );
   }
   if (!production) {
     return warning(
       'transport',
-      `${detail}; in the sandbox, where only verified recipients are taken`,
-      'ask for production access',
+      `${detail}; the account is in the sandbox, which accepts only verified recipients`,
+      'request production access',
     );
   }
   if (enforcement !== 'HEALTHY') {
     return warning(
       'transport',
       `${detail}; the account is under ${enforcement.toLowerCase()}`,
-      'see bounces and complaints',
+      'see the bounces and complaints of the account',
     );
   }
-  // A max of -1 is no limit.
-  if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_NEARLY_USED) {
-    return warning('transport', `${detail}; the day’s quota is nearly used`, 'ask for a higher sending quota');
+  // A max of -1 means no limit.
+  if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_WARNING_SHARE) {
+    return warning('transport', `${detail}; the daily quota is nearly used up`, 'request a higher sending quota');
   }
   return ok('transport', detail);
 }
 
-/** The provider answered, or there was nothing to sign with; else it was not reached. */
-function wasRefused(error: unknown): boolean {
+/** True when the provider responded or no credentials were found; false when the provider was not reached. */
+function isProviderError(error: unknown): boolean {
   const { name, $metadata } = Object(error) as {
     readonly name?: unknown;
     readonly $metadata?: { readonly httpStatusCode?: unknown };
@@ -94,29 +99,30 @@ function wasRefused(error: unknown): boolean {
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-function readyFinding(setting: SmtpSetting, talk: Extract<RelaySession, { kind: 'ready' }>): Finding {
-  const signedIn = setting.auth === null ? 'no user is set, none was asked for' : `signed in as ${setting.auth.user}`;
-  const detail = `${talk.description}; ${signedIn}`;
-  if (talk.fellBack) {
+function readyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
+  const authentication =
+    setting.auth === null ? 'no user is set, and the server requires none' : `authenticated as ${setting.auth.user}`;
+  const detail = `${result.description}; ${authentication}`;
+  if (result.fellBack) {
     return warning(
       'transport',
-      `${detail}; TLS broke down, so mail goes in clear text`,
-      'have the TLS of the server put right',
+      `${detail}; TLS failed, so messages cross the network in clear text`,
+      'correct the TLS configuration of the server',
     );
   }
-  if (!talk.secure && !talk.loopback) {
-    const what = setting.auth === null ? 'mail crosses' : 'password and mail cross';
+  if (!result.secure && !result.loopback) {
+    const what = setting.auth === null ? 'messages cross' : 'the password and messages cross';
     return warning(
       'transport',
       `${detail}; ${what} the network in clear text`,
-      'use a server with TLS and leave ?tls=never out',
+      'use a server with TLS and remove ?tls=never',
     );
   }
-  if (talk.secure && !talk.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
+  if (result.secure && !result.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
     return warning(
       'transport',
       `${detail}; its certificate is not checked`,
-      'leave ?verify=no out of POSTRIDER_TRANSPORT',
+      'remove ?verify=no from POSTRIDER_TRANSPORT',
     );
   }
   return ok('transport', detail);
@@ -130,26 +136,18 @@ function failedFinding(
   switch (stage) {
     case 'connect':
     case 'greeting':
-      return failure(
-        'transport',
-        text,
-        `see that ${peer} is right in POSTRIDER_TRANSPORT and that no firewall is between`,
-      );
+      return failure('transport', text, `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path`);
     case 'starttls':
       return failure(
         'transport',
         text,
-        `see that ${host} is the name in its certificate and that ${port} is its port for smtp:, or ask its operator`,
+        `check that ${host} is the name in the certificate and that ${port} is the port for smtp:, or ask the operator of the server`,
       );
     case 'auth':
-      return failure(
-        'transport',
-        text,
-        'see that user and password in POSTRIDER_TRANSPORT are right (percent-encoded)',
-      );
+      return failure('transport', text, 'check user and password in POSTRIDER_TRANSPORT (percent-encoded)');
     case 'ehlo':
-      return failure('transport', text, 'give a name that the server takes with ?name= in POSTRIDER_TRANSPORT');
+      return failure('transport', text, 'set ?name= in POSTRIDER_TRANSPORT to a name that the server accepts');
     default:
-      return failure('transport', text, `ask the operator of ${peer} what it means`);
+      return failure('transport', text, `ask the operator of ${peer} about this reply`);
   }
 }

@@ -1,29 +1,29 @@
 /**
- * The one way into the store for what comes back, whoever brings it. A notice can be quicker than the settlement of the
- * message that it is about, so what cannot be applied yet is tried again for a few seconds before its sender is asked to
- * come again. Rejects where the store fails: nothing of the report is stored then, and its sender must keep it.
+ * Records feedback reports of every source in the store. A report can arrive before the outcome of its message is recorded.
+ * The intake therefore retries such a report for a few seconds before it asks the sender to send it again. It rejects when
+ * the store fails: nothing of the report is stored, and the sender must keep it.
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { reportEvent } from './report-event.ts';
 
-/** How long a report waits here for the settlement, and how often it is tried. */
-const WAIT_MS = 5_000;
-const TRY_EVERY_MS = 250;
+/** How long the intake waits for the outcome of the message, and the interval between two tries. */
+const MAX_WAIT_MS = 5_000;
+const RETRY_INTERVAL_MS = 250;
 
 export type RecordResult = 'recorded' | 'not-yet';
 
 export interface FeedbackIntakeParts {
   readonly clock: Clock;
   readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
-  /** Gets the event of each report that is recorded, after the commit. */
+  /** Called with the event of each recorded report, after the commit. */
   readonly publish: Publish;
 }
 
 export interface FeedbackIntake {
   recordReport(report: FeedbackReport): Promise<RecordResult>;
-  /** Nothing waits any more. */
+  /** Ends all waits. */
   close(): void;
 }
 
@@ -31,29 +31,29 @@ export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeP
   const waiting = new Set<() => void>();
   let closed = false;
 
-  function pause(): Promise<void> {
+  function waitForRetry(): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
         cancel();
         waiting.delete(end);
         resolve();
       };
-      const cancel = clock.after(TRY_EVERY_MS, end);
+      const cancel = clock.after(RETRY_INTERVAL_MS, end);
       waiting.add(end);
     });
   }
 
   return {
     async recordReport(report) {
-      const until = clock.now() + WAIT_MS;
+      const deadline = clock.now() + MAX_WAIT_MS;
       for (;;) {
         const answer = await record(report);
         if (answer.kind !== 'not-yet') {
           publish(reportEvent(answer, report));
           return 'recorded';
         }
-        if (closed || clock.now() >= until) return 'not-yet';
-        await pause();
+        if (closed || clock.now() >= deadline) return 'not-yet';
+        await waitForRetry();
       }
     },
     close() {

@@ -1,16 +1,16 @@
 /**
- * Whom the feedback listener takes mail for: the return path of one of this installation's own messages, while it is
- * young enough, and the two mailboxes that every mail domain has (RFC 5321 section 4.5.1, RFC 2142). Pure but for the hash.
+ * The recipients that the feedback listener accepts: return paths of this installation's messages until they expire, and the
+ * role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are deterministic.
  */
 
 import { readReturnPath } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
-/** A return path is good for so long: retries take a day, slow gateways a week, complaints some weeks. */
+/** Validity of a return path: retries take a day, slow gateways a week, complaints several weeks. */
 export const MAX_RETURN_PATH_AGE_DAYS = 45;
-/** Days are counted in 16 bits. */
-const DAYS = 65_536;
+/** The day in a return path has 16 bits. */
+const DAY_MODULUS = 65_536;
 
 export type FeedbackRecipient =
   | { readonly kind: 'return-path'; readonly id: string }
@@ -24,42 +24,44 @@ export interface ReturnPathKey {
   readonly key: Buffer;
 }
 
-/** What an RCPT TO address stands for at `now` (ms). */
+/** Classifies an RCPT TO address at `now` (ms). */
 export function feedbackRecipient({ domain, key }: ReturnPathKey, address: string, now: number): FeedbackRecipient {
-  // RFC 5321 section 4.5.1: without a domain this one alone.
+  // RFC 5321 section 4.5.1: only `postmaster` may come without a domain.
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
   const parsed = parseAddress(address);
   if (parsed === null || parsed.domain !== domain) return { kind: 'refused', reason: 'relay' };
   const local = parsed.local.toLowerCase();
   if (local === 'postmaster' || local === 'abuse') return { kind: 'role' };
-  const path = readReturnPath(key, parsed.local);
-  if (path === null) return { kind: 'refused', reason: 'unknown' };
-  return isYoung(path.day, now) ? { kind: 'return-path', id: path.id } : { kind: 'refused', reason: 'expired' };
+  const returnPath = readReturnPath(key, parsed.local);
+  if (returnPath === null) return { kind: 'refused', reason: 'unknown' };
+  return isValidDay(returnPath.day, now)
+    ? { kind: 'return-path', id: returnPath.id }
+    : { kind: 'refused', reason: 'expired' };
 }
 
-function isYoung(day: number, now: number): boolean {
-  const age = (Math.floor(now / DAY_MS) - day + DAYS) % DAYS;
-  // A day in the future is the next one at most: another node's clock.
-  return age <= MAX_RETURN_PATH_AGE_DAYS || age === DAYS - 1;
+function isValidDay(day: number, now: number): boolean {
+  const age = (Math.floor(now / DAY_MS) - day + DAY_MODULUS) % DAY_MODULUS;
+  // The clock of another node may be ahead by up to one day.
+  return age <= MAX_RETURN_PATH_AGE_DAYS || age === DAY_MODULUS - 1;
 }
 
 const TOKEN_LENGTH = 47;
-const MOST_TOKENS = 50;
+const MAX_TOKENS = 50;
 
 /**
- * The mail request whose return path stands in a report that came to a role mailbox (a feedback loop that sends to
- * `abuse@`, the original message in it), or null where there is none, an old one, or two different ones.
+ * Finds the message that a report to a role mailbox is about: a feedback loop sends to `abuse@` and includes the original
+ * message with its return path. Null when the report contains no valid return path, or return paths of two messages.
  */
 export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8Array, now: number): string | null {
   const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1').toLowerCase();
-  const ending = `@${domain}`;
+  const suffix = `@${domain}`;
   const found = new Set<string>();
-  let looked = 0;
-  for (let at = text.indexOf(ending); at >= 0 && looked < MOST_TOKENS; at = text.indexOf(ending, at + 1)) {
+  let checked = 0;
+  for (let at = text.indexOf(suffix); at >= 0 && checked < MAX_TOKENS; at = text.indexOf(suffix, at + 1)) {
     if (at < TOKEN_LENGTH) continue;
-    looked += 1;
-    const path = readReturnPath(key, text.slice(at - TOKEN_LENGTH, at));
-    if (path !== null && isYoung(path.day, now)) found.add(path.id);
+    checked += 1;
+    const returnPath = readReturnPath(key, text.slice(at - TOKEN_LENGTH, at));
+    if (returnPath !== null && isValidDay(returnPath.day, now)) found.add(returnPath.id);
   }
   const [id] = found;
   return id !== undefined && found.size === 1 ? id : null;

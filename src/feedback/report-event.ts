@@ -1,8 +1,8 @@
-/** The event of a report that the store has recorded. */
+/** Builds the event of a recorded feedback report. */
 import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 
-/** What the store made of a report, as an event. */
+/** Returns the event for the store's answer to a report. */
 export function reportEvent(
   answer: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,

@@ -1,4 +1,4 @@
-/** The module that the reading thread runs. It is started by report-reader.ts and never imported. */
+/** The entry point of the reports' thread. report-reader.ts starts it; no module imports it. */
 import { parentPort } from 'node:worker_threads';
 import { readNotices } from './read/read-notices.ts';
 import type { ReaderThreadReply } from './report-reader.ts';

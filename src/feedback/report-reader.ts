@@ -1,30 +1,30 @@
 /**
- * Reads reports from outside on a thread of its own, one after another, each within a deadline: whatever a report costs, nothing
- * else of the process waits for it. A report over its deadline, or one that exhausts the thread's memory, is `too-expensive`:
- * the thread is ended and replaced.
+ * Reads feedback reports on a separate thread, one at a time, each with a timeout. A costly report never delays the rest of the
+ * process. A report that exceeds its timeout or exhausts the thread's memory is `too-expensive`: the reader ends the thread and
+ * starts another one.
  *
- * Reports that wait are bounded in number and in bytes, since the memory limits of a thread do not cover what stands in
- * buffers. `read` rejects where the thread cannot be started or the reader is closed; the report is unread then.
+ * The number of waiting reports and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
+ * rejects when the thread cannot be started or the reader is closed; the report is then unread.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
 import type { Notice } from '../model/feedback.ts';
 
-/** A report of 1 MiB takes less than a tenth of a second on one core. */
+/** Reading a report of 1 MiB takes less than 100 ms on one core. */
 export const READ_TIMEOUT_MS = 5_000;
 /**
- * The deadline is counted in turns of this process's own loop: a process that was stopped, or that is itself held up, does not
- * take that time for the report's.
+ * The timeout runs as ten shorter timers one after another. The time during which this process is stopped or its event loop is
+ * blocked therefore counts as one step at most.
  */
-const TICKS = 10;
-/** Reports that wait or are being read, and the bytes of them. */
+const TIMEOUT_STEPS = 10;
+/** Limits for reports that wait or are being read. */
 export const MAX_WAITING = { reports: 64, bytes: 16 * 1_048_576 } as const;
-const START_MS = 30_000;
-/** After so long without a report the thread is ended. */
-const IDLE_MS = 60_000;
+const START_TIMEOUT_MS = 30_000;
+/** The thread ends after this time without a report. */
+const IDLE_TIMEOUT_MS = 60_000;
 const THREAD_MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 128 } as const;
 
-/** What the thread says. */
+/** A message from the thread. */
 export type ReaderThreadReply =
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly notices: readonly Notice[] }
@@ -32,24 +32,24 @@ export type ReaderThreadReply =
 
 export type ReadResult =
   | { readonly kind: 'read'; readonly notices: readonly Notice[] }
-  /** Nothing is known of it, and it must not be tried again. */
+  /** The content is unknown. The report must not be read again. */
   | { readonly kind: 'too-expensive' }
-  /** Too many reports wait: to be sent again later. */
+  /** Too many reports wait. The sender must send it again later. */
   | { readonly kind: 'busy' };
 
 export interface ReportReader {
   read(raw: Uint8Array): Promise<ReadResult>;
-  /** Ends the thread; what waits is rejected. */
+  /** Ends the thread and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
 export interface ReportReaderParts {
   readonly clock: Clock;
-  /** Called before each start of a thread: flags of the engine that every thread of the process needs. */
+  /** Called before each start of a thread, to set the engine flags that every thread of the process needs. */
   readonly beforeThread: () => void;
-  /** Told where reading a report failed, which no report should be able to cause, and where the thread died. */
-  readonly failed: (what: string, error: unknown) => void;
-  /** The thread's module, unless it is the reader itself. */
+  /** Called when reading a report throws, which is a defect, and when the thread ends unexpectedly. */
+  readonly onError: (what: string, error: unknown) => void;
+  /** The module of the thread; by default the reader's own. */
   readonly threadModule?: URL;
 }
 
@@ -60,7 +60,7 @@ interface Job {
 
 interface Thread {
   readonly worker: Worker;
-  /** Rejects where it ended before it was ready. */
+  /** Rejects when the thread ends before it is ready. */
   readonly ready: Promise<void>;
   ended: boolean;
 }
@@ -68,30 +68,30 @@ interface Thread {
 export function createReportReader({
   clock,
   beforeThread,
-  failed,
+  onError,
   threadModule: module = MODULE,
 }: ReportReaderParts): ReportReader {
   const waiting: Job[] = [];
   let waitingBytes = 0;
   let thread: Thread | null = null;
   let current: Job | null = null;
-  /** The thread that has been given the current report. */
+  /** The thread that reads the current report. */
   let reading: Thread | null = null;
   let closed = false;
-  let stopIdle: () => void = () => undefined;
-  let stopDeadline: () => void = () => undefined;
+  let cancelIdleTimeout: () => void = () => undefined;
+  let cancelTimeout: () => void = () => undefined;
 
   function start(): Thread {
     beforeThread();
     const worker = new Worker(module, { name: 'postrider-reports', resourceLimits: THREAD_MEMORY });
     worker.unref();
     const ready = Promise.withResolvers<void>();
-    // The caller awaits it. A rejection after the caller has given up must not end the process.
+    // The caller awaits this promise. A rejection that no caller awaits must not end the process.
     ready.promise.catch(() => undefined);
     const started: Thread = { worker, ready: ready.promise, ended: false };
     const cancel = clock.after(
-      START_MS,
-      () => void end(started, new Error('the reading thread did not start in time')),
+      START_TIMEOUT_MS,
+      () => void end(started, new Error('the reports thread did not start in time')),
     );
     worker.on('message', (reply: ReaderThreadReply) => {
       if (started.ended) return;
@@ -101,40 +101,40 @@ export function createReportReader({
           ready.resolve();
           return;
         case 'read':
-          finish({ kind: 'read', notices: reply.notices });
+          complete({ kind: 'read', notices: reply.notices });
           return;
         case 'failed':
-          failed('reading feedback', new Error(reply.fault));
-          finish({ kind: 'read', notices: [FAULT] });
+          onError('reading feedback', new Error(reply.fault));
+          complete({ kind: 'read', notices: [READ_FAILED] });
           return;
       }
     });
     worker.on('error', (error) => void end(started, error));
     worker.on('exit', () => {
       cancel();
-      void end(started, new Error('the reading thread has ended'));
-      // By its deadline, or because it had no memory left.
-      if (reading === started) finish({ kind: 'too-expensive' });
+      void end(started, new Error('the reports thread has ended'));
+      // The timeout ended it, or it ran out of memory.
+      if (reading === started) complete({ kind: 'too-expensive' });
     });
-    function end(which: Thread, error: Error): Promise<unknown> {
-      if (which.ended) return Promise.resolve();
-      which.ended = true;
-      if (thread === which) thread = null;
+    function end(target: Thread, error: Error): Promise<unknown> {
+      if (target.ended) return Promise.resolve();
+      target.ended = true;
+      if (thread === target) thread = null;
       ready.reject(error);
-      if (!closed) failed('reading feedback', error);
-      return which.worker.terminate();
+      if (!closed) onError('reading feedback', error);
+      return target.worker.terminate();
     }
     return started;
   }
 
-  /** The current report is done with; the next one is read. */
-  function finish(outcome: ReadResult): void {
-    leave()?.done.resolve(outcome);
-    void next();
+  /** Completes the current report and starts the next one. */
+  function complete(outcome: ReadResult): void {
+    releaseCurrent()?.done.resolve(outcome);
+    void readNext();
   }
 
-  function leave(): Job | null {
-    stopDeadline();
+  function releaseCurrent(): Job | null {
+    cancelTimeout();
     const job = current;
     current = null;
     reading = null;
@@ -142,37 +142,37 @@ export function createReportReader({
     return job;
   }
 
-  async function next(): Promise<void> {
+  async function readNext(): Promise<void> {
     if (current !== null) return;
     const job = waiting.shift();
     if (job === undefined) {
-      if (thread !== null) stopIdle = clock.after(IDLE_MS, () => void endThread());
+      if (thread !== null) cancelIdleTimeout = clock.after(IDLE_TIMEOUT_MS, () => void endThread());
       return;
     }
     current = job;
-    stopIdle();
+    cancelIdleTimeout();
     thread ??= start();
     const used = thread;
     try {
       await used.ready;
     } catch (error) {
       if (current !== job) return;
-      leave()?.done.reject(error);
-      void next();
+      releaseCurrent()?.done.reject(error);
+      void readNext();
       return;
     }
     if (current !== job) return;
     reading = used;
-    arm(used, TICKS);
+    startTimeout(used, TIMEOUT_STEPS);
     used.worker.postMessage(job.raw);
   }
 
-  function arm(used: Thread, ticks: number): void {
-    stopDeadline = clock.after(READ_TIMEOUT_MS / TICKS, () => {
-      if (ticks > 1) return arm(used, ticks - 1);
+  function startTimeout(used: Thread, steps: number): void {
+    cancelTimeout = clock.after(READ_TIMEOUT_MS / TIMEOUT_STEPS, () => {
+      if (steps > 1) return startTimeout(used, steps - 1);
       used.ended = true;
       if (thread === used) thread = null;
-      // Its exit finishes the report: two threads never read at once.
+      // The exit completes the report, so two threads never read at the same time.
       void used.worker.terminate();
     });
   }
@@ -187,7 +187,7 @@ export function createReportReader({
 
   return {
     read(raw) {
-      if (closed) return Promise.reject(new Error('the reader of reports is closed'));
+      if (closed) return Promise.reject(new Error('the report reader is closed'));
       const full =
         waiting.length + (current === null ? 0 : 1) >= MAX_WAITING.reports ||
         waitingBytes + raw.byteLength > MAX_WAITING.bytes;
@@ -195,19 +195,19 @@ export function createReportReader({
       const done = Promise.withResolvers<ReadResult>();
       waiting.push({ raw, done });
       waitingBytes += raw.byteLength;
-      void next();
+      void readNext();
       return done.promise;
     },
     async close() {
       closed = true;
-      stopIdle();
-      const jobs = [leave(), ...waiting.splice(0)];
+      cancelIdleTimeout();
+      const jobs = [releaseCurrent(), ...waiting.splice(0)];
       waitingBytes = 0;
-      for (const job of jobs) job?.done.reject(new Error('the reader of reports is closed'));
+      for (const job of jobs) job?.done.reject(new Error('the report reader is closed'));
       await endThread();
     },
   };
 }
 
 const MODULE = new URL('./report-reader-thread.ts', import.meta.url);
-const FAULT: Notice = { kind: 'unknown', reason: 'reading it failed, which is a fault of this software' };
+const READ_FAILED: Notice = { kind: 'unknown', reason: 'reading the report failed because of a defect in Postrider' };

@@ -1,7 +1,7 @@
 /**
- * What the feedback listener takes from one peer and from all of them: messages per second, charged at DATA, and bytes of
- * messages that are being received. Bounded memory. A peer is an IPv4 address or an IPv6 network of 64 bits: the owner of
- * one such address has them all. Budgets are generous: a relay or a large provider brings all its reports from few addresses.
+ * Rate limits of the feedback listener per peer and in total: messages per second, charged at DATA, and bytes of messages that
+ * are being received. Memory is bounded. A peer is an IPv4 address or an IPv6 /64 network, because the owner of one address of
+ * a /64 owns all of them. The limits are high: a relay or a large provider sends all its reports from few addresses.
  */
 import { peerNetworkOf } from '../model/address.ts';
 
@@ -10,25 +10,25 @@ interface Rate {
   readonly perSecond: number;
 }
 
-/** Messages of one peer, to whomever. */
+/** All messages of one peer. */
 export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
-/** Messages to `postmaster` and `abuse` from one peer, and from all: anybody may write there, and each is kept. */
+/** Messages to `postmaster` and `abuse` from one peer and in total. Any client can send them, and each one is stored. */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
 export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
-/** Bytes of messages that are being received or recorded, of one peer and of all. */
+/** Bytes of messages that are being received or recorded, per peer and in total. */
 export const MAX_BUFFERED_BYTES = { perPeer: 16 * 1_048_576, total: 64 * 1_048_576 } as const;
-/** Peers that are remembered; beyond that the ones with full buckets are forgotten. */
+/** Peers with a bucket. When there are more, peers with full buckets are removed first. */
 const MAX_PEERS = 10_000;
 
-/** Whom a message is for: a return path of this installation, or a role mailbox, which anybody can write to. */
+/** The kind of recipient: a return path of this installation, or a role mailbox, to which any client can send. */
 export type RecipientKind = 'return-path' | 'role';
 
 export interface PeerLimits {
-  /** True where this address may send one more message at `now` (ms). Charges nothing. */
+  /** True when this address may send one more message at `now` (ms). Takes no token. */
   allows(address: string, kind: RecipientKind, now: number): boolean;
-  /** The same, and charges the message where it is true. */
+  /** The same, and takes the tokens when the result is true. */
   charge(address: string, kind: RecipientKind, now: number): boolean;
-  /** True where so many more bytes may be kept; `release` must follow then. */
+  /** Reserves bytes for a message. When it returns true, the caller must release them. */
   reserveBytes(address: string, bytes: number): boolean;
   releaseBytes(address: string, bytes: number): void;
 }
@@ -37,8 +37,8 @@ export function createPeerLimits(): PeerLimits {
   const messages = createBuckets(PEER_MESSAGE_RATE);
   const role = createBuckets(PEER_ROLE_MESSAGE_RATE);
   const allRole = createBuckets(TOTAL_ROLE_MESSAGE_RATE);
-  const held = new Map<string, number>();
-  let allHeld = 0;
+  const bufferedBytes = new Map<string, number>();
+  let totalBufferedBytes = 0;
 
   const may = (peer: string, kind: RecipientKind, now: number): boolean =>
     messages.level(peer, now) >= 1 &&
@@ -58,18 +58,19 @@ export function createPeerLimits(): PeerLimits {
     },
     reserveBytes(address, bytes) {
       const peer = peerNetworkOf(address);
-      const own = held.get(peer) ?? 0;
-      if (own + bytes > MAX_BUFFERED_BYTES.perPeer || allHeld + bytes > MAX_BUFFERED_BYTES.total) return false;
-      held.set(peer, own + bytes);
-      allHeld += bytes;
+      const own = bufferedBytes.get(peer) ?? 0;
+      if (own + bytes > MAX_BUFFERED_BYTES.perPeer || totalBufferedBytes + bytes > MAX_BUFFERED_BYTES.total)
+        return false;
+      bufferedBytes.set(peer, own + bytes);
+      totalBufferedBytes += bytes;
       return true;
     },
     releaseBytes(address, bytes) {
       const peer = peerNetworkOf(address);
-      const left = (held.get(peer) ?? 0) - bytes;
-      allHeld -= bytes;
-      if (left > 0) held.set(peer, left);
-      else held.delete(peer);
+      const left = (bufferedBytes.get(peer) ?? 0) - bytes;
+      totalBufferedBytes -= bytes;
+      if (left > 0) bufferedBytes.set(peer, left);
+      else bufferedBytes.delete(peer);
     },
   };
 }
@@ -80,7 +81,7 @@ interface Buckets {
   take(peer: string, now: number): void;
 }
 
-/** A token bucket for each peer. */
+/** One token bucket per peer. */
 function createBuckets({ burst, perSecond }: Rate): Buckets {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
@@ -90,9 +91,9 @@ function createBuckets({ burst, perSecond }: Rate): Buckets {
     return Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) * perSecond) / 1000);
   };
 
-  function forget(now: number): void {
+  function removePeers(now: number): void {
     for (const peer of buckets.keys()) if (level(peer, now) >= burst) buckets.delete(peer);
-    // Every one of them busy: the oldest goes, and begins anew.
+    // All buckets are in use: remove the oldest one. Its peer starts with a full bucket.
     for (const peer of buckets.keys()) {
       if (buckets.size < MAX_PEERS) return;
       buckets.delete(peer);
@@ -102,7 +103,7 @@ function createBuckets({ burst, perSecond }: Rate): Buckets {
   return {
     level,
     take(peer, now) {
-      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) forget(now);
+      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) removePeers(now);
       buckets.set(peer, { tokens: level(peer, now) - 1, at: now });
     },
   };

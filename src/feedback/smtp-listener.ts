@@ -1,10 +1,10 @@
 /**
- * The SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). It takes mail for valid return paths and for
- * `postmaster` and `abuse`, one recipient at a time, and nothing else: it never relays, and never answers with a message.
+ * The SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). It accepts messages for valid return paths and for
+ * `postmaster` and `abuse`, one recipient per message. It never relays and never sends a message in reply.
  *
- * Promises: 250 after the final dot only once the store has committed; a failing store is 451, so that the peer keeps
- * the mail, and so is whatever is over a budget: never 5xx. A bare CR or LF ends the session. Memory, connections, size,
- * rate, commands and time of every session are bounded; until a valid recipient is given the bounds are short.
+ * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
+ * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,
+ * rate, commands and time of every session are bounded. The bounds are short until the peer gives a valid recipient.
  */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -22,26 +22,27 @@ import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
 import { createOpenSessions, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
-/** A larger message is refused with 552; what is read of a smaller one is its beginning, where reports stand. */
+/** A larger message is refused with 552. */
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
-const READ_BYTES = 1_048_576;
-/** A peer that goes on sending a message that is refused for its size is heard no longer. */
+/** The listener reads only the beginning of a message, where reports have their content. */
+const MAX_READ_BYTES = 1_048_576;
+/** The session ends when the peer sends more bytes of a message that is already too large. */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
-const IDLE_MS = 5 * 60_000;
-/** Until a valid recipient is given, and from then until DATA. */
+const IDLE_TIMEOUT_MS = 5 * 60_000;
+/** Time for the commands before a valid recipient, and again from there until DATA. */
 export const COMMANDS_TIMEOUT_MS = 60_000;
 /** From DATA to the final dot. */
-const DATA_MS = 5 * 60_000;
-/** No session lasts longer: a peer that sends a byte now and then does not keep its place for ever. */
-const SESSION_MS = 15 * 60_000;
-const CLOSE_MS = 2_000;
-/** So many refused recipients end a session: somebody is guessing. */
-const MOST_REFUSED = 10;
-/** Between two messages: recipients (taken or not) and senders, and bytes of commands. */
+const DATA_TIMEOUT_MS = 5 * 60_000;
+/** Maximum length of a session, also when the peer keeps sending. */
+const MAX_SESSION_MS = 15 * 60_000;
+const CLOSE_TIMEOUT_MS = 2_000;
+/** A session with this number of refused recipients ends, because its peer guesses addresses. */
+const MAX_REFUSED_RECIPIENTS = 10;
+/** Limits between two messages: the number of MAIL and RCPT commands, and the bytes of all commands. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
-/** Why the listener refused something; the label of a metric. */
+/** Reason of a refusal; the label of a metric. */
 type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
@@ -62,56 +63,56 @@ export interface SmtpListenerParts {
   readonly bind: Bind;
   readonly clock: Clock;
   readonly returnPath: ReturnPathKey;
-  /** The name in the greeting. */
+  /** The host name in the greeting. */
   readonly name: string;
-  /** Offers STARTTLS with it, or null. */
+  /** Enables STARTTLS; null disables it. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
   readonly reader: Pick<ReportReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 export interface SmtpListener {
-  /** Rejects with an Error of one line that names setting and address. */
+  /** Rejects with an Error whose one-line message names setting and address. */
   start(): Promise<HostPort>;
-  /** A renewed certificate, for sessions from now on. */
+  /** Uses a renewed certificate for all later sessions. */
   renewCertificate(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
-  /** Ends sessions within a bound. */
+  /** Ends all sessions within a bounded time. */
   close(): Promise<void>;
 }
 
-/** What is known of a session beyond what the library keeps. */
+/** State of a session in addition to the library's. */
 interface Session extends OpenSession {
-  /** The one to answer on: under TLS the inner one. */
+  /** The socket for replies: the TLS socket after STARTTLS. */
   socket: Socket;
-  /** The mail request of the recipient taken; null for a role mailbox. */
+  /** The message of the accepted return path; null for a role mailbox. */
   about: { readonly id: string } | null;
   refused: number;
-  /** Since the last message: MAIL and RCPT, and bytes of commands. */
+  /** Since the last message: the number of MAIL and RCPT commands, and the bytes of all commands. */
   envelopeCommands: number;
   commandBytes: number;
-  /** Between DATA and its answer. */
+  /** True from DATA until its reply. */
   inMessage: boolean;
   messageBytes: number;
-  /** Ends the bound on the time of what the peer does now. */
-  stopClock: () => void;
+  /** Cancels the timeout of the peer's current phase. */
+  cancelPhaseTimeout: () => void;
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
-  const { clock, returnPath, certificate, reader, recordReport: take, publish, failed } = parts;
+  const { clock, returnPath, certificate, reader, recordReport, publish, onError } = parts;
   const refused = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
-  const visits = createOpenSessions();
+  const openSessions = createOpenSessions();
   const bySocket = new WeakMap<Socket, Session>();
-  /** By the library's own id, from its first word on. */
+  /** By the library's session id. */
   const sessions = new Map<string, Session>();
 
   const server = new SMTPServer({
     name: parts.name,
     banner: 'Postrider feedback',
     logger: false,
-    // A name that a peer's DNS makes up is of no use here.
+    // The peer controls its reverse DNS name, so the name proves nothing.
     disableReverseLookup: true,
     disabledCommands: ['AUTH', 'WIZ', 'SHELL', 'KILL'],
     authOptional: true,
@@ -123,111 +124,111 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     rejectOversized: true,
     maxRecipients: 1,
     maxCommandLength: 4_096,
-    socketTimeout: IDLE_MS,
-    closeTimeout: CLOSE_MS,
+    socketTimeout: IDLE_TIMEOUT_MS,
+    closeTimeout: CLOSE_TIMEOUT_MS,
     onConnect(session, done) {
-      const visit = visitOf(session.id);
-      if (visit === null) return done(reply(421, 'the session is over'));
-      sessions.set(session.id, visit);
+      const peerSession = sessionById(session.id);
+      if (peerSession === null) return done(reply(421, 'the session is over'));
+      sessions.set(session.id, peerSession);
       done();
     },
     onSecure(socket, session, done) {
-      const visit = sessions.get(session.id);
-      if (visit !== undefined) {
-        visit.socket = socket;
-        guard(socket, visit);
+      const peerSession = sessions.get(session.id);
+      if (peerSession !== undefined) {
+        peerSession.socket = socket;
+        guard(socket, peerSession);
       }
       done();
     },
     onMailFrom(_sender, session, done) {
-      const visit = sessions.get(session.id);
-      if (visit === undefined) return done(reply(421, 'the session is over'));
-      if (isTooMany(visit)) return done(reply(421, 'too many commands without a message'));
-      if (!limits.allows(visit.address, 'return-path', clock.now())) {
+      const peerSession = sessions.get(session.id);
+      if (peerSession === undefined) return done(reply(421, 'the session is over'));
+      if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many commands without a message'));
+      if (!limits.allows(peerSession.address, 'return-path', clock.now())) {
         refused('too-fast');
         return done(reply(451, 'too many messages from this address, try again later'));
       }
       done();
     },
     onRcptTo({ address }, session, done) {
-      const visit = sessions.get(session.id);
+      const peerSession = sessions.get(session.id);
       const recipient = feedbackRecipient(returnPath, address, clock.now());
-      if (visit === undefined) return done(reply(421, 'the session is over'));
-      if (isTooMany(visit)) return done(reply(421, 'too many recipients without a message'));
+      if (peerSession === undefined) return done(reply(421, 'the session is over'));
+      if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
-          visit.about = { id: recipient.id };
-          proved(visit, 'return-path');
+          peerSession.about = { id: recipient.id };
+          recipientAccepted(peerSession, 'return-path');
           return done();
         case 'role':
-          // Charged at DATA: naming the mailbox costs nobody its budget.
-          if (!limits.allows(visit.address, 'role', clock.now())) {
+          // The token is taken at DATA, so a recipient alone does not use up the limit.
+          if (!limits.allows(peerSession.address, 'role', clock.now())) {
             refused('too-fast');
-            return done(reply(451, 'too much mail for this mailbox, try again later'));
+            return done(reply(451, 'too many messages for this mailbox, try again later'));
           }
-          visit.about = null;
-          proved(visit, 'role');
+          peerSession.about = null;
+          recipientAccepted(peerSession, 'role');
           return done();
         case 'refused':
-          refused(REFUSALS[recipient.reason]);
-          visit.refused += 1;
-          if (visit.refused >= MOST_REFUSED) return done(reply(421, 'too many recipients that are not here'));
-          return done(reply(550, TEXTS[recipient.reason]));
+          refused(REFUSAL_REASONS[recipient.reason]);
+          peerSession.refused += 1;
+          if (peerSession.refused >= MAX_REFUSED_RECIPIENTS) return done(reply(421, 'too many unknown recipients'));
+          return done(reply(550, REFUSAL_TEXTS[recipient.reason]));
       }
     },
     onData(stream, session, done) {
-      const visit = sessions.get(session.id);
-      if (visit === undefined) {
+      const peerSession = sessions.get(session.id);
+      if (peerSession === undefined) {
         stream.resume();
         return done(reply(421, 'the session is over'));
       }
-      void receive(stream, session, visit)
+      void receive(stream, session, peerSession)
         .catch((error: unknown) => {
-          failed('feedback', error);
+          onError('feedback', error);
           refused('store');
           return reply(451, 'not recorded, try again later');
         })
         .then((fault) => {
-          begin(visit);
+          startCommandPhase(peerSession);
           done(fault);
         });
     },
     onClose(session) {
-      const visit = sessions.get(session.id);
+      const peerSession = sessions.get(session.id);
       sessions.delete(session.id);
-      if (visit !== undefined) visits.remove(visit);
+      if (peerSession !== undefined) openSessions.remove(peerSession);
     },
   });
-  // Refused and evicted ones are gone within seconds; beyond that the descriptors of the process are at stake.
+  // Refused and evicted connections end within seconds. The limit protects the file descriptors of the process.
   server.server.maxConnections = 2 * MAX_SESSIONS.total;
-  // Peers that go away, and handshakes that fail, are nothing to report.
+  // A peer that disconnects and a failed handshake are not logged.
   server.on('error', () => undefined);
 
-  /** Resolves to the refusal, or to null where the report is recorded. */
+  /** Resolves to the refusal, or to null when the report is recorded. */
   async function receive(
     stream: Readable & { sizeExceeded: boolean },
     session: SMTPServerSession,
-    visit: Session,
+    peerSession: Session,
   ): Promise<Error | null> {
-    const { address, about } = visit;
+    const { address, about } = peerSession;
     const kind: RecipientKind = about === null ? 'role' : 'return-path';
-    visit.inMessage = true;
-    visit.messageBytes = 0;
-    bound(visit, DATA_MS);
+    peerSession.inMessage = true;
+    peerSession.messageBytes = 0;
+    setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
     const charged = limits.charge(address, kind, clock.now());
-    let heldBytes = 0;
-    const hold = (bytes: number): boolean => {
+    let reservedBytes = 0;
+    const reserve = (bytes: number): boolean => {
       if (!charged || !limits.reserveBytes(address, bytes)) return false;
-      heldBytes += bytes;
+      reservedBytes += bytes;
       return true;
     };
     try {
-      const content = await beginningOf(stream, hold);
-      visit.stopClock();
-      // The peer went away before the end: nobody is there to be answered, and what came is no message.
+      const content = await readBeginning(stream, reserve);
+      peerSession.cancelPhaseTimeout();
+      // The peer disconnected before the end of the message, so there is no message and no reply.
       if (content === null) return null;
       if (stream.sizeExceeded) {
-        // The library answers 552 by itself.
+        // The library replies 552.
         refused('too-large');
         return null;
       }
@@ -237,9 +238,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       }
       if (content === 'over-budget') {
         refused('too-busy');
-        return reply(451, 'too much mail is being received, try again later');
+        return reply(451, 'too many bytes are being received, try again later');
       }
-      visit.stage = 'recording';
+      peerSession.stage = 'recording';
       const reading = await reader.read(content);
       if (reading.kind === 'busy') {
         refused('too-busy');
@@ -247,60 +248,62 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       }
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       const notices = reading.kind === 'read' ? reading.notices : [TOO_EXPENSIVE];
-      const taken = await take(createSmtpReport({ raw: content, notices, about, from }, returnPath, clock.now()));
-      if (taken === 'recorded') return null;
+      const recorded = await recordReport(
+        createSmtpReport({ raw: content, notices, about, from }, returnPath, clock.now()),
+      );
+      if (recorded === 'recorded') return null;
       refused('not-settled');
-      return reply(451, 'the message that this is about is still on its way, try again later');
+      return reply(451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {
-      limits.releaseBytes(address, heldBytes);
+      limits.releaseBytes(address, reservedBytes);
     }
   }
 
-  /** True while the session is between two messages: before the first one and after each one. */
-  function begin(visit: Session): void {
-    visit.stage = 'new';
-    visit.inMessage = false;
-    visit.envelopeCommands = 0;
-    visit.commandBytes = 0;
-    bound(visit, COMMANDS_TIMEOUT_MS);
+  /** Starts the command phase: at the beginning of the session and after each message. */
+  function startCommandPhase(peerSession: Session): void {
+    peerSession.stage = 'new';
+    peerSession.inMessage = false;
+    peerSession.envelopeCommands = 0;
+    peerSession.commandBytes = 0;
+    setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
   }
 
-  /** A valid recipient was given. Its time is counted once for a message: naming it again does not win more. */
-  function proved(visit: Session, stage: 'role' | 'return-path'): void {
-    if (visit.stage === 'new') bound(visit, COMMANDS_TIMEOUT_MS);
-    visit.stage = stage;
+  /** Records a valid recipient. Only the first one of a message restarts the timeout. */
+  function recipientAccepted(peerSession: Session, stage: 'role' | 'return-path'): void {
+    if (peerSession.stage === 'new') setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
+    peerSession.stage = stage;
   }
 
-  /** True once too many commands of an envelope have come without a message. */
-  function isTooMany(visit: Session): boolean {
-    visit.envelopeCommands += 1;
-    if (visit.envelopeCommands <= MAX_ENVELOPE_COMMANDS) return false;
+  /** Counts an envelope command. True when there are too many without a message. */
+  function exceedsEnvelopeCommands(peerSession: Session): boolean {
+    peerSession.envelopeCommands += 1;
+    if (peerSession.envelopeCommands <= MAX_ENVELOPE_COMMANDS) return false;
     refused('too-many-commands');
     return true;
   }
 
-  /** What the peer does now has to be over by then. */
-  function bound(visit: Session, ms: number): void {
-    visit.stopClock();
-    if (visit.socket.destroyed) return;
-    visit.stopClock = clock.after(ms, () => {
+  /** Sets the timeout of the peer's current phase. */
+  function setPhaseTimeout(peerSession: Session, ms: number): void {
+    peerSession.cancelPhaseTimeout();
+    if (peerSession.socket.destroyed) return;
+    peerSession.cancelPhaseTimeout = clock.after(ms, () => {
       refused('too-slow');
-      hangUp(visit, '421 4.4.2 too slow, try again later');
+      hangUp(peerSession, '421 4.4.2 too slow, try again later');
     });
   }
 
-  /** Says why, and closes without waiting for the peer. */
+  /** Sends the reply and closes the connection without waiting for the peer. */
   function hangUp({ socket }: Session, line: string): void {
     if (socket.destroyed) return;
     if (socket.writable) socket.write(`${line}\r\n`);
     socket.destroySoon();
-    // A peer that reads nothing does not keep the descriptor.
-    const cancel = clock.after(CLOSE_MS, () => socket.destroy());
+    // A peer that does not read must not keep the file descriptor open.
+    const cancel = clock.after(CLOSE_TIMEOUT_MS, () => socket.destroy());
     socket.once('close', cancel);
   }
 
-  /** The session that the library calls so. */
-  function visitOf(id: string): Session | null {
+  /** Finds the session by the library's id. */
+  function sessionById(id: string): Session | null {
     for (const connection of server.connections) {
       if (connection.id === id) return bySocket.get(connection._socket) ?? null;
     }
@@ -308,43 +311,43 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   /**
-   * Ends the session of a socket whose peer sends a bare CR or LF, or more bytes than commands or a message may have, before
-   * anything of that reaches the parser.
+   * Checks all bytes of a socket before the parser reads them. Ends the session when the peer sends a bare CR or LF, or exceeds
+   * the limit for commands or for a message.
    */
-  function guard(socket: Socket, visit: Session): void {
+  function guard(socket: Socket, peerSession: Session): void {
     const lineEnds = createLineEndCheck();
     const push = socket.push.bind(socket);
-    let over = false;
+    let isOver = false;
     const end = (reason: FeedbackRefusal, line: string): false => {
-      over = true;
+      isOver = true;
       refused(reason);
-      hangUp(visit, line);
+      hangUp(peerSession, line);
       return false;
     };
-    socket.push = (piece: unknown, encoding?: BufferEncoding) => {
-      if (over) return false;
-      if (!(piece instanceof Uint8Array)) return push(piece, encoding);
-      visit.lastActiveAt = clock.now();
-      if (!lineEnds.accepts(piece)) return end('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
-      if (visit.inMessage) visit.messageBytes += piece.length;
-      else visit.commandBytes += piece.length;
-      if (visit.messageBytes > MAX_RECEIVED_BYTES) return end('too-large', '552 5.3.4 the message is too large');
-      if (visit.commandBytes > MAX_COMMAND_BYTES) {
+    socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+      if (isOver) return false;
+      if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
+      peerSession.lastActiveAt = clock.now();
+      if (!lineEnds.accepts(chunk)) return end('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
+      if (peerSession.inMessage) peerSession.messageBytes += chunk.length;
+      else peerSession.commandBytes += chunk.length;
+      if (peerSession.messageBytes > MAX_RECEIVED_BYTES) return end('too-large', '552 5.3.4 the message is too large');
+      if (peerSession.commandBytes > MAX_COMMAND_BYTES) {
         return end('too-many-commands', '421 4.7.0 too many commands without a message');
       }
-      return push(piece, encoding);
+      return push(chunk, encoding);
     };
   }
 
   server.server.prependListener('connection', (socket: Socket) => {
-    const visit: Session = {
+    const peerSession: Session = {
       socket,
       address: socket.remoteAddress ?? '',
       stage: 'new',
       lastActiveAt: clock.now(),
       evict: () => {
         refused('evicted');
-        hangUp(visit, '421 4.3.2 too busy, try again later');
+        hangUp(peerSession, '421 4.3.2 too busy, try again later');
       },
       about: null,
       refused: 0,
@@ -352,21 +355,21 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       commandBytes: 0,
       inMessage: false,
       messageBytes: 0,
-      stopClock: () => undefined,
+      cancelPhaseTimeout: () => undefined,
     };
-    if (!visits.admit(visit, clock.now())) {
+    if (!openSessions.admit(peerSession, clock.now())) {
       refused('too-many-connections');
-      hangUp(visit, '421 4.3.2 too many connections, try again later');
+      hangUp(peerSession, '421 4.3.2 too many connections, try again later');
       return;
     }
-    bySocket.set(socket, visit);
-    guard(socket, visit);
-    begin(visit);
-    const cancel = clock.after(SESSION_MS, () => socket.destroy());
+    bySocket.set(socket, peerSession);
+    guard(socket, peerSession);
+    startCommandPhase(peerSession);
+    const cancel = clock.after(MAX_SESSION_MS, () => socket.destroy());
     socket.once('close', () => {
       cancel();
-      visit.stopClock();
-      visits.remove(visit);
+      peerSession.cancelPhaseTimeout();
+      openSessions.remove(peerSession);
     });
   });
 
@@ -377,11 +380,11 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   };
 }
 
-const REFUSALS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;
-const TEXTS = {
+const REFUSAL_REASONS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;
+const REFUSAL_TEXTS = {
   expired: 'this return path has expired',
-  unknown: 'no such mailbox here',
-  relay: 'not a domain of this server, which does not relay',
+  unknown: 'no such mailbox',
+  relay: 'this server does not accept messages for that domain',
 } as const;
 
 function reply(responseCode: number, text: string): Error {
@@ -389,24 +392,27 @@ function reply(responseCode: number, text: string): Error {
 }
 
 /**
- * The first bytes of a message, read to its end; null where the peer went away before that. What `hold` allows no more is
- * read and thrown away.
+ * Reads a message to its end and returns its beginning; null when the peer disconnects before the end. When `reserve` returns
+ * false, the rest is read and discarded.
  */
-async function beginningOf(stream: Readable, hold: (bytes: number) => boolean): Promise<Buffer | 'over-budget' | null> {
-  let pieces: Buffer[] = [];
-  let left = READ_BYTES;
-  let over = false;
+async function readBeginning(
+  stream: Readable,
+  reserve: (bytes: number) => boolean,
+): Promise<Buffer | 'over-budget' | null> {
+  let chunks: Buffer[] = [];
+  let left = MAX_READ_BYTES;
+  let isOver = false;
   try {
-    for await (const piece of stream as AsyncIterable<Buffer>) {
-      if (left <= 0 || over) continue;
-      const wanted = piece.subarray(0, left);
-      over = !hold(wanted.length);
-      if (over) pieces = [];
-      else pieces.push(wanted);
-      left -= piece.length;
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (left <= 0 || isOver) continue;
+      const part = chunk.subarray(0, left);
+      isOver = !reserve(part.length);
+      if (isOver) chunks = [];
+      else chunks.push(part);
+      left -= chunk.length;
     }
   } catch {
     return null;
   }
-  return over ? 'over-budget' : Buffer.concat(pieces);
+  return isOver ? 'over-budget' : Buffer.concat(chunks);
 }

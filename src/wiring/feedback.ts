@@ -61,7 +61,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
     ]);
-    const reader = createReportReader({ clock, beforeThread: setThreadFlags, failed });
+    const reader = createReportReader({ clock, beforeThread: setThreadFlags, onError: failed });
     stack.defer(() => reader.close());
     const listener = createSmtpListener({
       listenAddress: at,
@@ -73,7 +73,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       reader,
       recordReport: intake.recordReport,
       publish,
-      failed,
+      onError: failed,
     });
     const bound = await listener.start();
     stack.defer(() => listener.close());
@@ -102,7 +102,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       certificate: tls === null ? null : readCertificate(tls),
       recordReport: intake.recordReport,
       publish,
-      failed,
+      onError: failed,
     });
     const bound = await receiver.start();
     stack.defer(() => receiver.close());
@@ -124,7 +124,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       topics,
       recordReport: intake.recordReport,
       publish,
-      failed,
+      onError: failed,
     });
     await poller.start();
     stack.defer(() => poller.close());

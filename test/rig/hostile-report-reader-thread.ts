@@ -1,4 +1,4 @@
-/** A reading thread that never comes to an end of a report with `spin` in it, and dies of one with `exhaust`; it reads all others. */
+/** A reports' thread that never finishes a report with `spin`, exhausts its memory on one with `exhaust`, and reads all others. */
 import { parentPort } from 'node:worker_threads';
 import { readNotices } from '../../src/feedback/read/read-notices.ts';
 

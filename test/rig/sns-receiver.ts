@@ -1,4 +1,5 @@
 /** The SNS receiver on loopback, with a certificate authority and certificate pages of the test. */
+
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
@@ -89,7 +90,7 @@ export async function snsRig(
       if (event.type === 'report.refused') refusals.push(event.reason);
       else subscriptions.push(event.detail);
     },
-    failed: (what, error) => faults.push(`${what}: ${String(error)}`),
+    onError: (what, error) => faults.push(`${what}: ${String(error)}`),
   });
   const { port } = await receiver.start();
   onTestFinished(() => receiver.close());

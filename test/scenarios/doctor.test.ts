@@ -59,6 +59,6 @@ test('a relay that is not there fails with its remedy, plain lines and exit code
   expect(code).toBe(1);
   expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
   expect(stdout).toMatch(/^failure {2}transport {4}127.0.0.1:1 refused the connection/m);
-  expect(stdout).toMatch(/^ +→ see that 127.0.0.1:1 is right in POSTRIDER_TRANSPORT/m);
+  expect(stdout).toMatch(/^ +→ check 127.0.0.1:1 in POSTRIDER_TRANSPORT/m);
   for (const never of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(never);
 });

@@ -99,7 +99,7 @@ test('what is not understood is kept for the operator, and changes nothing', asy
   expect(kept).toMatchObject({
     message: id,
     summary: 'from <>: Hm',
-    reason: expect.stringContaining('no known bounce text'),
+    reason: expect.stringContaining('a known bounce text'),
   });
   const shown = await runCommand(folder, ['feedback', 'show', String(kept?.id)]);
   expect(shown.stdout).toContain('What is this address?');
@@ -139,7 +139,7 @@ test('a forged, foreign or replayed notice changes nothing', async () => {
   dialog.close();
 });
 
-test('doctor --loop sends a message that bounces and says that its notice came back; reputation and suppression are untouched', async () => {
+test('doctor --loop sends a message that bounces and reports its feedback report; reputation and suppression do not change', async () => {
   const before = await suppressed();
   const settings = {
     ...RETURN_PATH,
@@ -153,7 +153,7 @@ test('doctor --loop sends a message that bounces and says that its notice came b
   expect(findings.find(({ check }) => check === 'loop bounce')).toMatchObject({
     result: 'ok',
     detail: expect.stringMatching(
-      /^the notice about postrider-loop@bounces\.example\.org came back over smtp after [\d.]+ s$/,
+      /^the feedback report for postrider-loop@bounces\.example\.org arrived over smtp after [\d.]+ s$/,
     ),
   });
   expect(await suppressed()).toEqual(before);

@@ -1,27 +1,27 @@
-/** Feedback reports (RFC 5965): a mailbox provider passes on what its user did with a message. */
+/** Reads feedback reports (RFC 5965), by which a mailbox provider forwards complaints of its users. */
 import type { Notice } from '../../model/feedback.ts';
 import { type Entity, leafParts } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
 import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts';
 
-const MOST_RECIPIENTS = 100;
-const LONGEST_TYPE = 40;
-/** Of a text that may be a report. */
-const LONGEST_LOOSE = 8_192;
+const MAX_RECIPIENTS = 100;
+const MAX_TYPE_LENGTH = 40;
+/** Characters that are read of a text part that may be a report. */
+const MAX_TEXT_LENGTH = 8_192;
 
-/** The types of the machine-readable part, and what gateways make of it. */
+/** The media type of the machine-readable part, and the types that gateways change it to. */
 const REPORT_TYPES: readonly string[] = [
   'message/feedback-report',
   'text/feedback-report',
   'application/feedback-report',
 ];
 
-/** One complaint for each recipient that the report names, one without a recipient where it names none; none where it is no report. */
+/** Returns one complaint per recipient of the report, or one without a recipient when the report names none. Returns none when the message is not a report. */
 export function readArfNotices(message: Entity): readonly Notice[] {
   for (const part of leafParts(message)) {
     const fields = reportFields(part);
-    const feedbackType = typeOf(fieldValue(fields, 'feedback-type'));
-    // Section 3.1 requires the type; without it nobody knows what is reported.
+    const feedbackType = parseFeedbackType(fieldValue(fields, 'feedback-type'));
+    // Section 3.1 requires the type.
     if (feedbackType === null) continue;
     const evidence = createEvidence(null, diagnosticOf(fields), hostOf(fields, message));
     return recipientsOf(fields).map((recipient) => ({
@@ -32,22 +32,22 @@ export function readArfNotices(message: Entity): readonly Notice[] {
       evidence,
     }));
   }
-  return withoutReport(message);
+  return outlookComplaints(message);
 }
 
-/** The fields of a part that is a report, or a text that begins as one (section 3.1's three required fields); else none. */
+/** Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1; else none. */
 function reportFields(part: Entity): readonly Field[] {
   if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.text()).flat();
   if (part.type !== 'text/plain') return [];
-  const [first = []] = readFieldGroups(part.text().slice(0, LONGEST_LOOSE));
+  const [first = []] = readFieldGroups(part.text().slice(0, MAX_TEXT_LENGTH));
   return ['feedback-type', 'user-agent', 'version'].every((name) => fieldValue(first, name) !== null) ? first : [];
 }
 
 /**
- * Outlook.com's junk mail reporting sends the message alone, the recipient in a field of its own.
+ * Reads the format of Outlook.com, which forwards the message without a report and has the recipient in an extra field.
  * https://sendersupport.olc.protection.outlook.com/snds/ (its "JMRP").
  */
-function withoutReport(message: Entity): readonly Notice[] {
+function outlookComplaints(message: Entity): readonly Notice[] {
   for (const part of leafParts(message)) {
     if (part.type !== 'message/rfc822') continue;
     const value = fieldValue(readFields(part.octets()), 'x-hmxmroriginalrecipient');
@@ -60,11 +60,11 @@ function withoutReport(message: Entity): readonly Notice[] {
   return [];
 }
 
-/** A token in lower case (section 3.5); a comment behind it, or anything after a blank, is none of it. */
-function typeOf(value: string | null): string | null {
+/** Parses a token (section 3.5) and converts it to lower case. Comments and text after a space are ignored. */
+function parseFeedbackType(value: string | null): string | null {
   const token = value?.trim().toLowerCase().split(' ')[0]?.split('(')[0]?.split(';')[0] ?? '';
-  if (token === '' || token.length > LONGEST_TYPE) return null;
-  // `not_spam` and `opt_out` are written too.
+  if (token === '' || token.length > MAX_TYPE_LENGTH) return null;
+  // Some reporters write `not_spam` and `opt_out`.
   return isToken(token) ? token.replaceAll('_', '-') : null;
 }
 
@@ -73,7 +73,7 @@ function isToken(text: string): boolean {
   return true;
 }
 
-/** Section 3.2: `Original-Rcpt-To`, as often as there were recipients. Others write it in their own way. */
+/** Section 3.2: one `Original-Rcpt-To` per recipient. Some reporters use other fields. */
 const RECIPIENT_FIELDS: readonly string[] = [
   'original-rcpt-to',
   'original-recipient',
@@ -82,16 +82,16 @@ const RECIPIENT_FIELDS: readonly string[] = [
 ];
 
 function recipientsOf(fields: readonly Field[]): readonly (string | null)[] {
-  for (const wanted of RECIPIENT_FIELDS) {
+  for (const fieldName of RECIPIENT_FIELDS) {
     const found = fields
-      .filter(({ name }) => name === wanted)
+      .filter(({ name }) => name === fieldName)
       .flatMap(({ value }) => parseFieldAddress(value, true) ?? []);
-    if (found.length > 0) return [...new Set(found)].slice(0, MOST_RECIPIENTS);
+    if (found.length > 0) return [...new Set(found)].slice(0, MAX_RECIPIENTS);
   }
   return [null];
 }
 
-/** What is worth reading of a complaint: who made the report, and with which result. */
+/** Returns the reporting program and the source address as diagnostic. */
 function diagnosticOf(fields: readonly Field[]): string | null {
   const agent = fieldValue(fields, 'user-agent');
   const source = fieldValue(fields, 'source-ip');
@@ -99,7 +99,7 @@ function diagnosticOf(fields: readonly Field[]): string | null {
   return pieces.length === 0 ? null : pieces.join(', ');
 }
 
-/** Section 3.2's optional field, else the domain of whoever sent the report. */
+/** Returns the optional field of section 3.2, or the domain of the report's sender. */
 function hostOf(fields: readonly Field[], message: Entity): string | null {
   const reporting = fieldValue(fields, 'reporting-mta');
   if (reporting !== null) return stripType(reporting);

@@ -1,24 +1,24 @@
 /**
- * Why a message was not delivered, in the words of servers and gateways to people, as data. What they say in SMTP replies is
- * in src/classify/rules.ts; here is what is said around them and in other languages. The first rule that holds decides;
- * the order is: passing troubles of the mailbox, refusals of message or sender, the mailbox, the way to it.
+ * Rules that derive the cause of a failure from the free text of bounce messages. src/classify/rules.ts has the rules for SMTP
+ * replies; these rules cover the surrounding text and other languages. The first matching rule decides. The order is: temporary
+ * failures of the mailbox, refusals of the message or sender, missing mailboxes, failures of the connection.
  *
- * Phrases are lower case as `normalizeText` makes text, and begin a word; a test holds every sample to its rule.
+ * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its rule.
  */
 import { MAILBOX_FULL_PHRASES, MAILBOX_MISSING_PHRASES } from './mailbox-phrases.ts';
 import { parsePhrases } from './phrases.ts';
 
-/** `missing`: no such mailbox or host. `refused`: for good, and not for the mailbox's sake. `passing`: another day may do. */
-export type Cause = 'missing' | 'refused' | 'passing';
+/** `missing`: no such mailbox or host. `refused`: permanent, but not because of the mailbox. `temporary`: a later attempt may succeed. */
+export type Cause = 'missing' | 'refused' | 'temporary';
 
 export interface CauseRule {
   readonly name: string;
   readonly cause: Cause;
-  /** `weak`: somebody's guess or a way of failing; a code of the mail system that is about the mailbox says more. */
+  /** The text is vague: a status code about the mailbox takes precedence. */
   readonly weak?: true;
-  /** Any of these. */
+  /** The rule matches a text with one of these phrases. */
   readonly phrases: readonly string[];
-  /** None of these. */
+  /** The rule does not match a text with one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly samples: readonly string[];
 }
@@ -26,7 +26,7 @@ export interface CauseRule {
 export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'mailbox full',
-    cause: 'passing',
+    cause: 'temporary',
     phrases: MAILBOX_FULL_PHRASES,
     samples: [
       "The recipient's mailbox is full and cannot take messages now.",
@@ -40,7 +40,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   },
   {
     name: 'mailbox closed for a time',
-    cause: 'passing',
+    cause: 'temporary',
     phrases: [
       'found, try again',
       ...parsePhrases(`
@@ -69,7 +69,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
     ],
   },
   {
-    name: 'message judged',
+    name: 'message refused',
     cause: 'refused',
     phrases: parsePhrases(`
       spam, junk mail, blacklist, black list, blocklist, block list, blocked, denylist, dnsbl, rbl, reputation
@@ -181,7 +181,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   },
   {
     name: 'given up after a time',
-    cause: 'passing',
+    cause: 'temporary',
     weak: true,
     phrases: parsePhrases(`
       retry timeout exceeded, retry time not reached, long failure period, message expired, expired from the queue

@@ -1,24 +1,24 @@
-/** SMTP reply codes and enhanced status codes in the words of strangers. One pass each; never throws. */
+/** Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws. */
 
-/** Words behind this are another server's, or another message's. */
-const LONGEST = 8_000;
+/** Later text is about another server or another message. */
+const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
 
-/** The status code (RFC 3463 section 2) that `value` begins with, numbers without leading zeros, or null. */
+/** Parses the status code (RFC 3463 section 2) at the beginning of `value`; removes leading zeros. Null without one. */
 export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
   return statusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
 }
 
-/** The first status of class 4 or 5 that stands by itself in `text`, or null: no part of an address, a version or a number. */
+/** Finds the first status code of class 4 or 5 in `text`, or null. A part of an address, a version or a number is not a status code. */
 export function findEnhancedStatus(text: string): string | null {
-  const end = Math.min(text.length, LONGEST);
+  const end = Math.min(text.length, MAX_LENGTH);
   for (let at = 0; at < end; at += 1) {
     const c = text.charCodeAt(at);
     if (c !== 0x34 && c !== 0x35) continue;
     const before = at === 0 ? 0x20 : text.charCodeAt(at - 1);
-    if (isWord(before) || before === DOT || (before === HYPHEN && !isDigit(text.charCodeAt(at - 2)))) continue;
+    if (isAlphanumeric(before) || before === DOT || (before === HYPHEN && !isDigit(text.charCodeAt(at - 2)))) continue;
     const found = statusAt(text, at);
     if (found !== null) return found.status;
   }
@@ -33,7 +33,7 @@ function statusAt(text: string, from: number): { readonly status: string } | nul
   const at = from + 3 + subject.length;
   const detail = digitsAt(text, at);
   const after = text.charCodeAt(at + detail.length);
-  // A fourth number makes it an Internet address.
+  // With a fourth number it is an IP address.
   if (detail === '' || isDigit(after) || (after === DOT && isDigit(text.charCodeAt(at + detail.length + 1))))
     return null;
   return { status: `${kind}.${Number(subject)}.${Number(detail)}` };
@@ -47,29 +47,29 @@ function digitsAt(text: string, from: number): string {
 
 export interface FoundCode {
   readonly code: number;
-  /** Where it begins. */
+  /** Index of its first character. */
   readonly at: number;
 }
 
 /**
- * The first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number counts as one where a reply
- * would have it: at the beginning, or behind a mark or a word that announces it, and words or a status follow.
+ * Finds the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number is a reply code at the beginning
+ * of the text, or after a punctuation mark or a word that introduces it, when text or a status code follows.
  */
 export function findReplyCode(text: string): FoundCode | null {
-  const end = Math.min(text.length, LONGEST);
+  const end = Math.min(text.length, MAX_LENGTH);
   for (let at = 0; at < end; at += 1) {
     const c = text.charCodeAt(at);
-    if ((c !== 0x34 && c !== 0x35) || (at > 0 && !mayPrecede(text, at))) continue;
+    if ((c !== 0x34 && c !== 0x35) || (at > 0 && !isCodeStart(text, at))) continue;
     const second = text.charCodeAt(at + 1);
-    if (second < 0x30 || second > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !mayFollow(text, at + 3)) continue;
+    if (second < 0x30 || second > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !isCodeEnd(text, at + 3)) continue;
     const code = Number(text.slice(at, at + 3));
     if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, at };
   }
   return null;
 }
 
-/** Marks, line beginnings, and the words that mail servers put before a code. */
-function mayPrecede(text: string, at: number): boolean {
+/** True after a punctuation mark, at the beginning of a line, and after a word that mail servers write before a code. */
+function isCodeStart(text: string, at: number): boolean {
   const before = text.charAt(at - 1);
   if (':;("\'[#=>|\n'.includes(before)) return true;
   if (before !== ' ' && before !== '\t') return false;
@@ -78,10 +78,10 @@ function mayPrecede(text: string, at: number): boolean {
     .trimEnd()
     .toLowerCase();
   const last = words.charAt(words.length - 1);
-  return words === '' || ':;>(|-.,<#\n'.includes(last) || BEFORE_CODE.some((word) => words.endsWith(word));
+  return words === '' || ':;>(|-.,<#\n'.includes(last) || WORDS_BEFORE_CODE.some((word) => words.endsWith(word));
 }
 
-const BEFORE_CODE: readonly string[] = [
+const WORDS_BEFORE_CODE: readonly string[] = [
   'said',
   'error',
   'code',
@@ -110,8 +110,8 @@ const BEFORE_CODE: readonly string[] = [
   'erreur',
 ];
 
-/** A space or hyphen with words or a status behind it, or the end. A year, a count or a port has something else. */
-function mayFollow(text: string, at: number): boolean {
+/** True before the end, and before a space or hyphen that no unit follows. */
+function isCodeEnd(text: string, at: number): boolean {
   const next = text.charAt(at);
   if (
     next === '' ||
@@ -130,11 +130,11 @@ function mayFollow(text: string, at: number): boolean {
     .slice(at + 1, at + 14)
     .toLowerCase()
     .trimStart();
-  return !NOT_AFTER_CODE.some((unit) => word.startsWith(unit));
+  return !UNITS_AFTER_NUMBER.some((unit) => word.startsWith(unit));
 }
 
-/** Units: five hundred of these is no reply code. */
-const NOT_AFTER_CODE: readonly string[] = [
+/** Units: the number before one of these is not a reply code. */
+const UNITS_AFTER_NUMBER: readonly string[] = [
   'bytes',
   'byte',
   'kb',
@@ -157,6 +157,6 @@ function isDigit(c: number): boolean {
   return c >= 0x30 && c <= 0x39;
 }
 
-function isWord(c: number): boolean {
+function isAlphanumeric(c: number): boolean {
   return isDigit(c) || (c >= 0x41 && c <= 0x5a) || (c >= 0x61 && c <= 0x7a);
 }

@@ -1,7 +1,6 @@
 /**
- * Transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of messages from outside, undone as far
- * as they go. Promises one pass, bounded output, and never throws: what is not what it claims to be is read as what it
- * looks like.
+ * Decodes transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of untrusted messages. Each function
+ * makes one pass, has bounded output and never throws. Content with a wrong declaration is decoded by its actual form.
  */
 
 const EQUALS = 0x3d;
@@ -11,10 +10,10 @@ const SPACE = 0x20;
 const TAB = 0x09;
 const ESCAPE = 0x1b;
 
-/** Of one encoded header value. */
-const LONGEST_VALUE = 16_384;
+/** Characters of one header value. */
+const MAX_VALUE_LENGTH = 16_384;
 
-/** The octets of `body` (one character for each octet) under the encoding's name as written; an unknown one is none. */
+/** Decodes `body` (one character per octet) by the name of its encoding. An unknown encoding counts as none. */
 export function decodeTransfer(body: string, encoding: string): Uint8Array {
   switch (firstWord(encoding)) {
     case 'base64':
@@ -26,7 +25,7 @@ export function decodeTransfer(body: string, encoding: string): Uint8Array {
   }
 }
 
-/** `Base64 (comment)` as `base64`. */
+/** Returns `base64` for `Base64 (comment)`. */
 function firstWord(value: string): string {
   const trimmed = value.trim().toLowerCase();
   let end = 0;
@@ -34,7 +33,7 @@ function firstWord(value: string): string {
   return trimmed.slice(0, end);
 }
 
-/** RFC 2045 section 6.7, and with `words` RFC 2047 section 4.2, where `_` is a space. */
+/** RFC 2045 section 6.7; with `words` also RFC 2047 section 4.2, where `_` is a space. */
 function decodeQuotedPrintable(body: string, words: boolean): Uint8Array {
   const octets = new Uint8Array(body.length);
   let length = 0;
@@ -58,17 +57,17 @@ function decodeQuotedPrintable(body: string, words: boolean): Uint8Array {
   return octets.subarray(0, length);
 }
 
-/** Rule 5, with the white space that rule 3 has readers drop; behind the last line of `body` as well. -1 where it is none. */
+/** Finds the end of a soft line break (rule 5), with the trailing white space of rule 3. -1 when there is no soft line break. */
 function endOfSoftBreak(body: string, from: number): number {
   let at = from;
-  // No line is longer than 76 columns, so that this stays linear on a line of equals signs and blanks.
+  // Lines have at most 76 columns. The bound keeps a line of equals signs and spaces linear.
   while (at < from + 80 && (body.charCodeAt(at) === SPACE || body.charCodeAt(at) === TAB)) at += 1;
   if (body.charCodeAt(at) === CR) at += 1;
   if (body.charCodeAt(at) === LF) return at + 1;
   return at >= body.length ? body.length : -1;
 }
 
-/** The value of a hexadecimal digit, or a number that makes any sum with it negative. */
+/** Returns the value of a hexadecimal digit, or a number that makes every sum with it negative. */
 function hexDigit(c: number): number {
   if (c >= 0x30 && c <= 0x39) return c - 0x30;
   const letter = c | 0x20;
@@ -76,19 +75,19 @@ function hexDigit(c: number): number {
 }
 
 /**
- * Text of `octets`: UTF-8 where they are that, whatever the charset named (no other text of some length is UTF-8 by
- * accident, and Chinese charsets decode nearly anything); else by the charset named where it fits, else Windows-1252.
+ * Decodes `octets` to text: as UTF-8 when they are valid UTF-8, else by the declared charset when they are valid in it, else as
+ * Windows-1252. UTF-8 comes first because other text is almost never valid UTF-8, while Chinese charsets accept nearly any octets.
  */
 export function decodeCharset(octets: Uint8Array, charset: string): string {
   const named = charset.trim().toLowerCase();
-  const wide = named.startsWith('utf-16');
-  if (!wide && !hasHighOctets(octets)) {
-    // ISO-2022-JP often stands without its name (RFC 1468): escapes, and no octet above 0x7f.
-    const escaped = octets.includes(ESCAPE) ? decodeStrictly(octets, 'iso-2022-jp') : null;
-    return escaped ?? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength).toString('latin1');
+  const isUtf16 = named.startsWith('utf-16');
+  if (!isUtf16 && !hasHighOctets(octets)) {
+    // ISO-2022-JP (RFC 1468) is often not declared. It has escape sequences and no octet above 0x7f.
+    const japanese = octets.includes(ESCAPE) ? decodeStrictly(octets, 'iso-2022-jp') : null;
+    return japanese ?? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength).toString('latin1');
   }
-  const first = wide ? named : 'utf-8';
-  const text = decodeStrictly(octets, first) ?? decodeStrictly(octets, wide ? 'utf-8' : named);
+  const first = isUtf16 ? named : 'utf-8';
+  const text = decodeStrictly(octets, first) ?? decodeStrictly(octets, isUtf16 ? 'utf-8' : named);
   return text ?? new TextDecoder('windows-1252').decode(octets);
 }
 
@@ -97,7 +96,7 @@ function decodeStrictly(octets: Uint8Array, label: string): string | null {
   try {
     return new TextDecoder(label, { fatal: true }).decode(octets);
   } catch {
-    // Unknown, or a lie.
+    // The charset is unknown or wrong.
     return null;
   }
 }
@@ -107,15 +106,15 @@ function hasHighOctets(octets: Uint8Array): boolean {
   return false;
 }
 
-/** A header value, one character for each octet: raw octets above 0x7f read as text, encoded words decoded. */
+/** Decodes a header value with one character per octet: octets above 0x7f and encoded words. */
 export function decodeHeaderValue(value: string): string {
   return decodeEncodedWords(decodeCharset(Buffer.from(value, 'latin1'), ''));
 }
 
-/** Text with its encoded words decoded. */
+/** Decodes the encoded words of a text. */
 export function decodeEncodedWords(value: string): string {
   let out = '';
-  /** Words of one charset in a row: some writers cut characters between two words. */
+  /** Adjacent words of one charset are decoded together, because some senders split a character between two words. */
   let charset = '';
   let octets: Uint8Array[] = [];
   const flush = (): void => {
@@ -123,7 +122,7 @@ export function decodeEncodedWords(value: string): string {
     octets = [];
   };
   let gap = '';
-  for (const token of value.slice(0, LONGEST_VALUE).split(' ')) {
+  for (const token of value.slice(0, MAX_VALUE_LENGTH).split(' ')) {
     const word = encodedWord(token);
     if (word === null) {
       flush();
@@ -131,7 +130,7 @@ export function decodeEncodedWords(value: string): string {
     } else if (octets.length > 0 && charset === word.charset) {
       octets.push(word.octets);
     } else {
-      // RFC 2047 section 6.2: white space between two encoded words is none.
+      // RFC 2047 section 6.2: white space between two encoded words is ignored.
       const between = octets.length > 0;
       flush();
       if (!between) out += gap;
@@ -144,12 +143,12 @@ export function decodeEncodedWords(value: string): string {
   return out;
 }
 
-/** `=?charset?B?…?=` or `=?charset?Q?…?=`; null for anything else. */
+/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`; null for any other text. */
 function encodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, rest] = token.slice(2, -2).split('?');
   if (charset === undefined || text === undefined || rest !== undefined) return null;
-  // RFC 2231 section 5: a language behind a star.
+  // RFC 2231 section 5: a language follows an asterisk.
   const name = (charset.split('*')[0] ?? '').toLowerCase();
   switch (encoding?.toLowerCase()) {
     case 'b':

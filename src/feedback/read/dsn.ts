@@ -1,7 +1,6 @@
 /**
- * Delivery status notifications (RFC 3464) in the shapes that servers really send: the machine-readable part under its own
- * type or another, groups run together, fields with comments, unknown actions. Where the remote server's words are
- * missing or say nothing, the text for people is asked.
+ * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a separator,
+ * fields with comments, unknown actions. When the diagnostic is missing or unknown, the free text of the notification decides.
  */
 import type { Notice } from '../../model/feedback.ts';
 import type { FailureClassification } from './classify-failure.ts';
@@ -13,18 +12,18 @@ import type { FailureClassifier } from './failure-classifier.ts';
 import { type Field, fieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
 
-/** Failures and other outcomes that are read of one report, over all of its groups and parts. */
+/** Notices that are read from one report, over all groups and parts. */
 export const MAX_NOTICES = 100;
 
-/** What a report says besides its fields. */
+/** Content of a report outside its fields. */
 export interface ReportContext {
   readonly freeText: FreeText;
-  /** Recipients that the notice's own header names as failed, or its text does. */
+  /** Failed recipients in the header of the notification, or in its free text. */
   readonly recipients: readonly string[];
   readonly classifier: FailureClassifier;
 }
 
-/** The types of the machine-readable part; RFC 6533 section 3 has the second. */
+/** Media types of the machine-readable part; RFC 6533 section 3 defines the second. */
 const REPORT_TYPES: readonly string[] = [
   'message/delivery-status',
   'message/global-delivery-status',
@@ -33,39 +32,43 @@ const REPORT_TYPES: readonly string[] = [
   'message/x-delivery-status',
 ];
 
-/** Fields of which a recipient has one: a second one begins the next recipient. */
-const ONCE: readonly string[] = ['final-recipient', 'action', 'status'];
-const ABOUT_RECIPIENT: readonly string[] = [...ONCE, 'original-recipient'];
+/** Fields that occur once per recipient: a second one starts the next recipient. */
+const SINGLE_FIELDS: readonly string[] = ['final-recipient', 'action', 'status'];
+const RECIPIENT_FIELDS: readonly string[] = [...SINGLE_FIELDS, 'original-recipient'];
 
 export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** One notice for each recipient of the report's first machine-readable part, at most MAX_NOTICES, or none where there is no such part. */
-export function readDsnNotices(message: Entity, told: ReportContext): readonly Notice[] {
+/** Returns one notice per recipient of the first machine-readable part, or none when there is no such part. The number is bounded. */
+export function readDsnNotices(message: Entity, context: ReportContext): readonly Notice[] {
   for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
-    const notices = readStatusNotices(part.text(), told);
+    const notices = readStatusNotices(part.text(), context);
     if (notices.length > 0) return notices;
   }
   return [];
 }
 
 /**
- * Notices out of the fields of a report, wherever they stand, at most `most`; none where nothing in them is about a
- * recipient. What lies beyond is not looked at: groups without a recipient times named recipients have no bound.
+ * Reads at most `limit` notices from the fields of a report; none when no field is about a recipient. The function stops at the
+ * limit, because groups without a recipient are multiplied by the recipients of the header.
  */
-export function readStatusNotices(text: string, told: ReportContext, most: number = MAX_NOTICES): readonly Notice[] {
+export function readStatusNotices(
+  text: string,
+  context: ReportContext,
+  limit: number = MAX_NOTICES,
+): readonly Notice[] {
   const { message, recipients } = sortGroups(readFieldGroups(text));
   const notices: Notice[] = [];
   for (const fields of recipients) {
-    if (notices.length >= most) break;
-    notices.push(...noticesOf(fields, message, told, most - notices.length));
+    if (notices.length >= limit) break;
+    notices.push(...noticesOf(fields, message, context, limit - notices.length));
   }
   return notices;
 }
 
-/** The server that reports, out of the fields of a report that names no recipient. */
+/** Finds the reporting server of a report. */
 export function findReportingHost(message: Entity): string | null {
   for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -82,7 +85,7 @@ interface Groups {
   readonly recipients: readonly (readonly Field[])[];
 }
 
-/** Section 2.1 puts a blank line between groups. Some put none, or one in the middle. */
+/** Section 2.1 requires a blank line between groups. Some servers write none, or one within a group. */
 function sortGroups(groups: readonly (readonly Field[])[]): Groups {
   const message: Field[] = [];
   const recipients: Field[][] = [];
@@ -90,35 +93,35 @@ function sortGroups(groups: readonly (readonly Field[])[]): Groups {
     let current: Field[] = [];
     let seen = new Set<string>();
     const end = (): void => {
-      if (ABOUT_RECIPIENT.some((name) => seen.has(name))) recipients.push(current);
+      if (RECIPIENT_FIELDS.some((name) => seen.has(name))) recipients.push(current);
       else message.push(...current);
       current = [];
       seen = new Set();
     };
     for (const field of group) {
-      if (ONCE.includes(field.name) && seen.has(field.name)) end();
+      if (SINGLE_FIELDS.includes(field.name) && seen.has(field.name)) end();
       current.push(field);
       seen.add(field.name);
     }
     end();
   }
-  return { message, recipients: joinTorn(recipients) };
+  return { message, recipients: joinSplitGroups(recipients) };
 }
 
-/** A group with an action and no recipient belongs to the one before, where that has a recipient and no action. */
-function joinTorn(groups: readonly Field[][]): readonly (readonly Field[])[] {
+/** Joins a group without a recipient to the preceding group when that group has a recipient and no action. */
+function joinSplitGroups(groups: readonly Field[][]): readonly (readonly Field[])[] {
   const joined: Field[][] = [];
-  /** Whether the last of `joined` has a recipient and no action. */
-  let open = false;
+  /** True when the last group of `joined` has a recipient and no action. */
+  let isOpen = false;
   for (const group of groups) {
     const last = joined.at(-1);
-    const acts = fieldValue(group, 'action') !== null;
-    if (open && last !== undefined && !hasRecipient(group)) {
+    const hasAction = fieldValue(group, 'action') !== null;
+    if (isOpen && last !== undefined && !hasRecipient(group)) {
       last.push(...group);
-      open = !acts;
+      isOpen = !hasAction;
     } else {
       joined.push([...group]);
-      open = hasRecipient(group) && !acts;
+      isOpen = hasRecipient(group) && !hasAction;
     }
   }
   return joined;
@@ -131,36 +134,36 @@ function hasRecipient(fields: readonly Field[]): boolean {
 function noticesOf(
   fields: readonly Field[],
   message: readonly Field[],
-  told: ReportContext,
-  most: number,
+  context: ReportContext,
+  limit: number,
 ): readonly Notice[] {
   const { recipient, alias } = recipientsOf(fields);
   const named =
-    recipient !== null || hasRecipient(fields) || told.recipients.length === 0 ? [recipient] : told.recipients;
-  return named.slice(0, most).map((name) => noticeOf(fields, message, told, name, alias));
+    recipient !== null || hasRecipient(fields) || context.recipients.length === 0 ? [recipient] : context.recipients;
+  return named.slice(0, limit).map((name) => noticeOf(fields, message, context, name, alias));
 }
 
 function noticeOf(
   fields: readonly Field[],
   message: readonly Field[],
-  told: ReportContext,
+  context: ReportContext,
   recipient: string | null,
   alias: string | null,
 ): Notice {
-  const written = fieldValue(fields, 'status');
-  const words = wordsOf(fields);
-  const status = parseEnhancedStatus(written ?? '') ?? findEnhancedStatus(words);
+  const value = fieldValue(fields, 'status');
+  const diagnostics = diagnosticsOf(fields);
+  const status = parseEnhancedStatus(value ?? '') ?? findEnhancedStatus(diagnostics);
   const host = fieldValue(message, 'reporting-mta') ?? fieldValue(fields, 'reporting-mta');
   const diagnostic = diagnosticOf(fields);
   const evidence = createEvidence(
     status,
-    diagnostic ?? (words === '' ? null : words),
+    diagnostic ?? (diagnostics === '' ? null : diagnostics),
     host === null ? null : stripType(host),
   );
   const about = { recipient, alias, evidence };
-  switch (actionOf(fieldValue(fields, 'action') ?? '', status, told, recipient)) {
+  switch (actionOf(fieldValue(fields, 'action') ?? '', status, context, recipient)) {
     case 'failed': {
-      const { permanent, mailboxMissing } = judgeFailure(words, status, told, alias ?? recipient);
+      const { permanent, mailboxMissing } = classifyFields(diagnostics, status, context, alias ?? recipient);
       return { ...about, kind: 'bounce', permanent, mailboxMissing };
     }
     case 'delayed':
@@ -170,14 +173,14 @@ function noticeOf(
   }
 }
 
-/** Section 2.3.1: the original recipient is whom we sent to; the final one is who that became on the way. */
+/** Section 2.3.1: the original recipient is the address of the message; the final recipient is the address after forwarding. */
 function recipientsOf(fields: readonly Field[]): { readonly recipient: string | null; readonly alias: string | null } {
   const final = addressOf(fields, 'final-recipient') ?? addressOf(fields, 'x-actual-recipient');
   const original = addressOf(fields, 'original-recipient') ?? addressOf(fields, 'x-original-recipient');
   if (original === null) return { recipient: final, alias: null };
-  // As it stands, where the server gives the same as the final one: then it was never in xtext.
+  // When the undecoded address equals the final one, it was not xtext-encoded.
   const raw = parseFieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
-  if (final !== null && (same(original, final) || (raw !== null && same(raw, final))))
+  if (final !== null && (isSameAddress(original, final) || (raw !== null && isSameAddress(raw, final))))
     return { recipient: final, alias: null };
   return { recipient: original, alias: final };
 }
@@ -187,24 +190,24 @@ function addressOf(fields: readonly Field[], name: string): string | null {
   return value === null ? null : parseFieldAddress(decodeEncodedWords(value), name !== 'original-recipient');
 }
 
-function same(one: string, other: string): boolean {
+function isSameAddress(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase();
 }
 
 type Action = 'failed' | 'delayed' | 'delivered';
 
-/** Section 2.3.3. Where it is missing or none of these, status and text say which. */
-function actionOf(written: string, status: string | null, told: ReportContext, recipient: string | null): Action {
-  const word = written.trim().toLowerCase();
+/** Section 2.3.3. When the action is missing or unknown, status and free text decide. */
+function actionOf(value: string, status: string | null, context: ReportContext, recipient: string | null): Action {
+  const word = value.trim().toLowerCase();
   if (word.startsWith('fail')) return 'failed';
   if (word.startsWith('delay')) return 'delayed';
   if (['deliver', 'relay', 'expand'].some((start) => word.startsWith(start))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const waits = told.classifier.reportsDelay(told.freeText.passage(recipient));
-  return waits || (status?.startsWith('4.') === true && word === '') ? 'delayed' : 'failed';
+  const delayed = context.classifier.reportsDelay(context.freeText.passage(recipient));
+  return delayed || (status?.startsWith('4.') === true && word === '') ? 'delayed' : 'failed';
 }
 
-/** Fields that hold words of the server that refused, best first. Exchange and X.400 gateways have their own. */
+/** Fields with the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use their own fields. */
 const DIAGNOSTICS: readonly string[] = [
   'diagnostic-code',
   'x-supplementary-info',
@@ -225,30 +228,30 @@ function diagnosticOf(fields: readonly Field[]): string | null {
   return null;
 }
 
-/** Every word of the servers in it: diagnostics, then what stands behind status and action. */
-function wordsOf(fields: readonly Field[]): string {
-  const said = DIAGNOSTICS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
+/** Joins all diagnostics, and the comments of the status and action fields. */
+function diagnosticsOf(fields: readonly Field[]): string {
+  const texts = DIAGNOSTICS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
     stripType(decodeEncodedWords(value)),
   );
   const status = fieldValue(fields, 'status') ?? '';
-  const behindStatus = parseEnhancedStatus(status) === null ? status : status.trimStart().slice(5);
+  const statusComment = parseEnhancedStatus(status) === null ? status : status.trimStart().slice(5);
   const action = fieldValue(fields, 'action') ?? '';
-  const open = action.indexOf('(');
-  return [...said, behindStatus, open < 0 ? '' : action.slice(open)]
+  const comment = action.indexOf('(');
+  return [...texts, statusComment, comment < 0 ? '' : action.slice(comment)]
     .map((piece) => piece.trim())
     .filter((piece) => piece !== '')
     .join(' ');
 }
 
-/** The server's words and the status first; the text for people where they say nothing that is known. */
-function judgeFailure(
-  words: string,
+/** Classifies by diagnostic and status. When they are unknown, the free text decides. */
+function classifyFields(
+  diagnostics: string,
   status: string | null,
-  { freeText: prose, classifier: judgements }: ReportContext,
+  { freeText, classifier }: ReportContext,
   recipient: string | null,
 ): FailureClassification {
-  const machine = judgements.classify(words, status);
-  if (machine.known || prose.text.trim() === '') return machine;
-  const human = prose.classify(recipient, status);
-  return human.known ? human : machine;
+  const byFields = classifier.classify(diagnostics, status);
+  if (byFields.known || freeText.text.trim() === '') return byFields;
+  const byText = freeText.classify(recipient, status);
+  return byText.known ? byText : byFields;
 }

@@ -1,37 +1,37 @@
 /**
- * A message cut into its MIME entities (RFC 2045, RFC 2046), as far as reports need it. For octets that a stranger chose:
- * one pass over the lines with a table of the boundaries that are open, so that depth costs nothing; depth, parts and
- * header are bounded; never throws, and never in need of a valid message. A message within a message stays one leaf.
+ * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046). The parser makes one pass over the lines with a table
+ * of open boundaries, so nesting adds no cost. Depth, number of parts and header size are bounded. It never throws and accepts
+ * invalid messages. A message within a message stays one leaf.
  */
 import { decodeCharset, decodeTransfer } from './decode.ts';
 import { type Field, fieldValue, readFields } from './fields.ts';
 
-/** Deeper multiparts are leaves. No report needs more than five. */
-const DEEPEST = 40;
-const MOST_PARTS = 400;
-const LONGEST_HEADER = 131_072;
-/** RFC 2046 section 5.1.1 allows 70 characters; some write more. */
-const LONGEST_BOUNDARY = 250;
-/** Of one Content-Type, those of the same name counted each. */
+/** Deeper multiparts are leaves. Reports have at most five levels. */
+const MAX_DEPTH = 40;
+const MAX_PARTS = 400;
+const MAX_HEADER_LENGTH = 131_072;
+/** RFC 2046 section 5.1.1 allows 70 characters; some senders write more. */
+const MAX_BOUNDARY_LENGTH = 250;
+/** Parameters of one Content-Type, including repeated ones. */
 const MAX_PARAMETERS = 64;
-/** Characters of a leaf that are decoded, unless more are asked for. Whoever reports has said it by then. */
-const LONGEST_TEXT = 262_144;
+/** Default number of characters that are decoded of a leaf. Reports have their content before this point. */
+const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {
   readonly fields: readonly Field[];
   /** Lower case, such as `message/delivery-status`. */
   readonly type: string;
-  /** Of Content-Type, by lower-case name. */
+  /** Parameters of Content-Type, by lower-case name. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** Those of a multipart in which a boundary was found; of a leaf none. */
+  /** Parts of a multipart whose boundary occurs; empty for a leaf. */
   readonly parts: readonly Entity[];
-  /** The content of a leaf with its transfer encoding undone, one character for each octet, up to the longest. */
+  /** Returns the decoded content of a leaf, one character per octet, up to the maximum length. */
   readonly octets: () => string;
-  /** The content of a leaf as text, LF at line ends. */
+  /** Returns the content of a leaf as text with LF line ends. */
   readonly text: () => string;
 }
 
-interface Open {
+interface OpenEntity {
   readonly fields: readonly Field[];
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
@@ -40,20 +40,20 @@ interface Open {
   readonly bodyStart: number;
 }
 
-/** Reads a whole message. Line ends may be bare LF, as files and gateways leave them. Of a leaf at most `longest` octets are decoded. */
-export function readEntity(raw: Uint8Array, longest: number = LONGEST_TEXT): Entity {
-  return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), longest);
+/** Parses a whole message. Lines may end with LF or CRLF. At most `maxOctets` octets of each leaf are decoded. */
+export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH): Entity {
+  return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
 
-/** Every leaf in order. */
+/** Returns all leaves in order. */
 export function leafParts(entity: Entity): readonly Entity[] {
   return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(leafParts);
 }
 
-function parse(text: string, longest: number): Entity {
-  /** From the whole message inwards; the last one is being read. */
-  const stack: Open[] = [];
-  /** Delimiter to the depth of the entity whose parts it parts. */
+function parse(text: string, maxOctets: number): Entity {
+  /** The open entities, from the message inwards. The last one is being parsed. */
+  const stack: OpenEntity[] = [];
+  /** Maps each delimiter to the depth of its multipart. */
   const delimiters = new Map<string, number>();
   let parts = 0;
 
@@ -63,7 +63,7 @@ function parse(text: string, longest: number): Entity {
     const content = readContentType(fieldValue(fields, 'content-type') ?? fallback);
     const named = content.type.startsWith('multipart/') ? (content.parameters.get('boundary')?.trimEnd() ?? '') : '';
     const usable =
-      named !== '' && named.length <= LONGEST_BOUNDARY && stack.length < DEEPEST && !delimiters.has(`--${named}`);
+      named !== '' && named.length <= MAX_BOUNDARY_LENGTH && stack.length < MAX_DEPTH && !delimiters.has(`--${named}`);
     if (usable) delimiters.set(`--${named}`, stack.length);
     stack.push({ fields, ...content, parts: [], boundary: usable ? named : null, bodyStart });
     parts += 1;
@@ -74,7 +74,7 @@ function parse(text: string, longest: number): Entity {
       const entity = stack.pop();
       if (entity === undefined) return;
       if (entity.boundary !== null) delimiters.delete(`--${entity.boundary}`);
-      stack.at(-1)?.parts.push(closed(entity, text, end, longest));
+      stack.at(-1)?.parts.push(closeEntity(entity, text, end, maxOctets));
     }
   };
 
@@ -89,23 +89,23 @@ function parse(text: string, longest: number): Entity {
     if (found === null || root === undefined) continue;
     closeTo(found.depth + 1, dashes);
     if (found.last) {
-      // What follows up to the parent's next delimiter is nobody's (RFC 2046 section 5.1.1).
+      // The text up to the parent's next delimiter is ignored (RFC 2046 section 5.1.1).
       closeMultipart(stack, delimiters);
-    } else if (parts < MOST_PARTS) {
+    } else if (parts < MAX_PARTS) {
       at = open(at, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
     }
   }
   closeTo(1, text.length);
-  return root === undefined ? NOTHING : closed(root, text, text.length, longest);
+  return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 
-/** The end of a multipart: its delimiter counts no more, and it stays open for nothing but being closed. */
-function closeMultipart(stack: readonly Open[], delimiters: Map<string, number>): void {
+/** Handles the close delimiter of a multipart: its delimiter no longer matches. */
+function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;
   if (boundary !== undefined && boundary !== null && stack.length > 1) delimiters.delete(`--${boundary}`);
 }
 
-const NOTHING: Entity = {
+const EMPTY_ENTITY: Entity = {
   fields: [],
   type: 'text/plain',
   parameters: new Map(),
@@ -114,26 +114,26 @@ const NOTHING: Entity = {
   text: () => '',
 };
 
-function closed(
-  { fields, type, parameters, parts, bodyStart }: Open,
+function closeEntity(
+  { fields, type, parameters, parts, bodyStart }: OpenEntity,
   text: string,
   end: number,
-  longest: number,
+  maxOctets: number,
 ): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, octets: () => '', text: () => '' };
-  // A multipart whose boundary never came is text, and so is an unknown leaf: whoever asks for it reads it as that.
-  const real = type.startsWith('multipart/') ? 'text/plain' : type;
+  // A multipart whose boundary does not occur is text.
+  const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   let decodedText: string | null = null;
   const decoded = (): Uint8Array => {
     if (octets !== null) return octets;
-    const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * longest)));
-    octets = decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, longest);
+    const body = text.slice(bodyStart, Math.max(bodyStart, Math.min(end, bodyStart + 2 * maxOctets)));
+    octets = decodeTransfer(body, fieldValue(fields, 'content-transfer-encoding') ?? '').subarray(0, maxOctets);
     return octets;
   };
   return {
     fields,
-    type: real,
+    type: effectiveType,
     parameters,
     parts: [],
     octets: () => Buffer.from(decoded()).toString('latin1'),
@@ -146,7 +146,7 @@ function closed(
   };
 }
 
-/** Mailbox files put a line `From …` before a message, some gateways blank lines. */
+/** Skips the `From …` line of mailbox files and the blank lines of some gateways. */
 function startOf(text: string): number {
   let at = 0;
   while (text.charAt(at) === '\n' || text.charAt(at) === '\r') at += 1;
@@ -155,7 +155,7 @@ function startOf(text: string): number {
     : at;
 }
 
-/** The header from `from` on, up to a blank line, the end, or a delimiter of an entity around it. */
+/** Returns the header from `from` to a blank line, the end, or a delimiter of an enclosing entity. */
 function cutHeader(
   text: string,
   from: number,
@@ -165,23 +165,23 @@ function cutHeader(
   while (at < text.length) {
     const end = endOfLine(text, at);
     if (end === at || (end === at + 1 && text.charAt(at) === '\r')) {
-      return { header: text.slice(from, Math.min(at, from + LONGEST_HEADER)), bodyStart: end + 1 };
+      return { header: text.slice(from, Math.min(at, from + MAX_HEADER_LENGTH)), bodyStart: end + 1 };
     }
     if (text.startsWith('--', at) && delimiterAt(text, at, end, delimiters) !== null) break;
     at = end + 1;
   }
   const bodyStart = Math.min(at, text.length);
-  return { header: text.slice(from, Math.min(bodyStart, from + LONGEST_HEADER)), bodyStart };
+  return { header: text.slice(from, Math.min(bodyStart, from + MAX_HEADER_LENGTH)), bodyStart };
 }
 
-/** Which multipart the line parts, and whether it ends it; null for any other line. */
+/** Returns the multipart of a delimiter line and whether the line closes it; null for any other line. */
 function delimiterAt(
   text: string,
   from: number,
   end: number,
   delimiters: ReadonlyMap<string, number>,
 ): { readonly depth: number; readonly last: boolean } | null {
-  if (end - from > LONGEST_BOUNDARY + 80) return null;
+  if (end - from > MAX_BOUNDARY_LENGTH + 80) return null;
   const line = text.slice(from, end).trimEnd();
   const depth = delimiters.get(line);
   if (depth !== undefined) return { depth, last: false };
@@ -189,7 +189,7 @@ function delimiterAt(
   return ended === undefined ? null : { depth: ended, last: true };
 }
 
-/** Where the line's LF stands, or the length of the text. */
+/** Returns the index of the line's LF, or the length of the text. */
 function endOfLine(text: string, from: number): number {
   const end = text.indexOf('\n', from);
   return end < 0 ? text.length : end;
@@ -200,7 +200,7 @@ interface ContentType {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** RFC 2045 section 5.1, continued values of RFC 2231 section 3 joined. */
+/** Parses Content-Type (RFC 2045 section 5.1) and joins continued values (RFC 2231 section 3). */
 function readContentType(value: string): ContentType {
   const parameters = new Map<string, string>();
   let at = 0;
@@ -211,7 +211,7 @@ function readContentType(value: string): ContentType {
     const equals = value.indexOf('=', at);
     if (equals < 0) break;
     const before = value.slice(at, equals);
-    // White space stands where a semicolon was forgotten.
+    // Some senders write white space instead of a semicolon.
     const name = before
       .slice(before.slice(0, -1).lastIndexOf(' ') + 1)
       .trim()
@@ -225,7 +225,7 @@ function readContentType(value: string): ContentType {
   return { type: type.includes('/') ? type : 'text/plain', parameters };
 }
 
-/** A token or quoted string (RFC 2045 section 5.1), and where the next parameter begins. */
+/** Parses a token or quoted string (RFC 2045 section 5.1). `end` is the index of the next parameter. */
 function readParameter(value: string, start: number): { readonly text: string; readonly end: number } {
   let at = start;
   while (value.charAt(at) === ' ' || value.charAt(at) === '\t') at += 1;
@@ -242,7 +242,7 @@ function readParameter(value: string, start: number): { readonly text: string; r
   return { text, end: afterSemicolon(value, at + 1) };
 }
 
-/** Behind the next semicolon, or where there is none before the next parameter, at it. */
+/** Returns the index after the next semicolon, or `from` when the next parameter comes first. */
 function afterSemicolon(value: string, from: number): number {
   const end = value.indexOf(';', from);
   const equals = value.indexOf('=', from);

@@ -1,16 +1,16 @@
-/** What a report says for itself, made fit to be kept and shown: one line each, bounded, control characters removed. */
+/** Prepares the evidence of a report for storage and display: one bounded line each, without control characters. */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
-const LONGEST_DIAGNOSTIC = 1_000;
-const LONGEST_HOST = 255;
-/** Characters that are looked at for one line: a text may be white space alone. */
+const MAX_DIAGNOSTIC_LENGTH = 1_000;
+const MAX_HOST_LENGTH = 255;
+/** Characters that are scanned for one line, because a text can consist of white space. */
 const MAX_SCANNED = 16_384;
 /** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
-const LONGEST_ADDRESS = 320;
+const MAX_ADDRESS_LENGTH = 320;
 
-/** One line of at most `longest` characters: control characters and white space become single spaces. Null where nothing is left. */
-export function toOneLine(text: string, longest: number = LONGEST_DIAGNOSTIC): string | null {
+/** Reduces a text to one line of at most `maxLength` characters. Control characters and white space become single spaces. Null for an empty line. */
+export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   let line = '';
   let gap = false;
   for (const character of text.slice(0, MAX_SCANNED)) {
@@ -18,20 +18,20 @@ export function toOneLine(text: string, longest: number = LONGEST_DIAGNOSTIC): s
       gap = line !== '';
       continue;
     }
-    if (line.length + (gap ? 1 : 0) + character.length > longest) break;
+    if (line.length + (gap ? 1 : 0) + character.length > maxLength) break;
     line += gap ? ` ${character}` : character;
     gap = false;
   }
   return line === '' ? null : line;
 }
 
-/** White space, controls, line separators, and what turns the direction of a line that an operator reads. */
+/** True for white space, control characters, line separators and bidirectional formatting characters. */
 function isSeparator(code: number): boolean {
   if (code <= 0x20 || (code >= 0x7f && code <= 0xa0)) return true;
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || (code >= 0xd800 && code <= 0xdfff);
 }
 
-/** Evidence out of outside text, each piece bounded. */
+/** Creates evidence from untrusted text. Each part is bounded. */
 export function createEvidence(
   status: string | null,
   diagnostic: string | null,
@@ -40,11 +40,11 @@ export function createEvidence(
   return {
     status,
     diagnostic: diagnostic === null ? null : toOneLine(diagnostic),
-    reportingHost: reportingHost === null ? null : toOneLine(reportingHost, LONGEST_HOST),
+    reportingHost: reportingHost === null ? null : toOneLine(reportingHost, MAX_HOST_LENGTH),
   };
 }
 
-/** `dns; mx.example.com` without its type (RFC 3464 section 2.1.2); a semicolon in the middle of words is none. */
+/** Removes the type of a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence separates no type. */
 export function stripType(value: string): string {
   const semicolon = value.indexOf(';');
   if (semicolon < 0) return value.trim();
@@ -55,8 +55,8 @@ export function stripType(value: string): string {
 }
 
 /**
- * The address in a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1), or null. `asWritten` keeps the octets
- * that RFC 3461 section 4 writes as `+2B` and `+3D`, for an address that really holds them.
+ * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1); null without one. `asWritten` disables
+ * the decoding of `+2B` and `+3D` (RFC 3461 section 4), for an address that contains these characters.
  */
 export function parseFieldAddress(value: string, asWritten: boolean = false): string | null {
   const typed = stripType(value);
@@ -66,15 +66,15 @@ export function parseFieldAddress(value: string, asWritten: boolean = false): st
   const unwrapped = bare.toLowerCase().startsWith('mailto:') ? bare.slice(7) : bare;
   const first = unwrapped.startsWith('"') ? unwrapped : (unwrapped.split(' ')[0] ?? '');
   const address = decodeUnicode(asWritten ? first : decodeXtext(first));
-  return address.length <= LONGEST_ADDRESS && parseAddress(address) !== null ? address : null;
+  return address.length <= MAX_ADDRESS_LENGTH && parseAddress(address) !== null ? address : null;
 }
 
-/** RFC 3461 section 4: a plus and an equals sign must be written so; anything else is left as it stands. */
+/** Decodes `+2B` and `+3D` (RFC 3461 section 4). Other sequences stay as they are. */
 function decodeXtext(address: string): string {
   return address.includes('+') ? address.replaceAll('+2B', '+').replaceAll('+3D', '=') : address;
 }
 
-/** RFC 6533 section 3: `\x{43E}` stands for a character beyond ASCII. */
+/** Decodes non-ASCII characters such as `\x{43E}` (RFC 6533 section 3). */
 function decodeUnicode(address: string): string {
   if (!address.includes('\\x{')) return address;
   return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (whole, digits: string) => {

@@ -1,53 +1,53 @@
 /**
- * The judgements of one report: each text in it is classified once, however many recipients it is said of. So the cost of a
- * report grows with its length, and not with recipients times groups times text. Pure but for what it remembers.
+ * Classifies the failures of one report and caches the results, so each text is classified once for all recipients. The cost of
+ * a report therefore grows with its length, not with recipients times groups times text. The cache is the only state.
  */
 
 import { classifyFailure, type FailureClassification } from './classify-failure.ts';
 import { DELAY_PHRASES } from './kind-phrases.ts';
 import { containsPhrase, normalizeText } from './phrases.ts';
 
-/** What has been classified so far, in texts and in characters of them. */
+/** Number of classified texts and of their characters. */
 export interface ClassifierCost {
   readonly texts: number;
   readonly characters: number;
 }
 
 export interface FailureClassifier {
-  /** As `judge` of classify-failure.ts. */
-  readonly classify: (words: string, status: string | null) => FailureClassification;
-  /** Whether the words say that somebody still tries. */
-  readonly reportsDelay: (words: string) => boolean;
+  /** Classifies a text and a status; cached. */
+  readonly classify: (text: string, status: string | null) => FailureClassification;
+  /** True when the text reports that a server still retries; cached. */
+  readonly reportsDelay: (text: string) => boolean;
   readonly cost: () => ClassifierCost;
 }
 
-/** One for each report. */
+/** Creates the cache for one report. */
 export function createFailureClassifier(): FailureClassifier {
-  const judged = new Map<string, Map<string | null, FailureClassification>>();
-  const waiting = new Map<string, boolean>();
+  const byText = new Map<string, Map<string | null, FailureClassification>>();
+  const delays = new Map<string, boolean>();
   let texts = 0;
   let characters = 0;
-  const classified = (words: string): void => {
+  const addCost = (text: string): void => {
     texts += 1;
-    characters += words.length;
+    characters += text.length;
   };
   return {
-    classify(words, status) {
-      const byStatus = judged.get(words) ?? new Map<string | null, FailureClassification>();
-      const known = byStatus.get(status);
-      if (known !== undefined) return known;
-      classified(words);
-      const found = classifyFailure(words, status);
-      judged.set(words, byStatus.set(status, found));
-      return found;
+    classify(text, status) {
+      const byStatus = byText.get(text) ?? new Map<string | null, FailureClassification>();
+      const cached = byStatus.get(status);
+      if (cached !== undefined) return cached;
+      addCost(text);
+      const result = classifyFailure(text, status);
+      byText.set(text, byStatus.set(status, result));
+      return result;
     },
-    reportsDelay(words) {
-      const known = waiting.get(words);
-      if (known !== undefined) return known;
-      classified(words);
-      const found = containsPhrase(normalizeText(words), DELAY_PHRASES);
-      waiting.set(words, found);
-      return found;
+    reportsDelay(text) {
+      const cached = delays.get(text);
+      if (cached !== undefined) return cached;
+      addCost(text);
+      const result = containsPhrase(normalizeText(text), DELAY_PHRASES);
+      delays.set(text, result);
+      return result;
     },
     cost: () => ({ texts, characters }),
   };

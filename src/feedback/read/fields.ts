@@ -1,13 +1,13 @@
 /**
- * Header fields as strangers write them: of a message, of a MIME part, of the groups in a delivery report. Promises one pass
- * over the text, at most MOST_FIELDS fields of bounded length, and never throws: a line that is no field is passed over.
+ * Parses untrusted header fields of a message, a MIME part or the groups of a delivery status notification. The parser makes one
+ * pass over the text, returns at most MAX_FIELDS fields of bounded length, skips lines that are not fields, and never throws.
  */
 
-/** More than a message needs after the longest chain of relays. */
-const MOST_FIELDS = 1_000;
-const LONGEST_VALUE = 16_384;
-/** RFC 5322 section 2.2 sets no limit; the longest registered name has fewer than 40 characters. */
-const LONGEST_NAME = 80;
+/** More fields than a message has after a long chain of relays. */
+const MAX_FIELDS = 1_000;
+const MAX_VALUE_LENGTH = 16_384;
+/** RFC 5322 section 2.2 has no limit; the longest registered name has fewer than 40 characters. */
+const MAX_NAME_LENGTH = 80;
 
 export interface Field {
   /** Lower case. */
@@ -16,17 +16,17 @@ export interface Field {
   readonly value: string;
 }
 
-/** Reads the fields of `text`, whose lines end in LF or CRLF, up to the first blank line or the end. */
+/** Parses the fields of `text` up to the first blank line or the end. Lines end with LF or CRLF. */
 export function readFields(text: string): readonly Field[] {
   return readGroups(text, true)[0] ?? [];
 }
 
-/** Groups of fields with blank lines between them (RFC 3464 section 2.1), empty ones left out. */
+/** Parses groups of fields that are separated by blank lines (RFC 3464 section 2.1). Empty groups are omitted. */
 export function readFieldGroups(text: string): readonly (readonly Field[])[] {
   return readGroups(text, false);
 }
 
-/** The value of the first field of that name (lower case) that says anything, or null. */
+/** Returns the first non-empty value of the field with this lower-case name, or null. */
 export function fieldValue(fields: readonly Field[], name: string): string | null {
   for (const field of fields) if (field.name === name && field.value !== '') return field.value;
   return null;
@@ -37,10 +37,10 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
   let group: Field[] = [];
   let count = 0;
   let name = '';
-  let pieces: string[] = [];
+  let parts: string[] = [];
   let length = 0;
   const endField = (): void => {
-    if (name !== '') group.push({ name, value: pieces.join(' ').trim() });
+    if (name !== '') group.push({ name, value: parts.join(' ').trim() });
     name = '';
   };
   const endGroup = (): void => {
@@ -49,7 +49,7 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
     group = [];
   };
   let from = 0;
-  while (from < text.length && count < MOST_FIELDS) {
+  while (from < text.length && count < MAX_FIELDS) {
     const end = text.indexOf('\n', from);
     const line = text.slice(from, end < 0 ? text.length : end);
     from = end < 0 ? text.length : end + 1;
@@ -57,15 +57,15 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
       endGroup();
       if (firstOnly && groups.length > 0) break;
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
-      if (length < LONGEST_VALUE) pieces.push(line.slice(0, LONGEST_VALUE - length).trim());
+      if (length < MAX_VALUE_LENGTH) parts.push(line.slice(0, MAX_VALUE_LENGTH - length).trim());
       length += line.length;
     } else {
       endField();
-      const colon = colonOf(line);
+      const colon = findColon(line);
       if (colon < 0) continue;
       count += 1;
       name = line.slice(0, colon).trimEnd().toLowerCase();
-      pieces = [line.slice(colon + 1, colon + 1 + LONGEST_VALUE).trim()];
+      parts = [line.slice(colon + 1, colon + 1 + MAX_VALUE_LENGTH).trim()];
       length = line.length;
     }
   }
@@ -73,15 +73,15 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
   return groups;
 }
 
-/** Where the field's name ends, or -1 where the line is no field: names are printable and hold no space. */
-function colonOf(line: string): number {
-  for (let i = 0; i < line.length && i <= LONGEST_NAME; i += 1) {
+/** Returns the index of the colon, or -1 when the line is not a field. Names are printable and contain no space. */
+function findColon(line: string): number {
+  for (let i = 0; i < line.length && i <= MAX_NAME_LENGTH; i += 1) {
     const c = line.charCodeAt(i);
     if (c === 0x3a) return i === 0 ? -1 : i;
-    // White space before the colon is obsolete (RFC 5322 section 4.5.8), and some still write it.
+    // White space before the colon is obsolete (RFC 5322 section 4.5.8), but some servers still write it.
     if (c === 0x20 || c === 0x09)
       return line
-        .slice(i, i + LONGEST_NAME)
+        .slice(i, i + MAX_NAME_LENGTH)
         .trimStart()
         .startsWith(':')
         ? line.indexOf(':', i)

@@ -1,6 +1,6 @@
 /**
- * Bounces that only people were meant to read: the text before the returned message, the recipients that it points at, and
- * what it says of each. What it says is data, in causes.ts, kind-phrases.ts and layout-phrases.ts. Only what looks like a bounce is one.
+ * Reads free-text bounce messages: the text before the returned message, the failed recipients in it, and the cause for each
+ * recipient. The phrases are in separate data files. A message that does not look like a bounce returns no notice.
  */
 import type { Notice } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
@@ -13,75 +13,75 @@ import { RETURNED_MESSAGE_FIELDS, RETURNED_MESSAGE_HEADINGS } from './layout-phr
 import { containsPhrase, normalizeText } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 
-const MOST_RECIPIENTS = 100;
-/** Of the text before the returned message. */
-const LONGEST = 32_768;
-/** What is said of one recipient, and of all. */
-const LONGEST_PASSAGE = 2_000;
-const LONGEST_WHOLE = 6_000;
-/** A line that announces the returned message has no more words than that. */
-const LONGEST_HEADING = 120;
+const MAX_RECIPIENTS = 100;
+/** Characters of the text before the returned message. */
+const MAX_LENGTH = 32_768;
+/** Characters that are classified for one recipient, and for all. */
+const MAX_PASSAGE_LENGTH = 2_000;
+const MAX_TEXT_LENGTH = 6_000;
+/** A longer line is not a heading. */
+const MAX_HEADING_LENGTH = 120;
 
-/** A recipient that the text names, and what it calls the same one besides. */
+/** A recipient in the text, and its other address. */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
 }
 
-/** A text for people, read: whom it points at, and what it says of each. */
+/** A parsed free text: its failed recipients, and the cause for each. */
 export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
-  /** What it says of this recipient, or of all where it does not name it. */
+  /** Classifies the failure of this recipient; of all recipients when the text does not name it. */
   readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
-  /** The words by which it was judged. */
+  /** Returns the text about this recipient. */
   readonly passage: (recipient: string | null) => string;
 }
 
-/** Who has to do with the notice and the returned message, in lower case. */
+/** Addresses in the headers of the bounce and of the returned message, in lower case. */
 export interface KnownAddresses {
-  /** Who cannot be the recipient, such as the notice's sender. */
+  /** Addresses that cannot be the failed recipient, such as the sender of the bounce. */
   readonly notRecipients: ReadonlySet<string>;
-  /** Whom the returned message's header names. */
+  /** Recipients in the header of the returned message. */
   readonly recipients: ReadonlySet<string>;
 }
 
-/** Reads the text of a notice; what it says is judged by `judgements` when it is asked for. */
-export function readFreeText(text: string, parties: KnownAddresses, judgements: FailureClassifier): FreeText {
-  const told = withoutHeaderLines(beforeReturned(text.slice(0, 4 * LONGEST)).slice(0, LONGEST));
-  const found = findAddresses(told).filter(
-    ({ address, role: weight }) => weight !== 'other' && !parties.notRecipients.has(address.toLowerCase()),
+/** Parses the text of a bounce. Failures are classified on demand by the classifier of the report. */
+export function readFreeText(text: string, knownAddresses: KnownAddresses, classifier: FailureClassifier): FreeText {
+  const body = withoutHeaderLines(beforeReturned(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
+  const found = findAddresses(body).filter(
+    ({ address, role }) => role !== 'other' && !knownAddresses.notRecipients.has(address.toLowerCase()),
   );
-  const passages = passagesOf(told, meant(found, parties.recipients));
-  const whole = told.slice(0, LONGEST_WHOLE);
-  const opening = told.slice(
+  const passages = passagesOf(body, selectRecipients(found, knownAddresses.recipients));
+  const excerpt = body.slice(0, MAX_TEXT_LENGTH);
+  const opening = body.slice(
     0,
-    Math.min(LONGEST_WHOLE, Math.min(...[...passages.values()].map(({ from }) => from), told.length)),
+    Math.min(MAX_TEXT_LENGTH, Math.min(...[...passages.values()].map(({ from }) => from), body.length)),
   );
-  const passageOf = (recipient: string | null): Passage | undefined => passages.get(recipient?.toLowerCase() ?? '');
+  const passageAbout = (recipient: string | null): Passage | undefined => passages.get(recipient?.toLowerCase() ?? '');
   return {
-    text: told,
+    text: body,
     recipients: [...passages.values()]
-      .slice(0, MOST_RECIPIENTS)
+      .slice(0, MAX_RECIPIENTS)
       .map(({ address, origin }) => ({ recipient: origin ?? address, alias: origin === null ? null : address })),
     classify: (recipient, status) => {
-      const passage = passageOf(recipient);
-      const own = judgements.classify(passage?.reason ?? passage?.text ?? '', status);
+      const passage = passageAbout(recipient);
+      const own = classifier.classify(passage?.reason ?? passage?.text ?? '', status);
       if (own.known) return own;
-      // What is said of one of several is not said of the others; what is said before all of them is.
-      return judgements.classify(passages.size > 1 ? opening : whole, status);
+      // Text about one recipient does not apply to the others. Text before the first recipient applies to all.
+      return classifier.classify(passages.size > 1 ? opening : excerpt, status);
     },
     passage: (recipient) => {
-      const passage = passageOf(recipient);
+      const passage = passageAbout(recipient);
       const words = passage === undefined ? '' : passage.text + (passage.reason ?? '');
-      return words.trim() === '' ? whole : words;
+      return words.trim() === '' ? excerpt : words;
     },
   };
 }
 
-/** The addresses that count: those that the text points at, else those that the message was sent to, else the one that it mentions, where it mentions one alone. */
-function meant(found: readonly FoundAddress[], recipients: ReadonlySet<string>): readonly FoundAddress[] {
-  const named = found.filter(({ role: weight }) => weight === 'named' || weight === 'origin');
+/** Selects the failed recipients: those that the text names, else those of the returned message, else the only address in the text. */
+function selectRecipients(found: readonly FoundAddress[], recipients: ReadonlySet<string>): readonly FoundAddress[] {
+  const named = found.filter(({ role }) => role === 'named' || role === 'origin');
   if (named.length > 0) return named;
   const sentTo = found.filter(({ address }) => recipients.has(address.toLowerCase()));
   if (sentTo.length > 0) return sentTo;
@@ -90,49 +90,52 @@ function meant(found: readonly FoundAddress[], recipients: ReadonlySet<string>):
 
 export interface FreeTextReport {
   readonly freeText: FreeText;
-  /** In `normalizeText`. */
+  /** Normalized by `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
-  /** Somebody answers to something. */
+  /** True for a person's reply. */
   readonly isReply: boolean;
-  /** Recipients that a header field of the notice names. */
+  /** Failed recipients in a header field of the bounce. */
   readonly failedRecipients: readonly string[];
   readonly reportingHost: string | null;
 }
 
-/** The notices of the text, or none where it is no bounce. */
-export function readFreeTextNotices(mail: FreeTextReport): readonly Notice[] {
-  const { freeText: prose, subject, author: speaker, isReply: answers, failedRecipients: failed, reportingHost } = mail;
-  const text = normalizeText(prose.text);
-  // Servers without a server's name give codes, and answer to nothing.
-  const coded =
-    !answers &&
+/** Returns the notices of the text; none when the message is not a bounce. */
+export function readFreeTextNotices(report: FreeTextReport): readonly Notice[] {
+  const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
+  const text = normalizeText(freeText.text);
+  // A server with an unusual sender name includes a code, and its message is not a reply.
+  const hasCode =
+    !isReply &&
     containsPhrase(text, FAILURE_PHRASES) &&
-    (findEnhancedStatus(prose.text) !== null || findReplyCode(prose.text) !== null);
-  if (speaker !== 'server' && !coded) return [];
-  const waits =
+    (findEnhancedStatus(freeText.text) !== null || findReplyCode(freeText.text) !== null);
+  if (author !== 'server' && !hasCode) return [];
+  const isDelay =
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
     !containsPhrase(text, FINAL_FAILURE_PHRASES);
-  // A server that says something known of a mailbox bounces, whatever it calls that.
-  const reports =
-    waits ||
+  // A known cause from a server is a bounce, whatever the other text is.
+  const isBounce =
+    isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
     containsPhrase(text, FAILURE_PHRASES) ||
-    prose.classify(null, null).known;
-  if (!reports) return [];
-  const named = failed.length > 0 ? failed.map((recipient) => ({ recipient, alias: null })) : prose.recipients;
-  const about = named.length > 0 ? named : [{ recipient: null, alias: null }];
-  return about.slice(0, MOST_RECIPIENTS).map(({ recipient, alias }) => {
-    const words = prose.passage(alias ?? recipient);
+    freeText.classify(null, null).known;
+  if (!isBounce) return [];
+  const named =
+    failedRecipients.length > 0
+      ? failedRecipients.map((recipient) => ({ recipient, alias: null }))
+      : freeText.recipients;
+  const targets = named.length > 0 ? named : [{ recipient: null, alias: null }];
+  return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
+    const words = freeText.passage(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(words), words, reportingHost);
-    if (waits && !isFinal(words)) return { kind: 'delayed', recipient, alias, evidence };
-    const { permanent, mailboxMissing } = prose.classify(alias ?? recipient, null);
+    if (isDelay && !isFinal(words)) return { kind: 'delayed', recipient, alias, evidence };
+    const { permanent, mailboxMissing } = freeText.classify(alias ?? recipient, null);
     return { kind: 'bounce', recipient, alias, evidence, permanent, mailboxMissing };
   });
 }
 
-/** Whether a server's code says that nobody tries any more. */
+/** True when a code in the text is final. */
 function isFinal(words: string): boolean {
   const reply = findReplyCode(words);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(words)?.startsWith('4.') !== true;
@@ -144,28 +147,28 @@ interface Passage {
   readonly from: number;
   origin: string | null;
   text: string;
-  /** What is said of an address further on, where its own text says nothing: the same for all that stand together. */
+  /** The shared reason of a list of addresses, when the text of this address contains none. */
   reason: string | null;
 }
 
-/** For each address, what stands from its line up to that of another one, wherever it is named. */
-function passagesOf(told: string, found: readonly FoundAddress[]): ReadonlyMap<string, Passage> {
+/** Collects for each address the text from its lines up to the line of the next address. */
+function passagesOf(body: string, found: readonly FoundAddress[]): ReadonlyMap<string, Passage> {
   const passages = new Map<string, Passage>();
   let last: Passage | null = null;
-  for (const [index, { address, lineAt, at, role: weight }] of found.entries()) {
+  for (const [index, { address, lineAt, at, role }] of found.entries()) {
     const before = found[index - 1];
     const start = before !== undefined && before.lineAt === lineAt ? at : lineAt;
     const next = found[index + 1];
-    const until = next === undefined ? told.length : next.lineAt === lineAt ? next.at : next.lineAt;
-    const text = told.slice(start, Math.min(until, start + LONGEST_PASSAGE));
-    if (weight === 'origin' && last !== null && last.origin === null) {
+    const until = next === undefined ? body.length : next.lineAt === lineAt ? next.at : next.lineAt;
+    const text = body.slice(start, Math.min(until, start + MAX_PASSAGE_LENGTH));
+    if (role === 'origin' && last !== null && last.origin === null) {
       if (last.address.toLowerCase() !== address.toLowerCase()) last.origin = address;
       last.text += `${text}\n`;
       continue;
     }
     const key = address.toLowerCase();
     const passage: Passage = passages.get(key) ?? { address, from: lineAt, origin: null, text: '', reason: null };
-    if (passage.text.length < LONGEST_PASSAGE) passage.text += `${text}\n`;
+    if (passage.text.length < MAX_PASSAGE_LENGTH) passage.text += `${text}\n`;
     passages.set(key, passage);
     last = passage;
   }
@@ -173,17 +176,17 @@ function passagesOf(told: string, found: readonly FoundAddress[]): ReadonlyMap<s
   return passages;
 }
 
-/** A list of addresses with one reason behind the last of them: the others have it too. */
+/** Assigns the reason after a list of addresses to every address of the list. */
 function shareReasons(passages: readonly Passage[]): void {
   let reason: string | null = null;
   for (const passage of [...passages].reverse()) {
-    if (saysNothing(passage.text)) passage.reason = reason;
+    if (hasOnlyAddresses(passage.text)) passage.reason = reason;
     else reason = passage.text;
   }
 }
 
-/** No word but addresses. */
-function saysNothing(text: string): boolean {
+/** True when the text contains nothing but addresses. */
+function hasOnlyAddresses(text: string): boolean {
   const words = normalizeText(text);
   for (let i = 0; i < words.length; i += 1) {
     const c = words.charCodeAt(i);
@@ -192,7 +195,7 @@ function saysNothing(text: string): boolean {
   return true;
 }
 
-/** Without the lines of a header that the text quotes, and what continues them. */
+/** Removes quoted header lines and their continuation lines. */
 function withoutHeaderLines(text: string): string {
   let quoted = false;
   const kept = text.split('\n').filter((line) => {
@@ -205,30 +208,30 @@ function withoutHeaderLines(text: string): string {
   return kept.join('\n');
 }
 
-/** The text up to where the returned message begins: a line that says so, or its header. */
+/** Returns the text before the returned message, which begins with a heading or with its header. */
 function beforeReturned(text: string): string {
   let at = 0;
-  let said = false;
+  let hasText = false;
   for (const line of text.split('\n')) {
-    if (at >= LONGEST) break;
+    if (at >= MAX_LENGTH) break;
     const short = line
       .trim()
       .toLowerCase()
-      .slice(0, LONGEST_HEADING + 1);
-    if (said && RETURNED_MESSAGE_FIELDS.some((field) => short.startsWith(field))) return text.slice(0, at);
-    if (short.length <= LONGEST_HEADING && isHeading(short)) return text.slice(0, at);
-    said ||= short !== '';
+      .slice(0, MAX_HEADING_LENGTH + 1);
+    if (hasText && RETURNED_MESSAGE_FIELDS.some((field) => short.startsWith(field))) return text.slice(0, at);
+    if (short.length <= MAX_HEADING_LENGTH && isHeading(short)) return text.slice(0, at);
+    hasText ||= short !== '';
     at += line.length + 1;
   }
   return text;
 }
 
-/** `--- Original message follows ---`, `Copy of the message:`; not a sentence that speaks of a message. */
+/** True for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
 function isHeading(line: string): boolean {
   const marked = HEADING_MARKS.some((mark) => line.startsWith(mark));
   const bare = withoutMarks(line);
   if (bare === '') return false;
-  if (marked) return holdsAny(bare, RETURNED_MESSAGE_HEADINGS) && !holdsAny(bare, HEADINGS_OF_REPORT);
+  if (marked) return holdsAny(bare, RETURNED_MESSAGE_HEADINGS) && !holdsAny(bare, REPORT_HEADINGS);
   const noun = withoutArticle(bare);
   const brief = bare.split(' ').length <= 6;
   return RETURNED_MESSAGE_HEADINGS.some(
@@ -240,7 +243,7 @@ function holdsAny(line: string, phrases: readonly string[]): boolean {
   return phrases.some((words) => line.includes(words));
 }
 
-/** `This is a copy of …` as `copy of …`. */
+/** Returns `copy of …` for `This is a copy of …`. */
 function withoutArticle(line: string): string {
   const article = ARTICLES.find((words) => line.startsWith(words));
   return article === undefined ? line : line.slice(article.length);
@@ -256,8 +259,8 @@ const ARTICLES: readonly string[] = [
   'your ',
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
-/** With marks around them as well, and before what is said. */
-const HEADINGS_OF_REPORT: readonly string[] = [
+/** Headings with the same marks that begin the report, not the returned message. */
+const REPORT_HEADINGS: readonly string[] = [
   'transcript',
   'message log',
   'message from',

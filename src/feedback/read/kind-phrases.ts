@@ -1,10 +1,10 @@
 /**
- * Signs of what kind of message came back, as data: somebody failed to deliver, somebody still tries, a machine answers for
- * a person, a mail server speaks. Phrases are lower case as `normalizeText` makes text, and begin a word.
+ * Phrases that determine the kind of a received message: a delivery failure, a delay, an automatic reply, a message of a mail
+ * server. They are in lower case and match at the beginning of a word (phrases.ts).
  */
 import { parsePhrases } from './phrases.ts';
 
-/** It did not arrive. */
+/** Phrases of a delivery failure. */
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   undeliverable, undelivered, undeliver, unzustellbar, non-deliver, nondeliver, non deliver, not deliverable
   delivery failure, delivery failed, delivery error, delivery has failed, delivery problem, delivery aborted
@@ -58,7 +58,7 @@ export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   تعذر تسليم, không thể gửi, gagal terkirim, tidak terkirim
 `);
 
-/** Not given up: somebody else still tries. */
+/** Phrases of a delay: the server still retries. */
 export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   not yet been delivered, not been delivered yet, not yet delivered, has been delayed, have been delayed, is delayed
   was delayed, delivery delayed, delivery is delayed, message delayed, delayed mail, delivery notification (delay
@@ -82,7 +82,7 @@ export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   配信遅延, 遅延, まだ配信され, 再送を試み, 延迟, 延遲, 仍在尝试, 지연
 `);
 
-/** Somebody has given up, whatever else the text promises. */
+/** Phrases of a final failure. They take precedence over phrases of a delay. */
 export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   permanent error, permanent fatal, permanent failure, permanent delivery failure, permanently, failed permanently
   given up, gave up, giving up, not going to try again, will not be retried, will not be delivered
@@ -91,7 +91,7 @@ export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   окончательн
 `);
 
-/** Subjects of machines that answer for a person. */
+/** Phrases in subjects of automatic replies. */
 export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   out of office, out of the office, out-of-office, out of town, ooo:, autoreply, auto-reply, auto reply
   auto response, autoresponse, auto-response, autoresponder, auto-responder, auto responder, autorespond
@@ -122,7 +122,7 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   läst:, læst:, прочитано:, read receipt, disposition notification, return receipt, 开封, 已读:, 開封済み, 읽음:
 `);
 
-/** Who sends what mail servers write: found anywhere in From. */
+/** Sender names and addresses of mail servers, anywhere in From. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce
@@ -133,16 +133,16 @@ export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   complaints@email-abuse.amazonses, email-bounces.amazonses
 `);
 
-/** Header fields that only machines which answer for people set. */
+/** Header fields that only automatic replies have. */
 export const AUTO_REPLY_FIELDS: readonly string[] = parsePhrases(`
   x-autoreply, x-autorespond, x-autoresponder, x-auto-response, x-mail-autoreply, x-autoreply-from, x-vacation
   x-ezoutofoffice
 `);
 
-/** Values of Precedence that mean an answer by a machine. */
+/** Values of Precedence in automatic replies. */
 export const AUTO_REPLY_PRECEDENCE: readonly string[] = parsePhrases('auto_reply, auto-reply, autoreply');
 
-/** Header lines as notices quote them: what they hold is about the message, not about its fate. */
+/** Start of quoted header lines. They describe the message, not the failure. */
 export const QUOTED_HEADER_PREFIXES: readonly string[] = parsePhrases(`
   received:, return-path:, message-id:, message id:, references:, in-reply-to:, from:, sender:, reply-to:, errors-to:
   cc:, bcc:, delivered-to:, subject:, date:, sent:, sent by:, mime-version:, content-, list-, precedence:, thread-

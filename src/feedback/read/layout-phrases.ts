@@ -1,17 +1,17 @@
 /**
- * How notices to people are laid out, as data: what announces a recipient, where the returned message begins, who else is
- * named in them. Lower case. What they say of a recipient is in causes.ts, that they are a notice at all in kind-phrases.ts.
+ * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the returned
+ * message, other persons in the text. causes.ts has the causes of failures.
  */
 import { parsePhrases } from './phrases.ts';
 
-/** Local parts of people to ask and of programs, which no notice is about. */
+/** Local parts of support contacts and of programs. They are never the failed recipient. */
 export const CONTACT_LOCAL_PARTS: readonly string[] = parsePhrases(`
   postmaster, abuse, mailer-daemon, mailerdaemon, hostmaster, webmaster, support, helpdesk, help, mdaemon, no-reply
   noreply, do-not-reply, donotreply, microsoftexchange, listserv, majordomo, antispam, unblock, delist, removeme
   mail-daemon, servicedesk, service-desk, itsupport
 `);
 
-/** What stands right before a recipient. */
+/** Text directly before a failed recipient. */
 export const RECIPIENT_PREFIXES: readonly string[] = [
   'was addressed,',
   ...parsePhrases(`
@@ -28,24 +28,24 @@ export const RECIPIENT_PREFIXES: readonly string[] = [
 `),
 ];
 
-/** What stands right before the address that a forwarded message had at first. */
+/** Text directly before the original address of a forwarded message. */
 export const ORIGINAL_RECIPIENT_PREFIXES: readonly string[] = parsePhrases(`
   expanded from:, expanded from, generated from, originally addressed to, original address:, original recipient:,
   forwarded from, aliased from, alias of, resent from
 `);
 
-/** By itself at the beginning of a line: the returned message's header. */
+/** Start of a To line of the returned message's header. */
 export const QUOTED_TO_PREFIXES: readonly string[] = parsePhrases(
   'to:, an:, à:, para:, a:, aan:, til:, till:, do:, komu:, кому:, 宛先:, 收件人:',
 );
 
-/** What stands right before the sender. */
+/** Text directly before the sender. */
 export const SENDER_PREFIXES: readonly string[] = parsePhrases(`
   mail from:, mail from, from:, sender:, reply-to:, return-path:, from, envelope-from, envelope-sender, von:, de:
   da:, od:, от:, 差出人:, 发件人:, 发件人：, 寄件者:, 보낸 사람:, cc:, afzender:, expéditeur:, remitente:
 `);
 
-/** Words of an invitation to ask somebody. */
+/** Phrases of a request to contact a person. */
 export const CONTACT_PHRASES: readonly string[] = parsePhrases(`
   contact, questions, forward this, forward the, problems, assistance, for help, for more information, please send
   please write, please email, please e-mail, reply to, report this, mailto:, kontakt, wenden sie, contactez, contacte
@@ -53,7 +53,7 @@ export const CONTACT_PHRASES: readonly string[] = parsePhrases(`
   administrator
 `);
 
-/** A line of one of these by itself begins the returned message; so does one with dashes around it. */
+/** Headings that begin the returned message, alone on a line or between dashes. */
 export const RETURNED_MESSAGE_HEADINGS: readonly string[] = parsePhrases(`
   copy of the message, copy of your message, copy of the original, copy of your, original message, original mail
   original email, original e-mail, returned message, returned mail, message header follows, message headers follow
@@ -68,7 +68,7 @@ export const RETURNED_MESSAGE_HEADINGS: readonly string[] = parsePhrases(`
   копия письма, копия вашего письма, 原始邮件, 原郵件, 元のメッセージ, 送信されたメッセージ, 원본 메시지
 `);
 
-/** Header fields by which a returned message without a heading begins. */
+/** Header fields that begin a returned message without a heading. */
 export const RETURNED_MESSAGE_FIELDS: readonly string[] = parsePhrases(`
   received: from, received: by, received: (, return-path:, dkim-signature:
 `);

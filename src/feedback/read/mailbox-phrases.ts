@@ -1,10 +1,10 @@
 /**
- * How it is said, in many languages, that a mailbox has no room, and that there is no such mailbox: data for causes.ts,
- * lower case as `normalizeText` makes text. A phrase begins a word, so that its endings need not be listed.
+ * Phrases in many languages for a full mailbox and for a missing mailbox, used by causes.ts. They are in lower case and match at
+ * the beginning of a word, so the list does not contain every ending.
  */
 import { parsePhrases } from './phrases.ts';
 
-/** The mailbox is there and has no room: it may have again. */
+/** The mailbox exists and is full; a later attempt may succeed. */
 export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   mailbox full, mailbox is full, mailbox was full, mailbox has been full, mailbox is currently full, mailbox: full
   full mailbox, mail box full, mail box is full, mailbox is over, inbox full, inbox is full, inbox is out of
@@ -48,7 +48,7 @@ export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   信箱容量, 메일함이 가득, 메일 용량, 용량 초과, 용량이 초과, תיבת הדואר מלאה, صندوق البريد ممتلئ, hộp thư đã đầy
 `);
 
-/** Nobody of that name, or nobody any more. */
+/** The mailbox does not exist or no longer exists. */
 export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   user unknown, unknown user, unknown local user, unknown local-part, unknown local part, local user unknown
   unknown recipient, recipient unknown, recipients unknown, unknown mailbox, mailbox unknown, unknown address

@@ -1,6 +1,6 @@
-/** Phrases as data, and how they are looked for in the text of strangers: linear in the text for each phrase. */
+/** Phrase lists, and the search for phrases in untrusted text. The cost is linear in the text per phrase. */
 
-/** A list as it is written in the data files: entries parted by commas or line ends. */
+/** Parses a phrase list; commas and line ends separate the entries. */
 export function parsePhrases(text: string): readonly string[] {
   return text
     .split(/[,\n]/)
@@ -9,8 +9,8 @@ export function parsePhrases(text: string): readonly string[] {
 }
 
 /**
- * Text made ready for `holds`: lower case, white space (line ends too) as single spaces, plain apostrophes, and every word
- * with an at sign in it as a bare `@`, so that nothing is known by a name in an address.
+ * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address becomes a bare `@`, so that
+ * no phrase matches within an address.
  */
 export function normalizeText(text: string): string {
   const lower = text.normalize('NFC').toLowerCase().replaceAll('’', "'").replaceAll('‘', "'").replaceAll('`', "'");
@@ -21,31 +21,31 @@ export function normalizeText(text: string): string {
     .join(' ');
 }
 
-/** `<someone@host.example>...` as `<@>...`: what encloses the address stays. */
+/** Changes `<someone@host.example>...` to `<@>...`. Enclosing characters stay. */
 function withoutAddress(word: string): string {
   let out = '';
   let from = 0;
-  for (let sign = word.indexOf('@'); sign >= 0; sign = word.indexOf('@', from)) {
-    let start = sign;
-    while (start > from && !ENCLOSING.includes(word.charAt(start - 1))) start -= 1;
-    let end = sign + 1;
-    while (end < word.length && !ENCLOSING.includes(word.charAt(end))) end += 1;
+  for (let atSign = word.indexOf('@'); atSign >= 0; atSign = word.indexOf('@', from)) {
+    let start = atSign;
+    while (start > from && !ENCLOSING_CHARACTERS.includes(word.charAt(start - 1))) start -= 1;
+    let end = atSign + 1;
+    while (end < word.length && !ENCLOSING_CHARACTERS.includes(word.charAt(end))) end += 1;
     out += `${word.slice(from, start)}@`;
     from = end;
   }
   return out + word.slice(from);
 }
 
-const ENCLOSING = '<>()[]{}:;,"';
+const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
-/** Whether the text (of `normalizeText`) has one of the phrases. A phrase that begins or ends with a letter is a word there. */
+/** True when the normalized text contains one of the phrases. A phrase that begins with a letter matches only at the beginning of a word. */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
-  return phrases.some((phrase) => holdsOne(text, phrase));
+  return phrases.some((phrase) => containsOne(text, phrase));
 }
 
-function holdsOne(text: string, phrase: string): boolean {
+function containsOne(text: string, phrase: string): boolean {
   for (let at = text.indexOf(phrase); at >= 0; at = text.indexOf(phrase, at + phrase.length)) {
-    // Only the beginning is held to a word: endings are grammar (`bounced`, `disabled`), and some scripts have no words.
+    // Only the beginning must be a word boundary: endings vary (`bounced`, `disabled`), and some scripts have no word boundaries.
     if (!isAsciiLetter(phrase.charCodeAt(0)) || !isAsciiLetter(text.charCodeAt(at - 1))) return true;
   }
   return false;

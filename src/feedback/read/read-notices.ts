@@ -1,7 +1,7 @@
 /**
- * What a message that came back says: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic
- * answer (RFC 3834), a bounce in prose, or nothing that is understood. Pure; the work is linear in the message's size and
- * bounded in what is kept of it; never throws and never answers with nothing.
+ * Reads the notices in a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic
+ * reply (RFC 3834), a free-text bounce, or an unknown message. Pure. The cost is linear in the size of the message, and the result
+ * is bounded. It never throws and returns at least one notice.
  */
 import { textFromHtml } from '../../message/html-text.ts';
 import type { Notice } from '../../model/feedback.ts';
@@ -24,95 +24,96 @@ import { type FreeText, type KnownAddresses, readFreeText, readFreeTextNotices }
 import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
-/** Octets of a message that are read: notices say what they have to say in front of the returned message. */
-const LONGEST = 10 * 1_048_576;
-/** Characters of the text for people. */
-const LONGEST_TEXT = 131_072;
-/** A gateway may put a notice into a message of its own, and another one again. */
-const DEEPEST_WRAPPING = 3;
-/** A gateway's own words around the notice that it sends on. */
-const SHORT_TEXT = 200;
+/** Octets of a message that are read. Reports have their content before the returned message. */
+const MAX_BYTES = 10 * 1_048_576;
+/** Characters of the free text. */
+const MAX_TEXT_LENGTH = 131_072;
+/** Gateways can wrap a bounce in another message, also repeatedly. */
+const MAX_WRAPPING_DEPTH = 3;
+/** Maximum text of a gateway around a forwarded bounce. */
+const MAX_WRAPPER_TEXT = 200;
 
 /**
- * The notices in a raw message: one for each recipient that it names, at most 100, at least one of some kind. `judgements`
- * must be new; it can be asked afterwards what was classified.
+ * Returns the notices of a raw message: one per recipient, at least one and at most 100. The classifier must be new; afterwards
+ * it returns the cost.
  */
 export function readNotices(
   raw: Uint8Array,
-  judgements: FailureClassifier = createFailureClassifier(),
+  classifier: FailureClassifier = createFailureClassifier(),
 ): readonly Notice[] {
-  const notices = readMessage(readEntity(raw.subarray(0, LONGEST)), 0, judgements);
+  const notices = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, classifier);
   return withoutRepeats(notices).slice(0, MAX_NOTICES);
 }
 
-function readMessage(message: Entity, depth: number, judgements: FailureClassifier): readonly Notice[] {
+function readMessage(message: Entity, depth: number, classifier: FailureClassifier): readonly Notice[] {
   const complaints = readArfNotices(message);
   if (complaints.length > 0) return complaints;
-  // A gateway that sends the notice on, and adds what it has to say behind it.
+  // A gateway can forward the bounce first and append its own text.
   const first = leafParts(message)[0];
-  const leading = depth < DEEPEST_WRAPPING && message !== first && first?.type === 'message/rfc822' ? first : null;
-  const passedOn = leading === null ? [] : readWithin(leading, depth, judgements);
-  if (passedOn.length > 0) return passedOn;
+  const leading = depth < MAX_WRAPPING_DEPTH && message !== first && first?.type === 'message/rfc822' ? first : null;
+  const forwarded = leading === null ? [] : readEmbedded(leading, depth, classifier);
+  if (forwarded.length > 0) return forwarded;
 
   const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
   const subject = normalizeText(subjectLine);
-  const speaker = detectAuthor(message, subject);
-  const prose = readFreeText(textOf(message), partiesOf(message), judgements);
-  const failed = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
+  const author = detectAuthor(message, subject);
+  const freeText = readFreeText(textOf(message), knownAddressesOf(message), classifier);
+  const failedRecipients = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
     .slice(0, MAX_NOTICES)
     .map(({ address }) => address);
-  const told: ReportContext = {
-    freeText: prose,
-    recipients: failed.length > 0 ? failed : prose.recipients.map(({ recipient }) => recipient),
-    classifier: judgements,
+  const context: ReportContext = {
+    freeText,
+    recipients: failedRecipients.length > 0 ? failedRecipients : freeText.recipients.map(({ recipient }) => recipient),
+    classifier,
   };
-  const reported = readDsnNotices(message, told);
+  const reported = readDsnNotices(message, context);
   if (reported.length > 0) return reported;
-  if (speaker === 'machine') return [{ kind: 'auto-reply', evidence: createEvidence(null, subjectLine, null) }];
+  if (author === 'machine') return [{ kind: 'auto-reply', evidence: createEvidence(null, subjectLine, null) }];
 
-  // Gateways write the fields of a report into a text, or lie about its type.
-  const loose = speaker === 'server' ? looseNotices(message, told) : [];
-  if (loose.length > 0) return loose;
-  const answers = speaker === 'person' && isReply(message, subject);
+  // Some gateways write the fields of a report into a text part, or declare a wrong type.
+  const embedded = author === 'server' ? textFieldNotices(message, context) : [];
+  if (embedded.length > 0) return embedded;
+  const isPersonalReply = author === 'person' && isReply(message, subject);
   const bounces = readFreeTextNotices({
-    freeText: prose,
+    freeText,
     subject,
-    author: speaker,
-    isReply: answers,
-    failedRecipients: failed,
+    author,
+    isReply: isPersonalReply,
+    failedRecipients,
     reportingHost: findReportingHost(message),
   });
   if (bounces.length > 0) return bounces;
-  const wrapped = depth < DEEPEST_WRAPPING && prose.text.trim().length < SHORT_TEXT ? onlyMessageIn(message) : null;
-  // One that led has been read already.
-  const within = wrapped === null || wrapped === leading ? [] : readWithin(wrapped, depth, judgements);
-  if (within.length > 0) return within;
-  return [{ kind: 'unknown', reason: reasonOf(speaker, prose) }];
+  const wrapped =
+    depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT ? onlyMessageIn(message) : null;
+  // A leading message has been read above.
+  const inner = wrapped === null || wrapped === leading ? [] : readEmbedded(wrapped, depth, classifier);
+  if (inner.length > 0) return inner;
+  return [{ kind: 'unknown', reason: reasonOf(author, freeText) }];
 }
 
-/** The notices of a message within a message, where it is one that tells what became of another. */
-function readWithin(part: Entity, depth: number, judgements: FailureClassifier): readonly Notice[] {
-  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, judgements);
+/** Reads an embedded message. Returns no notices when it is not a bounce or complaint. */
+function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly Notice[] {
+  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, classifier);
   return notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : notices;
 }
 
-/** The text for people: every text in front of the returned message, HTML only where there is nothing else. */
+/** Returns the free text before the returned message; HTML is used only without plain text. */
 function textOf(message: Entity): string {
   let plain = '';
   let html = '';
-  let said = false;
+  let hasText = false;
   for (const part of leafParts(message)) {
-    // Behind the returned message stand a mailing list's lines, or a virus scanner's.
-    if (isReturned(part) && (said || html !== '')) break;
-    if (plain.length >= LONGEST_TEXT) break;
-    if (part.type === 'text/html') html = html === '' ? part.text().slice(0, LONGEST_TEXT) : html;
+    // Text after the returned message is from mailing lists or virus scanners.
+    if (isReturned(part) && (hasText || html !== '')) break;
+    if (plain.length >= MAX_TEXT_LENGTH) break;
+    if (part.type === 'text/html') html = html === '' ? part.text().slice(0, MAX_TEXT_LENGTH) : html;
     else if (part.type === 'text/plain') {
-      const text = part.text().slice(0, LONGEST_TEXT);
+      const text = part.text().slice(0, MAX_TEXT_LENGTH);
       plain += `${text}\n`;
-      said ||= text.trim() !== '';
+      hasText ||= text.trim() !== '';
     }
   }
-  return !said && html !== '' ? textFromHtml(html) : plain;
+  return !hasText && html !== '' ? textFromHtml(html) : plain;
 }
 
 function isReturned({ type }: Entity): boolean {
@@ -124,17 +125,17 @@ function isReturned({ type }: Entity): boolean {
   );
 }
 
-/** Whom the text cannot mean, and whom it is likely to: the notice's own addresses, and those of the returned message. */
-function partiesOf(message: Entity): KnownAddresses {
+/** Collects the addresses in the headers of the message and of the returned message. */
+function knownAddressesOf(message: Entity): KnownAddresses {
   const own = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
     addressesOf(message, name),
   );
   const returned = leafParts(message).find(isReturned);
   const fields = returned === undefined ? [] : readFields(returned.octets());
-  const within = (name: string): readonly string[] => addressesIn(fieldValue(fields, name));
-  const recipients = new Set([...within('to'), ...within('cc')]);
-  const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(within);
-  // Whoever writes to himself is a recipient as well.
+  const inner = (name: string): readonly string[] => addressesIn(fieldValue(fields, name));
+  const recipients = new Set([...inner('to'), ...inner('cc')]);
+  const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(inner);
+  // A sender who is also a recipient stays a recipient.
   return { notRecipients: new Set([...own, ...senders].filter((address) => !recipients.has(address))), recipients };
 }
 
@@ -146,36 +147,36 @@ function addressesIn(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
-/** Whether a text has the two fields without which no report is one. */
+/** True when a text part contains the two required fields of a report. */
 function looksLikeStatus(part: Entity): boolean {
   if (isReturned(part) || isDeliveryStatus(part)) return false;
   const text = part.text().toLowerCase();
   return text.includes('final-recipient:') && text.includes('action:');
 }
 
-function looseNotices(message: Entity, told: ReportContext): readonly Notice[] {
+function textFieldNotices(message: Entity, context: ReportContext): readonly Notice[] {
   const notices: Notice[] = [];
   for (const part of leafParts(message)) {
     if (notices.length >= MAX_NOTICES) break;
-    if (looksLikeStatus(part)) notices.push(...readStatusNotices(part.text(), told, MAX_NOTICES - notices.length));
+    if (looksLikeStatus(part)) notices.push(...readStatusNotices(part.text(), context, MAX_NOTICES - notices.length));
   }
   return notices;
 }
 
-/** The message within a message that has nothing else to say, or null. */
+/** Returns the only embedded message, or null. */
 function onlyMessageIn(message: Entity): Entity | null {
   const inner = leafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
   return inner.length === 1 ? (inner[0] ?? null) : null;
 }
 
-function reasonOf(speaker: AuthorKind, prose: FreeText): string {
-  if (prose.text.trim() === '') return 'it has no text, no delivery status and no feedback report';
-  return speaker === 'server'
-    ? 'a mail server wrote it, and nothing in it is known to say what became of a message'
-    : 'it is no delivery status notification, no feedback report, no known bounce text and no automatic reply';
+function reasonOf(author: AuthorKind, freeText: FreeText): string {
+  if (freeText.text.trim() === '') return 'the message has no text, no delivery status and no feedback report';
+  return author === 'server'
+    ? 'the message is from a mail server, but its text contains no known delivery result'
+    : 'the message is not a delivery status notification, a feedback report, a known bounce text or an automatic reply';
 }
 
-/** Some servers repeat a recipient for every attempt: what weighs the same is said once. */
+/** Removes equal notices, because some servers repeat a recipient for every attempt. */
 function withoutRepeats(notices: readonly Notice[]): readonly Notice[] {
   const seen = new Set<string>();
   return notices.filter((notice) => {

@@ -1,6 +1,6 @@
 /**
- * Addresses in text that people read, and how sure it is that one is the recipient in question: it begins a line, or
- * follows words that announce a recipient. Promises one pass over the text, at most MOST_FOUND addresses, never throws.
+ * Finds addresses in free text and determines the role of each: an address that begins a line or follows an introducing phrase is
+ * a failed recipient. The search makes one pass over the text, returns at most MAX_FOUND addresses, and never throws.
  */
 import { parseAddress } from '../../model/address.ts';
 import {
@@ -12,50 +12,54 @@ import {
   SENDER_PREFIXES,
 } from './layout-phrases.ts';
 
-const MOST_FOUND = 1_000;
-/** RFC 5321 section 4.5.3.1.1, with room for what only looks like a local part. */
-const LONGEST_LOCAL = 80;
-const LONGEST_DOMAIN = 253;
-const LONGEST_LINE_START = 80;
+const MAX_FOUND = 1_000;
+/** RFC 5321 section 4.5.3.1.1 allows 64 characters; the rest is a margin for invalid addresses. */
+const MAX_LOCAL_LENGTH = 80;
+const MAX_DOMAIN_LENGTH = 253;
+const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * `named`: the text points at it; `origin`: what the named one before it was sent to at first; `mentioned`: it merely occurs;
- * `other`: a sender, or somebody to ask.
+ * `named`: a failed recipient; `origin`: the original address of the named one before it; `mentioned`: an address without a known
+ * role; `other`: a sender or a contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
 export interface FoundAddress {
   readonly address: string;
-  /** Where it begins in the text, and where its line does. */
+  /** Index of the address, and index of its line. */
   readonly at: number;
   readonly lineAt: number;
   readonly role: AddressRole;
 }
 
-/** Local parts in ASCII: atext of RFC 5322 section 3.2.3 and the dot, without what rather encloses an address. */
-const LOCAL = new Uint8Array(128);
+/** Characters of ASCII local parts: atext of RFC 5322 section 3.2.3 and the dot. */
+const LOCAL_CHARACTERS = new Uint8Array(128);
 for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
-  LOCAL[c.charCodeAt(0)] = 1;
+  LOCAL_CHARACTERS[c.charCodeAt(0)] = 1;
 }
-/** What stands before an address and is none of it. */
-const LEADING = "'*`{|/-=.~!#";
+/** Characters before an address that are not a part of it. */
+const LEADING_CHARACTERS = "'*`{|/-=.~!#";
 
-/** Every address in `text`, in order. */
+/** Returns the addresses of `text` in order. */
 export function findAddresses(text: string): readonly FoundAddress[] {
   const found: FoundAddress[] = [];
   let from = 0;
   let lineAt = 0;
-  // Kept from sign to sign: looking for it anew at each would make a long line cost its square.
+  // Computed once per line: a new search at every at sign would be quadratic in the length of the line.
   let lineEnd = endOfLine(text, 0);
-  for (let sign = text.indexOf('@'); sign >= 0 && found.length < MOST_FOUND; sign = text.indexOf('@', sign + 1)) {
-    while (lineEnd < sign) {
+  for (
+    let atSign = text.indexOf('@');
+    atSign >= 0 && found.length < MAX_FOUND;
+    atSign = text.indexOf('@', atSign + 1)
+  ) {
+    while (lineEnd < atSign) {
       lineAt = lineEnd + 1;
       lineEnd = endOfLine(text, lineAt);
     }
-    const read = addressAround(text, sign, Math.max(from, lineAt));
+    const read = addressAround(text, atSign, Math.max(from, lineAt));
     if (read === null) continue;
     from = read.end;
-    found.push({ address: read.address, at: read.at, lineAt, role: weigh(text, read.address, read.at, lineAt) });
+    found.push({ address: read.address, at: read.at, lineAt, role: roleOf(text, read.address, read.at, lineAt) });
   }
   return found;
 }
@@ -71,38 +75,38 @@ interface ReadAddress {
   readonly end: number;
 }
 
-function addressAround(text: string, sign: number, from: number): ReadAddress | null {
-  const start = localStart(text, sign, from);
-  if (start >= sign) return null;
-  let end = sign + 1;
-  const most = Math.min(text.length, end + LONGEST_DOMAIN);
-  while (end < most && isHostCharacter(text.charCodeAt(end))) end += 1;
+function addressAround(text: string, atSign: number, from: number): ReadAddress | null {
+  const start = localStart(text, atSign, from);
+  if (start >= atSign) return null;
+  let end = atSign + 1;
+  const max = Math.min(text.length, end + MAX_DOMAIN_LENGTH);
+  while (end < max && isHostCharacter(text.charCodeAt(end))) end += 1;
   const plain = withoutDots(text.slice(start, end));
   if (parseAddress(plain) !== null) return { address: plain, at: start, end };
-  // A domain in other letters (RFC 6531), which no space need part from the words around it.
-  while (end < most && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
-  const wide = withoutDots(text.slice(start, end));
-  return parseAddress(wide) === null ? null : { address: wide, at: start, end };
+  // An internationalized domain (RFC 6531). No space has to separate it from the surrounding words.
+  while (end < max && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
+  const internationalized = withoutDots(text.slice(start, end));
+  return parseAddress(internationalized) === null ? null : { address: internationalized, at: start, end };
 }
 
-function localStart(text: string, sign: number, from: number): number {
-  const least = Math.max(from, sign - LONGEST_LOCAL);
-  if (text.charAt(sign - 1) === '"') {
-    // Quoted local part (RFC 5321 section 4.1.2), where its opening quote is near.
-    const quote = text.slice(least, Math.max(least, sign - 1)).lastIndexOf('"');
-    return quote >= 0 ? least + quote : sign;
+function localStart(text: string, atSign: number, from: number): number {
+  const min = Math.max(from, atSign - MAX_LOCAL_LENGTH);
+  if (text.charAt(atSign - 1) === '"') {
+    // Quoted local part (RFC 5321 section 4.1.2).
+    const quote = text.slice(min, Math.max(min, atSign - 1)).lastIndexOf('"');
+    return quote >= 0 ? min + quote : atSign;
   }
-  let start = sign;
-  while (start > least && LOCAL[text.charCodeAt(start - 1)] === 1) start -= 1;
-  if (start === sign) while (start > least && isLetter(text.charCodeAt(start - 1))) start -= 1;
-  while (start < sign && LEADING.includes(text.charAt(start))) start += 1;
-  // `to=a@b.example` of logs; a return path in which another one is written keeps its equals sign.
-  const local = text.slice(start, sign);
+  let start = atSign;
+  while (start > min && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
+  if (start === atSign) while (start > min && isLetter(text.charCodeAt(start - 1))) start -= 1;
+  while (start < atSign && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
+  // `to=a@b.example` of a log line. The equals sign of a VERP address stays.
+  const local = text.slice(start, atSign);
   const equals = local.lastIndexOf('=');
-  return equals > 0 && LOGGED.includes(local.slice(0, equals).toLowerCase()) ? start + equals + 1 : start;
+  return equals > 0 && LOG_KEYS.includes(local.slice(0, equals).toLowerCase()) ? start + equals + 1 : start;
 }
 
-const LOGGED: readonly string[] = [
+const LOG_KEYS: readonly string[] = [
   'to',
   'rcpt',
   'orcpt',
@@ -121,7 +125,7 @@ function isHostCharacter(c: number): boolean {
   return (c >= 0x61 && c <= 0x7a) || (c >= 0x41 && c <= 0x5a) || (c >= 0x30 && c <= 0x39) || c === 0x2d || c === 0x2e;
 }
 
-/** Letters beyond ASCII, general punctuation, full-width forms and CJK punctuation aside. */
+/** True for non-ASCII characters except general punctuation, CJK punctuation and full-width forms. */
 function isLetter(c: number): boolean {
   return c >= 0xc0 && !(c >= 0x2000 && c <= 0x206f) && !(c >= 0x3000 && c <= 0x303f) && c < 0xff00;
 }
@@ -132,29 +136,29 @@ function withoutDots(text: string): string {
   return text.slice(0, end);
 }
 
-function weigh(text: string, address: string, at: number, lineAt: number): AddressRole {
+function roleOf(text: string, address: string, at: number, lineAt: number): AddressRole {
   if (CONTACT_LOCAL_PARTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
-  const before = text.slice(Math.max(lineAt, at - LONGEST_LINE_START), at).toLowerCase();
+  const before = text.slice(Math.max(lineAt, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
   const first = isOnlyMarks(before);
   const previous = first ? lineBefore(text, lineAt) : '';
   const words = withoutBrackets(`${previous} ${before}`);
   if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'origin';
   if (SENDER_PREFIXES.some((word) => endsIn(words, word))) return 'other';
-  // `To:` by itself is the quoted header's, where anything else is named.
+  // A line that starts with `To:` is a quoted header line.
   if (QUOTED_TO_PREFIXES.includes(withoutBrackets(before))) return 'mentioned';
   if (RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'named';
   if (CONTACT_PHRASES.some((word) => words.includes(word))) return 'other';
   if (!first) return 'mentioned';
-  // The middle of a sentence that was broken there, unless a list of addresses goes on.
-  const marked = before.trim() !== '';
-  const flush = before.length === indentOf(previous);
-  return marked || !flush || isListLine(previous) || !isBrokenSentence(previous) ? 'named' : 'mentioned';
+  // An address at the start of a line can be the continuation of a sentence or of a list of addresses.
+  const hasMark = before.trim() !== '';
+  const isSameIndent = before.length === indentOf(previous);
+  return hasMark || !isSameIndent || isListLine(previous) || !isBrokenSentence(previous) ? 'named' : 'mentioned';
 }
 
-/** The line before, from its end, in lower case. */
+/** Returns the end of the previous line in lower case. */
 function lineBefore(text: string, lineAt: number): string {
   if (lineAt < 2) return '';
-  const ending = text.slice(Math.max(0, lineAt - 1 - LONGEST_LINE_START), lineAt - 1);
+  const ending = text.slice(Math.max(0, lineAt - 1 - MAX_CONTEXT_LENGTH), lineAt - 1);
   return ending.slice(ending.lastIndexOf('\n') + 1).toLowerCase();
 }
 
@@ -162,7 +166,7 @@ function withoutBrackets(text: string): string {
   return text.replaceAll('<', ' ').replaceAll('"', ' ').trim();
 }
 
-/** An address and hardly more. */
+/** True for a line with an address and at most two more words. */
 function isListLine(line: string): boolean {
   return line.includes('@') && line.trim().split(' ').length <= 3;
 }
@@ -171,20 +175,20 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** Ends in a letter or a comma: whoever announces a list ends with a colon, or leaves a line blank. */
+/** True when the line ends with a letter or a comma. A line before a list ends with a colon or is blank. */
 function isBrokenSentence(line: string): boolean {
   const last = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
   return last === 0x2c || (last >= 0x61 && last <= 0x7a);
 }
 
-/** Whether the text ends in the phrase, as words of its own. */
+/** True when the text ends with the phrase, and the phrase begins at a word boundary. */
 function endsIn(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const before = text.charCodeAt(text.length - phrase.length - 1);
   return !(before >= 0x61 && before <= 0x7a) && !(isLetter(before) && before < 0x3000);
 }
 
-/** Bullets, quotes and brackets before an address that begins its line. */
+/** True when the text contains only bullets, quotes, brackets and similar characters. */
 function isOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i);

@@ -1,6 +1,6 @@
 /**
- * What Amazon SES tells about a message, in both of its forms: notifications of an identity (`notificationType`) and events
- * of a configuration set (`eventType`). Pure; whatever the JSON holds, nothing here throws.
+ * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of a
+ * configuration set (`eventType`). Pure; never throws, whatever the JSON contains.
  */
 
 import { type Evidence, MESSAGE_ID_TAG, type Notice } from '../../model/feedback.ts';
@@ -10,118 +10,121 @@ import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 export type SesEvent =
-  /** `reference` is the provider's id of the message; `key` is the same for the same event, however often it is sent. */
+  /** `reference` is the provider's id of the message. `key` identifies the event and is equal for every copy of it. */
   | {
       readonly kind: 'notice';
       readonly reference: string;
-      /** The mail request's id, where the message was tagged with it and the event carries tags. */
+      /** The id of the message, when the event carries the tag of Postrider. */
       readonly messageId: string | null;
-      /** It carries tags and not ours: if its message is not known by the provider's id, another program sent it. */
-      readonly unrelated: boolean;
+      /** The event carries tags, but not the one of Postrider: unless the provider's id is known, another program sent the message. */
+      readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly notices: readonly Notice[];
     }
-  /** Nothing that changes a mail request: it was sent, opened, clicked; a topic was set up. */
+  /** The event changes no message: sent, opened, clicked, or a topic was set up. */
   | { readonly kind: 'nothing' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 type Json = Readonly<Record<string, unknown>>;
 
-const MOST_RECIPIENTS = 100;
-const LONGEST_ID = 200;
-/** Types that say nothing new of a message; the last is the test notification of a topic. */
-const NOTHING: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
-/** What is published, as plain words, when a topic becomes the destination of a configuration set's events. */
-const TOPIC_TRIED = 'Successfully validated SNS topic for Amazon SES';
-/** Sub-types of a permanent bounce by which the provider itself has the address on a list of dead ones. */
-const LISTED: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
+const MAX_RECIPIENTS = 100;
+const MAX_ID_LENGTH = 200;
+/** Types that are ignored; the last is the test notification of a topic. */
+const IGNORED_TYPES: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
+/** Plain text that Amazon publishes when a topic becomes the event destination of a configuration set. */
+const TOPIC_VALIDATED = 'Successfully validated SNS topic for Amazon SES';
+/** Sub-types of a permanent bounce for an address on a suppression list of the provider. */
+const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
-/** One event, as the text of an SNS message or of a queue's. */
+/** Reads one event from the text of an SNS message or of a queue message. */
 export function readSesEvent(text: string): SesEvent {
-  if (text.startsWith(TOPIC_TRIED)) return { kind: 'nothing' };
+  if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'nothing' };
   const event = objectOf(parse(text));
-  if (event === null) return unknown('it is no JSON object');
+  if (event === null) return unknown('the event is not a JSON object');
   const type = textOf(event.eventType) ?? textOf(event.notificationType);
-  if (type === null) return unknown('it has neither eventType nor notificationType, so that it is not from Amazon SES');
-  if (NOTHING.includes(type)) return { kind: 'nothing' };
+  if (type === null) return unknown('the event has neither eventType nor notificationType; it is not from Amazon SES');
+  if (IGNORED_TYPES.includes(type)) return { kind: 'nothing' };
   const reference = textOf(objectOf(event.mail)?.messageId);
-  if (reference === null || !isId(reference)) return unknown(`${shown(type)}: it names no message (mail.messageId)`);
+  if (reference === null || !isId(reference)) return unknown(`the ${shown(type)} event has no valid mail.messageId`);
   const tagged = tagOf(objectOf(event.mail)?.tags);
   const notices = noticesOf(type, event);
-  if (notices === null) return unknown(`${shown(type)} is no event that is known`);
+  if (notices === null) return unknown(`the event type ${shown(type)} is unknown`);
   const key = `${type}\n${reference}\n${identityOf(type, event)}`;
-  const foreign = tagged === 'foreign';
-  return { kind: 'notice', reference, messageId: foreign ? null : tagged, unrelated: foreign, key, notices };
+  const mayBeOtherProgram = tagged === 'other';
+  return { kind: 'notice', reference, messageId: mayBeOtherProgram ? null : tagged, mayBeOtherProgram, key, notices };
 }
 
 /**
- * Our tag in an event of a configuration set, which carries all tags of its message: without ours it is about what another
- * program of the same account has sent, as far as can be told. Null for notifications of identities, which have no tags.
+ * Reads the tag of Postrider. An event of a configuration set carries all tags of its message. Without the tag of Postrider,
+ * another program of the same account probably sent the message. Null for notifications of identities, which carry no tags.
  */
-function tagOf(tags: unknown): string | 'foreign' | null {
+function tagOf(tags: unknown): string | 'other' | null {
   const found = objectOf(tags);
   if (found === null || Object.keys(found).length === 0) return null;
   const values = found[MESSAGE_ID_TAG];
   const id: unknown = Array.isArray(values) ? values[0] : undefined;
-  return typeof id === 'string' && isMessageId(id) ? id : 'foreign';
+  return typeof id === 'string' && isMessageId(id) ? id : 'other';
 }
 
 function noticesOf(type: string, event: Json): readonly Notice[] | null {
   switch (type) {
     case 'Bounce':
-      return bounces(objectOf(event.bounce) ?? {});
+      return bounceNotices(objectOf(event.bounce) ?? {});
     case 'Complaint':
-      return complaints(objectOf(event.complaint) ?? {});
+      return complaintNotices(objectOf(event.complaint) ?? {});
     case 'Delivery':
-      return deliveries(objectOf(event.delivery) ?? {});
+      return deliveryNotices(objectOf(event.delivery) ?? {});
     case 'DeliveryDelay':
-      return delays(objectOf(event.deliveryDelay) ?? {});
+      return delayNotices(objectOf(event.deliveryDelay) ?? {});
     case 'Reject':
-      return [refused(textOf(objectOf(event.reject)?.reason) ?? 'rejected by the provider')];
+      return [rejection(textOf(objectOf(event.reject)?.reason) ?? 'rejected by the provider')];
     case 'Rendering Failure':
     case 'RenderingFailure':
-      return [refused(textOf(objectOf(event.failure)?.errorMessage) ?? 'the provider could not make the message')];
+      return [rejection(textOf(objectOf(event.failure)?.errorMessage) ?? 'the provider could not render the message')];
     default:
       return null;
   }
 }
 
-function bounces(bounce: Json): readonly Notice[] {
+function bounceNotices(bounce: Json): readonly Notice[] {
   const [type, subType] = [textOf(bounce.bounceType) ?? '', textOf(bounce.bounceSubType) ?? ''];
   const recipients = listOf(bounce.bouncedRecipients);
-  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(saysNothing)) {
-    // No status notification was in what came back: under this sub-type the provider also files out-of-office replies.
-    return [{ kind: 'auto-reply', evidence: told({}, bounce, `${type} ${subType}`) }];
+  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
+    // The bounce has no delivery status. The provider uses this sub-type for out-of-office replies too.
+    return [{ kind: 'auto-reply', evidence: evidenceIn({}, bounce, `${type} ${subType}`) }];
   }
-  const judgements = createFailureClassifier();
+  const classifier = createFailureClassifier();
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    const evidence = told(one, bounce, `${type} ${subType}`);
-    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...verdict(type, subType, one, judgements) };
+    const evidence = evidenceIn(one, bounce, `${type} ${subType}`);
+    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...classifyBounce(type, subType, one, classifier) };
   });
 }
 
-function saysNothing({ action, status, diagnosticCode }: Json): boolean {
+function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return textOf(action) === null && textOf(status) === null && textOf(diagnosticCode) === null;
 }
 
-/** Transient and undetermined bounces may pass; a permanent one says of the mailbox what its sub-type and the server's words say. */
-function verdict(
+/** Transient and undetermined bounces are soft. For a permanent one, the sub-type and the server's diagnostic decide. */
+function classifyBounce(
   type: string,
   subType: string,
   recipient: Json,
-  judgements: FailureClassifier,
+  classifier: FailureClassifier,
 ): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
-  if (LISTED.includes(subType)) return { permanent: true, mailboxMissing: true };
-  const [said, status] = [textOf(recipient.diagnosticCode), statusIn(recipient)];
-  if (said === null && status === null) {
+  if (SUPPRESSED_SUB_TYPES.includes(subType)) return { permanent: true, mailboxMissing: true };
+  const [diagnostic, status] = [textOf(recipient.diagnosticCode), statusIn(recipient)];
+  if (diagnostic === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
   }
-  const judged = judgements.classify(said ?? '', status);
-  // The provider says that there is no such address, and is believed but where the server speaks of policy or of another day.
-  const believed =
-    subType === 'NoEmail' && judged.permanent && !isPolicy(status) && !isPolicy(findEnhancedStatus(said ?? ''));
-  return { permanent: true, mailboxMissing: believed || judged.mailboxMissing };
+  const classified = classifier.classify(diagnostic ?? '', status);
+  // NoEmail means that the address does not exist, except when the diagnostic reports a policy or a temporary failure.
+  const isMissing =
+    subType === 'NoEmail' &&
+    classified.permanent &&
+    !isPolicy(status) &&
+    !isPolicy(findEnhancedStatus(diagnostic ?? ''));
+  return { permanent: true, mailboxMissing: isMissing || classified.mailboxMissing };
 }
 
 /** RFC 3463 section 3.8: security or policy. */
@@ -129,32 +132,32 @@ function isPolicy(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
 
-function complaints(complaint: Json): readonly Notice[] {
+function complaintNotices(complaint: Json): readonly Notice[] {
   const feedbackType = toOneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = listOf(complaint.complainedRecipients);
-  const words = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
-  const evidence = { status: null, diagnostic: toOneLine(words.join(' ')), reportingHost: null };
+  const details = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
+  const evidence = { status: null, diagnostic: toOneLine(details.join(' ')), reportingHost: null };
   return (recipients.length === 0 ? [{}] : recipients).map((one) => {
     return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
 }
 
-function deliveries(delivery: Json): readonly Notice[] {
-  const evidence: Evidence = { ...told({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
-  const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MOST_RECIPIENTS) : [];
+function deliveryNotices(delivery: Json): readonly Notice[] {
+  const evidence: Evidence = { ...evidenceIn({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
+  const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
   return (recipients.length === 0 ? [null] : recipients).map((one) => ({ ...about(one, evidence), kind: 'delivered' }));
 }
 
-function delays(delay: Json): readonly Notice[] {
+function delayNotices(delay: Json): readonly Notice[] {
   const recipients = listOf(delay.delayedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((one) => ({
-    ...about(one.emailAddress, told(one, delay, textOf(delay.delayType) ?? '')),
+    ...about(one.emailAddress, evidenceIn(one, delay, textOf(delay.delayType) ?? '')),
     kind: 'delayed',
   }));
 }
 
-/** The provider itself refused what it had taken: about the message, never about the mailbox. */
-function refused(reason: string): Notice {
+/** The provider refused a message that it had accepted: the failure concerns the message, never the mailbox. */
+function rejection(reason: string): Notice {
   const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
   return { ...about(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
 }
@@ -164,29 +167,29 @@ function about(address: unknown, evidence: Evidence) {
   return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
-function told(recipient: Json, whole: Json, otherwise: string): Evidence {
-  const host = textOf(whole.reportingMTA);
+function evidenceIn(recipient: Json, report: Json, fallback: string): Evidence {
+  const host = textOf(report.reportingMTA);
   return createEvidence(
     statusIn(recipient),
-    line(recipient.diagnosticCode) ?? otherwise,
+    line(recipient.diagnosticCode) ?? fallback,
     host === null ? null : stripType(host),
   );
 }
 
 /**
- * What makes this event another one than the next of the same message: the provider's id of it, else its time and
- * recipients. Both forms of one event have the same.
+ * Identifies the event among the events of its message: by the provider's feedback id, or by its time and recipients. Both
+ * formats of one event have the same identity.
  */
 function identityOf(type: string, event: Json): string {
   const detail = objectOf(event[DETAILS[type] ?? '']) ?? {};
   const feedbackId = textOf(detail.feedbackId);
-  if (feedbackId !== null) return feedbackId.slice(0, LONGEST_ID);
+  if (feedbackId !== null) return feedbackId.slice(0, MAX_ID_LENGTH);
   const named =
     detail.recipients ?? detail.bouncedRecipients ?? detail.complainedRecipients ?? detail.delayedRecipients;
-  const recipients = (Array.isArray(named) ? named.slice(0, MOST_RECIPIENTS) : [])
-    .map((one) => (textOf(one) ?? textOf(objectOf(one)?.emailAddress) ?? '').slice(0, LONGEST_ID))
+  const recipients = (Array.isArray(named) ? named.slice(0, MAX_RECIPIENTS) : [])
+    .map((one) => (textOf(one) ?? textOf(objectOf(one)?.emailAddress) ?? '').slice(0, MAX_ID_LENGTH))
     .sort();
-  return [textOf(detail.timestamp)?.slice(0, LONGEST_ID) ?? '', ...recipients].join('\n');
+  return [textOf(detail.timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...recipients].join('\n');
 }
 
 const DETAILS: Readonly<Record<string, string>> = {
@@ -218,7 +221,7 @@ function objectOf(value: unknown): Json | null {
 
 function listOf(value: unknown): readonly Json[] {
   if (!Array.isArray(value)) return [];
-  return value.slice(0, MOST_RECIPIENTS).flatMap((one) => {
+  return value.slice(0, MAX_RECIPIENTS).flatMap((one) => {
     const found = objectOf(one);
     return found === null ? [] : [found];
   });
@@ -237,7 +240,7 @@ function statusIn(recipient: Json): string | null {
   return parseEnhancedStatus(textOf(recipient.status) ?? '');
 }
 
-/** Printable ASCII, and not endless. */
+/** Printable ASCII of bounded length. */
 function isId(text: string): boolean {
-  return text.length <= LONGEST_ID && [...text].every((character) => character > ' ' && character <= '~');
+  return text.length <= MAX_ID_LENGTH && [...text].every((character) => character > ' ' && character <= '~');
 }

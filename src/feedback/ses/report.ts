@@ -1,12 +1,12 @@
-/** An event of Amazon SES as the report that goes into the store, and the way there that SNS and SQS share. */
+/** Builds reports from events of Amazon SES and records them, for SNS and for SQS. */
 import { createHash } from 'node:crypto';
 import type { FeedbackReport, FeedbackSource } from '../../model/feedback.ts';
 import type { RecordResult } from '../intake.ts';
 import { readSesEvent } from './events.ts';
 
-const KEPT_BYTES = 65_536;
+const MAX_STORED_BYTES = 65_536;
 
-/** Null where there is nothing to record. `isFinal`: the sender will not ask again. */
+/** Returns null when there is nothing to record. `isFinal`: the sender will not send the event again. */
 export function createSesReport(
   text: string,
   { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
@@ -16,19 +16,28 @@ export function createSesReport(
     case 'nothing':
       return null;
     case 'notice': {
-      const { reference, messageId: mailId, unrelated: foreign, key, notices } = event;
+      const { reference, messageId, mayBeOtherProgram, key, notices } = event;
       const summary = `Amazon SES about ${reference}`;
-      // The tag is there also where the provider's answer, and with it its id, was lost.
-      const about = mailId === null ? { reference } : { id: mailId };
-      const report = { about, notices, source, digest: digestOf(key), at: now, summary, raw: kept(text), isFinal };
-      return foreign ? { ...report, mayBeOtherProgram: foreign } : report;
+      // The tag identifies the message even when the provider's reply with its id was lost.
+      const about = messageId === null ? { reference } : { id: messageId };
+      const report = {
+        about,
+        notices,
+        source,
+        digest: digestOf(key),
+        at: now,
+        summary,
+        raw: storedPart(text),
+        isFinal,
+      };
+      return mayBeOtherProgram ? { ...report, mayBeOtherProgram: true } : report;
     }
     case 'unknown':
       return createUnknownReport(text, event.reason, { source, now });
   }
 }
 
-/** What is no event of ours, for the operator; `reason` is one line. */
+/** Builds a report of content that is not a known event, for the operator. `reason` is one line. */
 export function createUnknownReport(
   text: string,
   reason: string,
@@ -41,31 +50,31 @@ export function createUnknownReport(
     digest: digestOf(text),
     at: now,
     summary: 'not an event of Amazon SES',
-    raw: kept(text),
+    raw: storedPart(text),
     isFinal: true,
   };
 }
 
 /**
- * Takes an event to the store. Where its sender will not come again (`isFinal`), what cannot be applied is kept for the
- * operator, but only after it has had the same time to become applicable as any other: a store that is just back gets the
- * settlement and the notice in any order. Rejects where the store fails.
+ * Records an event in the store. When the sender will not send the event again (`isFinal`) and it still cannot be applied, the
+ * store keeps it for the operator. The event first gets the usual time to become applicable, because after an outage of the
+ * store it can arrive before the outcome of its message. Rejects when the store fails.
  */
 export async function recordSesEvent(
   text: string,
   { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
-  take: (report: FeedbackReport) => Promise<RecordResult>,
+  recordReport: (report: FeedbackReport) => Promise<RecordResult>,
 ): Promise<RecordResult> {
   const report = createSesReport(text, { source, now, isFinal: false });
   if (report === null) return 'recorded';
-  const taken = await take(report);
-  return taken === 'not-yet' && isFinal ? take({ ...report, isFinal }) : taken;
+  const recorded = await recordReport(report);
+  return recorded === 'not-yet' && isFinal ? recordReport({ ...report, isFinal }) : recorded;
 }
 
 function digestOf(key: string): string {
   return createHash('sha256').update(`ses\n${key}`).digest('hex');
 }
 
-function kept(text: string): Uint8Array {
-  return Buffer.from(text).subarray(0, KEPT_BYTES);
+function storedPart(text: string): Uint8Array {
+  return Buffer.from(text).subarray(0, MAX_STORED_BYTES);
 }

@@ -1,6 +1,6 @@
 /**
- * Messages of Amazon SNS as they are posted to an HTTP endpoint, and what their signature covers ("Verifying the signatures
- * of Amazon SNS messages" in the SNS Developer Guide). Pure.
+ * Parses messages of Amazon SNS to an HTTP endpoint and builds the signed content ("Verifying the signatures of Amazon SNS
+ * messages" in the SNS Developer Guide). Pure.
  */
 
 export interface SnsMessage {
@@ -13,15 +13,15 @@ export interface SnsMessage {
   readonly signatureVersion: '1' | '2';
   readonly signature: Buffer;
   readonly signingCertUrl: URL;
-  /** Of a confirmation; null otherwise. */
+  /** Of a subscription confirmation; null otherwise. */
   readonly subscribeUrl: URL | null;
-  /** The octets that are signed. */
+  /** The signed octets. */
   readonly signed: Buffer;
 }
 
 export type ParsedSns =
   | { readonly ok: true; readonly message: SnsMessage }
-  /** `forged`: what is there cannot be from SNS; `broken`: it is no message of SNS at all. */
+  /** `forged`: the content proves that SNS did not send the message; `broken`: the body is not an SNS message. */
   | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly why: string };
 
 const SIGNED = {
@@ -30,38 +30,37 @@ const SIGNED = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const;
 
-/** Reads and checks all that can be checked without a key. */
+/** Parses a message and checks everything except the signature. */
 export function parseSns(body: string): ParsedSns {
   let json: unknown;
   try {
     json = JSON.parse(body);
   } catch {
-    return broken('it is no JSON');
+    return broken('the body is not JSON');
   }
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) return broken('it is no JSON object');
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) return broken('the body is not a JSON object');
   const fields = json as Readonly<Record<string, unknown>>;
   const text = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
   const type = text('Type');
-  if (type === null || !Object.hasOwn(SIGNED, type)) return broken('its Type is none of SNS');
+  if (type === null || !Object.hasOwn(SIGNED, type)) return broken('its Type is not a type of SNS');
   const known = type as keyof typeof SIGNED;
-  const wanted = SIGNED[known].filter((name) => name !== 'Subject');
-  const missing = [...wanted, 'Signature', 'SignatureVersion', 'SigningCertURL'].find((name) => text(name) === null);
+  const required = SIGNED[known].filter((name) => name !== 'Subject');
+  const missing = [...required, 'Signature', 'SignatureVersion', 'SigningCertURL'].find((name) => text(name) === null);
   if (missing !== undefined) return broken(`it has no ${missing}`);
   const value = (name: string) => text(name) ?? '';
   const version = value('SignatureVersion');
-  if (version !== '1' && version !== '2') return forged(`signature version ${version.slice(0, 10)} is none of SNS`);
+  if (version !== '1' && version !== '2') return forged(`signature version ${version.slice(0, 10)} is not supported`);
   const at = Date.parse(value('Timestamp'));
-  if (Number.isNaN(at)) return broken('its Timestamp is no time');
+  if (Number.isNaN(at)) return broken('its Timestamp is not a date');
   const topicArn = value('TopicArn');
   const region = topicArn.split(':')[3] ?? '';
   const signingCertUrl = snsUrl(value('SigningCertURL'), region);
   if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
-    return forged('its signing certificate is not at an address of SNS in the region of its topic');
+    return forged('SigningCertURL is not a URL of SNS in the region of the topic');
   }
   const confirms = known === 'SubscriptionConfirmation';
   const subscribeUrl = confirms ? snsUrl(value('SubscribeURL'), region) : null;
-  if (confirms && subscribeUrl === null)
-    return forged('its SubscribeURL is not an address of SNS in the region of its topic');
+  if (confirms && subscribeUrl === null) return forged('SubscribeURL is not a URL of SNS in the region of the topic');
   const signed = SIGNED[known].flatMap((name) => (text(name) === null ? [] : [`${name}\n${value(name)}\n`])).join('');
   return {
     ok: true,
@@ -80,14 +79,14 @@ export function parseSns(body: string): ParsedSns {
   };
 }
 
-/** An https URL whose host is exactly SNS's in this region, with nothing else in it that leads elsewhere; null otherwise. */
+/** Parses an https URL of SNS in this region, without user, password, port or fragment; null for any other text. */
 export function snsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
     return null;
   if (region === '' || url.hash !== '') return null;
   const suffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
-  // The text itself too: what a parser makes of odd characters must not make it fit.
+  // The text is compared too, because the URL parser normalizes unusual characters.
   const host = `sns.${region}.${suffix}`;
   return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
 }

@@ -1,7 +1,8 @@
 /**
- * Amazon SES's notices from an SQS queue (POSTRIDER_SES_QUEUE), for a service that exposes nothing. A message is deleted only
- * once the store has committed; until then the queue keeps it and shows it again, so duplicates and any order are normal.
- * What is no notice is kept for the operator instead. A queue that fails or is silent is asked again, with pauses that grow.
+ * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A message is
+ * deleted only after the store has committed. Until then the queue delivers it again, so duplicates and any order are normal.
+ * A message that is not an event is kept for the operator. After a failure or a timeout the poller retries with exponential
+ * backoff and jitter.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
@@ -11,148 +12,154 @@ import type { RecordResult } from '../intake.ts';
 import { toOneLine } from '../read/evidence.ts';
 import { createUnknownReport, recordSesEvent } from './report.ts';
 
-/** SQS's own bounds. */
+/** The maximums of SQS. */
 const WAIT_S = 20;
-const AT_ONCE = 10;
-/** Receives under way together: a busy queue is not held up by the way to it. */
+const MAX_BATCH = 10;
+/** Concurrent receive requests, so that network latency does not limit a busy queue. */
 const RECEIVERS = 4;
-/** When a notice that is too early is shown again. */
-const AGAIN_S = 30;
-const LONGEST_TOPIC = 300;
-/** After so long in the queue what cannot be applied is kept for the operator instead. */
-const LAST_MS = 3_600_000;
-const BACKOFF_MS = { first: 1_000, most: 60_000 } as const;
-/** An answer that takes longer than its wait and this is given up: a connection may be half dead. */
-const ANSWER_MS = 15_000;
-const CONNECT_MS = 10_000;
+/** The queue delivers an event again after this time when the outcome of its message is not recorded yet. */
+const RETRY_VISIBILITY_S = 30;
+const MAX_TOPIC_LENGTH = 300;
+/** From this age on, an event that cannot be applied yet is kept for the operator. */
+const MAX_QUEUE_AGE_MS = 3_600_000;
+const BACKOFF_MS = { initial: 1_000, max: 60_000 } as const;
+/** A request is aborted after its wait time plus this time, because the connection may be dead. */
+const RESPONSE_TIMEOUT_MS = 15_000;
+const CONNECT_TIMEOUT_MS = 10_000;
 
 type SqsRefusal = 'sqs-topic' | 'not-settled' | 'store';
 
 export interface SqsPollerParts {
   readonly queueUrl: string;
-  /** Where the URL does not name it. */
+  /** Used when the URL contains no region. */
   readonly region: string;
   readonly clock: Clock;
   /** From 0 up to 1. */
   readonly random: () => number;
-  /** Believed topics of messages that SNS puts into the queue; any where it is empty. */
+  /** Accepted topics of messages that SNS puts into the queue; every topic when the list is empty. */
   readonly topics: readonly string[];
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly onError: (what: string, error: unknown) => void;
 }
 
 export interface SqsPoller {
   start(): Promise<void>;
-  /** Ends what waits at once, and waits for what is being recorded. */
+  /** Aborts waiting requests and waits for reports that are being recorded. */
   close(): Promise<void>;
 }
 
-interface StoreFault {
-  readonly kind: 'leave';
+interface StoreFailure {
+  readonly kind: 'store-failed';
   readonly error: unknown;
 }
 
-type Fate = { readonly kind: 'delete' } | { readonly kind: 'later' } | StoreFault;
+type MessageResult = { readonly kind: 'delete' } | { readonly kind: 'retry' } | StoreFailure;
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
-  const { queueUrl: QueueUrl, clock, topics, recordReport: take, publish, failed } = parts;
+  const { queueUrl: QueueUrl, clock, topics, recordReport, publish, onError } = parts;
   const refused = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const stop = new AbortController();
   const running: Promise<void>[] = [];
   let client: SQSClient | null = null;
 
-  async function receiver(sqs: SQSClient): Promise<void> {
+  async function runReceiver(sqs: SQSClient): Promise<void> {
     const { ReceiveMessageCommand } = await import('@aws-sdk/client-sqs');
-    let faults = 0;
+    let failures = 0;
     while (!stop.signal.aborted) {
       try {
-        const asked = new ReceiveMessageCommand({
+        const receive = new ReceiveMessageCommand({
           QueueUrl,
-          MaxNumberOfMessages: AT_ONCE,
+          MaxNumberOfMessages: MAX_BATCH,
           WaitTimeSeconds: WAIT_S,
           MessageSystemAttributeNames: ['SentTimestamp'],
         });
-        const { Messages: messages = [] } = await inTime(WAIT_S * 1_000 + ANSWER_MS, stop.signal, (abortSignal) =>
-          sqs.send(asked, { abortSignal }),
+        const { Messages: messages = [] } = await withTimeout(
+          WAIT_S * 1_000 + RESPONSE_TIMEOUT_MS,
+          stop.signal,
+          (abortSignal) => sqs.send(receive, { abortSignal }),
         );
-        const fault = await settle(sqs, messages);
-        if (fault === null) {
-          faults = 0;
+        const failure = await processBatch(sqs, messages);
+        if (failure === null) {
+          failures = 0;
           continue;
         }
-        failed('feedback', fault.error);
+        onError('feedback', failure.error);
       } catch (error) {
         if (stop.signal.aborted) return;
-        failed('sqs', error);
+        onError('sqs', error);
       }
-      await pause(Math.min(BACKOFF_MS.most, BACKOFF_MS.first * 2 ** faults) * (0.5 + parts.random() / 2));
-      faults = Math.min(faults + 1, 10);
+      await wait(Math.min(BACKOFF_MS.max, BACKOFF_MS.initial * 2 ** failures) * (0.5 + parts.random() / 2));
+      failures = Math.min(failures + 1, 10);
     }
   }
 
-  /** Resolves to what the store said where it failed: nothing more is asked for then for a while, or a whole queue would pass by. */
-  async function settle(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFault | null> {
-    const fates = await Promise.all(messages.map((message) => fateOf(message)));
+  /** Deletes recorded messages and delays early ones. Resolves to the error of the store, after which the receiver must back off. */
+  async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
+    const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
-    const entries = (fate: Fate['kind']) =>
+    const entries = (result: MessageResult['kind']) =>
       messages.flatMap(({ ReceiptHandle }, n) =>
-        fates[n]?.kind === fate && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
+        results[n]?.kind === result && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
       );
-    const done = entries('delete');
-    // What is not deleted now is shown again, and is then known.
-    if (done.length > 0) {
-      const deletion = new DeleteMessageBatchCommand({ QueueUrl, Entries: done });
-      await inTime(ANSWER_MS, null, (abortSignal) => sqs.send(deletion, { abortSignal }));
+    const deletable = entries('delete');
+    // A failed deletion leads to a duplicate, which the store drops.
+    if (deletable.length > 0) {
+      const deletion = new DeleteMessageBatchCommand({ QueueUrl, Entries: deletable });
+      await withTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(deletion, { abortSignal }));
     }
-    const later = entries('later').map((entry) => ({ ...entry, VisibilityTimeout: AGAIN_S }));
-    if (later.length > 0) {
-      const change = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: later });
-      await inTime(ANSWER_MS, null, (abortSignal) => sqs.send(change, { abortSignal }));
+    const delayed = entries('retry').map((entry) => ({ ...entry, VisibilityTimeout: RETRY_VISIBILITY_S }));
+    if (delayed.length > 0) {
+      const change = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: delayed });
+      await withTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(change, { abortSignal }));
     }
-    return fates.find((fate) => fate.kind === 'leave') ?? null;
+    return results.find((result) => result.kind === 'store-failed') ?? null;
   }
 
-  /** Runs one request, and aborts it when its time is over or `early` is. */
-  async function inTime<T>(
+  /** Runs one request and aborts it after `ms` or when `early` aborts. */
+  async function withTimeout<T>(
     ms: number,
     early: AbortSignal | null,
     run: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const late = new AbortController();
-    const cancel = clock.after(ms, () => late.abort());
+    const timeout = new AbortController();
+    const cancel = clock.after(ms, () => timeout.abort());
     try {
-      return await run(early === null ? late.signal : AbortSignal.any([early, late.signal]));
+      return await run(early === null ? timeout.signal : AbortSignal.any([early, timeout.signal]));
     } catch (error) {
-      throw late.signal.aborted ? new Error(`the queue did not answer within ${ms / 1_000} s`) : error;
+      throw timeout.signal.aborted ? new Error(`the queue did not answer within ${ms / 1_000} s`) : error;
     } finally {
       cancel();
     }
   }
 
-  async function fateOf({ Body = '', Attributes }: Message): Promise<Fate> {
+  async function processMessage({ Body = '', Attributes }: Message): Promise<MessageResult> {
     const now = clock.now();
     const sentAt = Number(Attributes?.SentTimestamp ?? now);
-    const { text, topic } = contentOf(Body);
+    const { text, topic } = unwrapEnvelope(Body);
     try {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
         refused('sqs-topic');
-        // Kept, not thrown away: a mistyped topic in the settings would otherwise cost every notice.
-        const why = `it is of the topic ${toOneLine(topic, LONGEST_TOPIC) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
-        await take(createUnknownReport(Body, why, { source: 'sqs', now }));
+        // The message is kept: with a wrong topic in the settings all events would be lost.
+        const why = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
+        await recordReport(createUnknownReport(Body, why, { source: 'sqs', now }));
         return { kind: 'delete' };
       }
-      const taken = await recordSesEvent(text, { source: 'sqs', now, isFinal: now - sentAt > LAST_MS }, take);
-      if (taken === 'recorded') return { kind: 'delete' };
+      const recorded = await recordSesEvent(
+        text,
+        { source: 'sqs', now, isFinal: now - sentAt > MAX_QUEUE_AGE_MS },
+        recordReport,
+      );
+      if (recorded === 'recorded') return { kind: 'delete' };
       refused('not-settled');
-      return { kind: 'later' };
+      return { kind: 'retry' };
     } catch (error) {
       refused('store');
-      return { kind: 'leave', error };
+      return { kind: 'store-failed', error };
     }
   }
 
-  function pause(ms: number): Promise<void> {
+  function wait(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const cancel = clock.after(ms, resolve);
     const end = () => {
@@ -175,10 +182,10 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         region: queueRegion(url.hostname) ?? parts.region,
         endpoint: url.origin,
         maxAttempts: 1,
-        requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_MS }),
+        requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_TIMEOUT_MS }),
       });
       client = sqs;
-      for (let n = 0; n < RECEIVERS; n += 1) running.push(receiver(sqs));
+      for (let n = 0; n < RECEIVERS; n += 1) running.push(runReceiver(sqs));
     },
     async close() {
       stop.abort();
@@ -189,18 +196,18 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * The region in a queue's host: `sqs.eu-west-1.amazonaws.com`, also behind an endpoint of a private network, and the old
- * `eu-west-1.queue.amazonaws.com`. Null where it has none, as a local one may.
+ * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or the legacy
+ * `eu-west-1.queue.amazonaws.com`. Null for a host name without a region, such as `localhost`.
  */
 export function queueRegion(host: string): string | null {
   const labels = host.split('.');
   const service = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
-  const named = service >= 0 ? labels[service + 1] : labels[1] === 'queue' ? labels[0] : undefined;
-  return named?.includes('-') === true ? named : null;
+  const region = service >= 0 ? labels[service + 1] : labels[1] === 'queue' ? labels[0] : undefined;
+  return region?.includes('-') === true ? region : null;
 }
 
-/** SNS puts an envelope around the event unless raw delivery is on; the queue's own policy says who may fill it. */
-function contentOf(body: string): { readonly text: string; readonly topic: string | null } {
+/** Unwraps the envelope of SNS, which is missing with raw message delivery. The queue's policy decides who may send to it. */
+function unwrapEnvelope(body: string): { readonly text: string; readonly topic: string | null } {
   try {
     const envelope: unknown = JSON.parse(body);
     if (typeof envelope === 'object' && envelope !== null && 'Message' in envelope && 'TopicArn' in envelope) {
@@ -208,7 +215,7 @@ function contentOf(body: string): { readonly text: string; readonly topic: strin
       if (typeof text === 'string' && typeof topic === 'string') return { text, topic };
     }
   } catch {
-    // No JSON: the report says so.
+    // Not JSON. Reading the event reports this.
   }
   return { text: body, topic: null };
 }

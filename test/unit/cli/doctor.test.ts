@@ -103,7 +103,7 @@ describe('doctor', () => {
     await rig.run('domain', 'verify', 'example.net');
     await rig.run('account', 'unlock', 'other');
     await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
-    expect(await loop('--within', '100ms')).toMatchObject({ detail: expect.stringContaining('was not handed over') });
+    expect(await loop('--within', '100ms')).toMatchObject({ detail: expect.stringContaining('was not delivered') });
     await rig.run('domain', 'remove', 'example.net');
     expect(await loop('--account', 'acme')).toMatchObject({
       detail: 'the account acme has no authenticated domain to send from',

@@ -25,15 +25,19 @@ describe('database', () => {
   });
   it.each([
     ['a database that opens and writes is ok', {}, ['ok', 'ok']],
-    ['one that cannot be opened fails', { opened: { kind: 'failed', why: 'it is locked' } }, ['failure', 'ok']],
-    ['one that is not there yet is ok', { opened: { kind: 'absent' } }, ['ok', 'ok']],
+    ['one that cannot be opened is a failure', { opened: { kind: 'failed', why: 'it is locked' } }, ['failure', 'ok']],
+    ['a missing one is ok before the first start', { opened: { kind: 'absent' } }, ['ok', 'ok']],
     ['a slow one is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
     [
-      'a scarce disk is a warning',
+      'little free space is a warning',
       { readDiskSpace: async () => ({ freeBytes: GIB / 2, wholeBytes: GIB }) },
       ['ok', 'warning'],
     ],
-    ['a full disk fails', { readDiskSpace: async () => ({ freeBytes: 1000, wholeBytes: GIB }) }, ['ok', 'failure']],
+    [
+      'a full disk is a failure',
+      { readDiskSpace: async () => ({ freeBytes: 1000, wholeBytes: GIB }) },
+      ['ok', 'failure'],
+    ],
     [
       'a disk that cannot be read is a warning',
       { readDiskSpace: () => Promise.reject(new Error('EIO')) },
@@ -45,7 +49,7 @@ describe('database', () => {
 });
 
 describe('clock', () => {
-  /** Wall and monotonic clock go on together, but for `jumpMs` while the check waits. */
+  /** The wall clock follows the monotonic clock, except for `jumpMs` during the check. */
   function parts(change: Partial<ClockParts>, jumpMs = 0): ClockParts {
     let [wall, steady] = [NOW, 0];
     return {
@@ -64,32 +68,37 @@ describe('clock', () => {
   const greeting = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
 
   it.each([
-    ['an even clock is ok', parts({}), 'ok', /runs evenly and agrees with the file system/],
-    ['one that is set meanwhile is a warning', parts({}, -5_000), 'warning', /moved by -5000 ms/],
-    ['mail from the future is a warning', parts({ newestAcceptedAt: NOW + 10_800_000 }), 'warning', /3 h from now/],
-    ['mail of now is none', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest mail/],
+    ['a steady clock is ok', parts({}), 'ok', /is steady and agrees with the file system/],
+    ['a clock that is set during the check is a warning', parts({}, -5_000), 'warning', /changed by -5000 ms/],
     [
-      'another file time is a warning',
+      'a message from the future is a warning',
+      parts({ newestAcceptedAt: NOW + 10_800_000 }),
+      'warning',
+      /3 h in the future/,
+    ],
+    ['a message of now is ok', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
+    [
+      'a different file time is a warning',
       parts({ readFileSystemTime: async () => NOW - 60_000 }),
       'warning',
       /60 s behind/,
     ],
     [
-      'what agrees is told as a list',
+      'all agreeing clocks are listed',
       parts({ newestAcceptedAt: NOW, greeting: greeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
-      /agrees with the relay's greeting, the newest mail, and the file system$/,
+      /agrees with the relay's greeting, the newest message, and the file system$/,
     ],
-    ['no file time is none', parts({ readFileSystemTime: async () => null }), 'ok', /runs evenly$/],
+    ['no file time is ok', parts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
     ["the relay's time agrees", parts({ greeting: greeting('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok', /greeting/],
     [
-      'a minute off is a warning',
+      'an offset of one minute is a warning',
       parts({ greeting: greeting('Tue, 01 Jan 2030 00:01:00 +0000') }),
       'warning',
       /60 s behind the relay/,
     ],
     [
-      'an hour off fails',
+      'an offset of one hour is a failure',
       parts({ greeting: greeting('Mon, 31 Dec 2029 23:00:00 +0000') }),
       'failure',
       /60 min ahead of the relay/,
@@ -100,7 +109,7 @@ describe('clock', () => {
     expect(finding?.remedy === null).toBe(result === 'ok');
   });
 
-  it('a greeting without a time, or with half of one, says nothing', () => {
+  it('a greeting without a complete time has no time', () => {
     for (const text of [
       '220 mx.example ESMTP Postfix',
       '220 1 Foo 2030 00:00:00 +0000',
@@ -118,27 +127,39 @@ describe('host name', () => {
   });
   const [address, name] = ['192.0.2.1', 'out.example.org'];
   it.each([
-    ['a name both ways is ok', name, dns(found(address), found(name)), 'ok', /point back to it/],
-    ['upper case is no difference', 'OUT.example.org', dns(found(address), found(name)), 'ok', /point back to it/],
-    ['no SMTP needs none', null, dns(none, none), 'ok', /not needed/],
-    ['a bare name is a warning', 'box', dns(found(address), found('box')), 'warning', /no full host name/],
+    [
+      'matching forward and reverse lookups are ok',
+      name,
+      dns(found(address), found(name)),
+      'ok',
+      /the PTR record names/,
+    ],
+    [
+      'upper and lower case are equal',
+      'OUT.example.org',
+      dns(found(address), found(name)),
+      'ok',
+      /the PTR record names/,
+    ],
+    ['a transport without SMTP needs no name', null, dns(none, none), 'ok', /not needed/],
+    [
+      'a bare name is a warning',
+      'box',
+      dns(found(address), found('box')),
+      'warning',
+      /not a fully qualified host name/,
+    ],
     ['no address is a warning', name, dns(none, none), 'warning', /has no address/],
-    ['a failing lookup concludes nothing', name, dns(failed, none), 'warning', /could not be looked up \(timeout\)/],
-    ['no PTR is a warning', name, dns(found(address), none), 'warning', /points back to no name/],
+    ['a failing lookup is a warning', name, dns(failed, none), 'warning', /could not be looked up \(timeout\)/],
+    ['no PTR is a warning', name, dns(found(address), none), 'warning', /has no PTR record/],
     [
       'another PTR is a warning',
       name,
       dns(found(address), found('host-1.isp.example')),
       'warning',
-      /points back to host-1.isp.example/,
+      /names host-1.isp.example/,
     ],
-    [
-      'a failing reverse lookup concludes nothing',
-      name,
-      dns(found(address), failed),
-      'warning',
-      /could not be looked up/,
-    ],
+    ['a failing reverse lookup is a warning', name, dns(found(address), failed), 'warning', /could not be looked up/],
   ])('%s', async (_name, given, resolver, result, detail) => {
     expect(await checkHostName(given, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
@@ -151,7 +172,7 @@ describe('return path', () => {
   });
   const mx = found({ priority: 10, exchange: 'in.example.org' });
   it.each([
-    ['none is set', null, dns(none, none), 'ok', /is not set/],
+    ['an unset domain is ok', null, dns(none, none), 'ok', /is not set/],
     [
       'an MX with an address is ok',
       'b.example.org',
@@ -162,13 +183,13 @@ describe('return path', () => {
     ['no MX fails', 'b.example.org', dns(none, none), 'failure', /has no MX/],
     ['a null MX fails', 'b.example.org', dns(found({ priority: 0, exchange: '' }), none), 'failure', /null MX/],
     ['an MX without an address fails', 'b.example.org', dns(mx, none), 'failure', /which has no address/],
-    ['a failing lookup concludes nothing', 'b.example.org', dns(failed, none), 'warning', /could not be looked up/],
-    ['a failing second lookup too', 'b.example.org', dns(mx, failed), 'warning', /could not be looked up/],
+    ['a failing lookup is a warning', 'b.example.org', dns(failed, none), 'warning', /could not be looked up/],
+    ['a failing address lookup is a warning', 'b.example.org', dns(mx, failed), 'warning', /could not be looked up/],
   ])('%s', async (_name, domain, resolver, result, detail) => {
     expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
   });
 
-  it('is not needed with Amazon SES, whose notices something has to take', () => {
+  it('Amazon SES needs provider events instead of a return path', () => {
     expect(checkProviderEvents(true)).toMatchObject([{ check: 'return path', result: 'ok' }]);
     expect(checkProviderEvents(false)).toMatchObject([
       { check: 'return path', result: 'warning', remedy: expect.stringContaining('POSTRIDER_SES_QUEUE') },
@@ -213,7 +234,7 @@ describe('sending domain', () => {
   });
   const dkim = (selector: string, is: RecordCheck['found']) => check('dkim', `${selector}._domainkey.example.org`, is);
   it.each([
-    ['all there is ok', [dkim('a', 'found'), dkim('b', 'found')], 'ok', /authenticated/],
+    ['all records found is ok', [dkim('a', 'found'), dkim('b', 'found')], 'ok', /authenticated/],
     [
       'a signing key without its record fails',
       [dkim('a', 'missing'), dkim('b', 'found')],
@@ -233,7 +254,7 @@ describe('sending domain', () => {
       /DKIM missing \(e\./,
     ],
     ['no SPF is a warning', [dkim('a', 'found'), check('spf', 'example.org', 'missing')], 'warning', /SPF missing/],
-    ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM not known/],
+    ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM unknown/],
   ])('%s', async (_name, checks, result, detail) => {
     const findings = await checkSendingDomain({
       domain,
@@ -243,7 +264,7 @@ describe('sending domain', () => {
     });
     expect(findings).toMatchObject([{ check: 'domain example.org', result, detail: expect.stringMatching(detail) }]);
   });
-  it('where every sender is taken a missing record costs no mail, and is a warning', async () => {
+  it('a missing record is a warning when every sender is accepted', async () => {
     const lookUp = async () => [dkim('a', 'missing')];
     const findings = await checkSendingDomain({
       domain,
@@ -253,7 +274,7 @@ describe('sending domain', () => {
     });
     expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
   });
-  it('whose key does not open fails, whatever DNS has', async () => {
+  it('a key that cannot be decrypted is a failure with any DNS records', async () => {
     const lookUp = async () => [dkim('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
@@ -263,7 +284,7 @@ describe('sending domain', () => {
     });
     expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
   });
-  it('with all records and another status is told to verify', async () => {
+  it('all records with another status is a warning to verify', async () => {
     const pending = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pending,
@@ -298,24 +319,30 @@ describe('transport', () => {
   const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, text: 'no' });
   const account = () => Promise.reject(new Error('not asked'));
   it.each([
-    ['a relay that lets us in is ok', smtp, ready, 'ok', /signed in as postrider/],
-    ['clear text over a network is a warning', smtp, { ...ready, secure: false }, 'warning', /password and mail cross/],
-    ['clear text on this machine is ok', smtp, { ...ready, secure: false, loopback: true }, 'ok', /signed in/],
+    ['a relay that accepts the credentials is ok', smtp, ready, 'ok', /authenticated as postrider/],
     [
-      'TLS that breaks down is a warning',
+      'clear text over a network is a warning',
+      smtp,
+      { ...ready, secure: false },
+      'warning',
+      /password and messages cross/,
+    ],
+    ['clear text on this machine is ok', smtp, { ...ready, secure: false, loopback: true }, 'ok', /authenticated/],
+    [
+      'failed TLS is a warning',
       { ...smtp, auth: null },
       { ...ready, secure: false, fellBack: true },
       'warning',
-      /TLS broke down/,
+      /TLS failed/,
     ],
     ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, ready, 'warning', /not checked/],
-    ['no connection fails', smtp, stages('connect'), 'failure', /^no$/],
-    ['a refused sign-in fails', smtp, stages('auth'), 'failure', /^no$/],
-    ['a refused NOOP fails', smtp, stages('noop'), 'failure', /^no$/],
-  ])('%s', async (_name, setting, talk, result, detail) => {
+    ['no connection is a failure', smtp, stages('connect'), 'failure', /^no$/],
+    ['a refused authentication is a failure', smtp, stages('auth'), 'failure', /^no$/],
+    ['a refused NOOP is a failure', smtp, stages('noop'), 'failure', /^no$/],
+  ])('%s', async (_name, setting, probeResult, result, detail) => {
     const parts = {
       setting,
-      probeRelay: async () => talk,
+      probeRelay: async () => probeResult,
       readSesAccount: account,
       inboxPath: 'inbox',
       checkWritable: async () => null,
@@ -325,8 +352,8 @@ describe('transport', () => {
     expect(JSON.stringify(findings)).not.toContain('secret-word');
   });
   it.each([
-    ['a folder that takes files is ok', null, 'ok'],
-    ['one that does not fails', 'EACCES', 'failure'],
+    ['a writable folder is ok', null, 'ok'],
+    ['a folder that is not writable is a failure', 'EACCES', 'failure'],
   ])('capture: %s', async (_name, why, result) => {
     const converse = () => Promise.reject(new Error('not asked'));
     const parts = {
@@ -346,15 +373,15 @@ describe('transport', () => {
     quota: { max: 50_000, sent: 3 },
   };
   it.each([
-    ['an account that may send is ok', healthy, 'ok', /14 messages a second, 3 of 50000 sent/],
-    ['a paused one fails', { ...healthy, sendingEnabled: false }, 'failure', /paused/],
-    ['one that is shut down fails', { ...healthy, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
+    ['an account that may send is ok', healthy, 'ok', /14 messages per second, 3 of 50000 sent/],
+    ['a paused account is a failure', { ...healthy, sendingEnabled: false }, 'failure', /paused/],
+    ['an account that is shut down is a failure', { ...healthy, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
     ['the sandbox is a warning', { ...healthy, production: false }, 'warning', /sandbox/],
     ['probation is a warning', { ...healthy, enforcement: 'PROBATION' }, 'warning', /under probation/],
-    ['a quota nearly used is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning', /nearly used/],
-    ['no limit is no quota', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok', /./],
+    ['a nearly used-up quota is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning', /nearly used up/],
+    ['an unlimited quota is ok', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok', /./],
     [
-      'no answer fails with its words',
+      'a request that fails is a failure with its error',
       new Error('Could not load credentials'),
       'failure',
       /Could not load credentials/,
@@ -362,14 +389,14 @@ describe('transport', () => {
   ])('ses: %s', async (_name, answer, result, detail) => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
     const converse = () => Promise.reject(new Error('not asked'));
-    const told = async () => {
+    const readAccount = async () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
     const parts = {
       setting,
       probeRelay: converse,
-      readSesAccount: told,
+      readSesAccount: readAccount,
       inboxPath: 'inbox',
       checkWritable: async () => null,
     };

@@ -7,7 +7,7 @@ const never = new Promise<never>(() => undefined);
 const good = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
 const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
-test('findings come in the order of the checks, and progress names what is under way', async () => {
+test('findings have the order of the checks, and progress names the running checks', async () => {
   const seen: string[] = [];
   const clock = virtualClock(NOW);
   const findings = await runChecks([good('a'), good('b'), good('c')], {
@@ -20,7 +20,7 @@ test('findings come in the order of the checks, and progress names what is under
   expect(seen.at(-1)).toBe('3 ');
 });
 
-test('a check that hangs ends in time, as it says itself, and holds no other up', async () => {
+test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
   const clock = virtualClock(NOW);
   const hangs: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
   const running = runChecks([hangs, good('b'), good('c')], { ...LIMITS, clock });
@@ -32,20 +32,20 @@ test('a check that hangs ends in time, as it says itself, and holds no other up'
   ]);
 });
 
-test('a check that breaks is a failure of its own', async () => {
+test('a check that rejects is a failure', async () => {
   const breaks: Check = { name: 'b', onTimeout: 'warning', run: () => Promise.reject(new Error('no such thing')) };
   const findings = await runChecks([breaks, good('c')], { ...LIMITS, clock: virtualClock(NOW) });
   expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
 });
 
-test('all together are bounded: what did not begin in time is said to be unchecked', async () => {
+test('the total time is bounded: a check that did not start in time is a warning', async () => {
   const clock = virtualClock(NOW);
   const hangs = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
   const running = runChecks([hangs('a'), hangs('b'), hangs('c')], { ...LIMITS, totalTimeoutMs: 1_000, clock });
   await clock.advance(1_000);
   expect((await running).map(({ result, detail }) => [result, detail])).toEqual([
-    ['failure', 'no answer within 1 s'],
-    ['failure', 'no answer within 1 s'],
-    ['warning', 'not checked: the others took too long'],
+    ['failure', 'no result within 1 s'],
+    ['failure', 'no result within 1 s'],
+    ['warning', 'not checked: the other checks took too long'],
   ]);
 });

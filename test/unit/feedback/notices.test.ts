@@ -1,4 +1,4 @@
-/** What comes back, read: the project's own cases, and whatever else somebody may send. */
+/** Reads the cases of the corpus, changed copies of them, and hostile messages. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -20,12 +20,12 @@ const raw = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
 const crlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
 const expected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
 
-/** A notice with its evidence beside its other members, as the cases name them. */
+/** Moves the evidence of a notice to the top level, as in the case files. */
 function flat(notice: Notice): Readonly<Record<string, unknown>> {
   return notice.kind === 'unknown' ? { ...notice } : { ...notice, ...notice.evidence };
 }
 
-describe('every case is read as it should be', () => {
+describe('every case of the corpus has its expected notices', () => {
   test.each(CASES)('%s', (name) => {
     const { notices } = expected(name);
     for (const bytes of [raw(name), crlf(raw(name))]) {
@@ -35,7 +35,7 @@ describe('every case is read as it should be', () => {
   });
 });
 
-test('no case, with any bytes of it changed, cut out or doubled, makes reading fail, and each says something', () => {
+test('a case with changed, removed or repeated bytes never makes reading fail and returns at least one notice', () => {
   const arbitrary = fc.record({
     name: fc.constantFrom(...CASES),
     from: fc.nat(4_000),
@@ -79,11 +79,14 @@ test.each([
     'a hundred thousand parts',
     `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(100_000)}`,
   ],
-  ['boundaries that are none', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--bx\r\n'.repeat(200_000)}`],
+  [
+    'lines that only resemble a boundary',
+    `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--bx\r\n'.repeat(200_000)}`,
+  ],
   ['a million at signs', `From: postmaster@x.example\r\nSubject: failure notice\r\n\r\n${'a@'.repeat(500_000)}`],
   ['a million angle brackets', `From: postmaster@x.example\r\nSubject: failure notice\r\n\r\n${'<'.repeat(1_000_000)}`],
   [
-    'a status report of a hundred thousand recipients',
+    'a delivery status notification of a hundred thousand recipients',
     `Content-Type: message/delivery-status\r\n\r\n${'Final-Recipient: rfc822; a@b.example\r\nAction: failed\r\n\r\n'.repeat(100_000)}`,
   ],
   [
@@ -92,13 +95,13 @@ test.each([
   ],
   ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
   ['zeros', '\0'.repeat(1_000_000)],
-])('%s is read to an end', (_, text) => {
+])('reading ends for %s', (_, text) => {
   const notices = readNotices(Buffer.from(text, 'latin1'));
   expect(notices.length).toBeGreaterThan(0);
   expect(notices.length).toBeLessThanOrEqual(100);
 });
 
-test('thirty megabytes are read as far as reports reach', () => {
+test('a message of thirty megabytes is read only at its beginning', () => {
   const head = raw('01-postfix-no-such-user');
   const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
   expect(readNotices(whole)).toEqual(readNotices(head));

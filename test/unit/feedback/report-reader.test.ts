@@ -1,4 +1,4 @@
-/** Reading on a thread of its own: a report that is too expensive costs itself, and no other one. */
+/** The reports' thread: a report that is too expensive does not affect other reports. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_WAITING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
@@ -15,16 +15,16 @@ function rig() {
   const reader = createReportReader({
     clock,
     beforeThread: () => undefined,
-    failed: (_, error) => faults.push(String(error)),
+    onError: (_, error) => faults.push(String(error)),
     threadModule: HOSTILE,
   });
   onTestFinished(() => reader.close());
   return { clock, reader, faults };
 }
 
-test('a report over its deadline is too expensive; those that wait behind it are read', async () => {
+test('a report that exceeds the timeout is too expensive, and the reports after it are read', async () => {
   const { clock, reader, faults } = rig();
-  // The thread is there then, and the clock can be moved.
+  // The thread has started, so the clock can advance.
   await reader.read(BOUNCE);
   const hostile = reader.read(Buffer.from('spin'));
   const waiting = reader.read(BOUNCE);
@@ -43,14 +43,14 @@ test('a report over its deadline is too expensive; those that wait behind it are
   expect(faults).toEqual([]);
 });
 
-test('a report that exhausts the memory of its thread is too expensive, and the next one is read', async () => {
+test('a report that exhausts the memory of the thread is too expensive, and the next report is read', async () => {
   const { reader, faults } = rig();
   expect(await reader.read(Buffer.from('exhaust'))).toEqual({ kind: 'too-expensive' });
   expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', notices: [{ kind: 'bounce' }] });
   expect(faults).toHaveLength(1);
 });
 
-test('reports that wait are bounded in number and in bytes; beyond that the answer is busy at once', async () => {
+test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
   const { reader } = rig();
   const reads = [reader.read(Buffer.from('spin'))];
   for (let n = 1; n < MAX_WAITING.reports; n += 1) reads.push(reader.read(BOUNCE));
@@ -68,8 +68,8 @@ test('reports that wait are bounded in number and in bytes; beyond that the answ
   expect(await other.read(BOUNCE)).toMatchObject({ kind: 'read' });
 });
 
-test('the reader’s own thread reads as the reader does, and does not hold up the process', async () => {
-  const reader = createReportReader({ clock: systemClock, beforeThread: () => undefined, failed: () => undefined });
+test('the default thread reads a report', async () => {
+  const reader = createReportReader({ clock: systemClock, beforeThread: () => undefined, onError: () => undefined });
   onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',

@@ -8,7 +8,7 @@ import {
 } from '../../../src/feedback/smtp-limits.ts';
 import { peerNetworkOf } from '../../../src/model/address.ts';
 
-test('one address sends so many messages at once, then so many a second; others are not held up', () => {
+test('one address may send a burst and then a rate per second, without effect on other addresses', () => {
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
     Array.from({ length: count }, () => limits.charge(address, 'return-path', now)).filter(Boolean).length;
@@ -20,12 +20,12 @@ test('one address sends so many messages at once, then so many a second; others 
   expect(send(PEER_MESSAGE_RATE.burst + 10, 3_600_000)).toBe(PEER_MESSAGE_RATE.burst);
 });
 
-test('to ask whether a message may come charges nothing', () => {
+test('a check of the limits takes no token', () => {
   const limits = createPeerLimits();
   for (let n = 0; n < 10_000; n += 1) expect(limits.allows('192.0.2.1', 'role', 0)).toBe(true);
 });
 
-test('of more addresses than are remembered the idle ones are forgotten, and a busy one keeps its limit', () => {
+test('with more addresses than buckets, idle addresses are removed and a busy one keeps its limit', () => {
   const limits = createPeerLimits();
   const charge = (address: string, now: number) => limits.charge(address, 'return-path', now);
   for (let n = 0; n < 9_999; n += 1) charge(`idle ${n}`, 0);
@@ -47,7 +47,7 @@ test.each([
   expect(peerNetworkOf(address)).toBe(peer);
 });
 
-test('a network of IPv6 addresses has the limits of one address', () => {
+test('an IPv6 /64 network has the limits of one address', () => {
   const limits = createPeerLimits();
   const from = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const count = (run: (n: number) => boolean) => Array.from({ length: 1_000 }, (_, n) => run(n)).filter(Boolean).length;
@@ -55,7 +55,7 @@ test('a network of IPv6 addresses has the limits of one address', () => {
   expect(count((n) => limits.reserveBytes(from(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
-test('role mailboxes take so much from one peer, and so much from all together; return paths are not held up', () => {
+test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
   const limits = createPeerLimits();
   const taken = (address: string, now: number) =>
     Array.from({ length: 1_000 }, () => limits.charge(address, 'role', now)).filter(Boolean).length;
@@ -69,7 +69,7 @@ test('role mailboxes take so much from one peer, and so much from all together; 
   expect(limits.allows('192.0.2.99', 'role', 1_000)).toBe(true);
 });
 
-test('bytes that are being received are bounded for one peer and for all, and free again once released', () => {
+test('buffered bytes are bounded per peer and in total, and released bytes can be reserved again', () => {
   const limits = createPeerLimits();
   expect(limits.reserveBytes('192.0.2.1', MAX_BUFFERED_BYTES.perPeer)).toBe(true);
   expect(limits.reserveBytes('192.0.2.1', 1)).toBe(false);

@@ -1,4 +1,4 @@
-/** The SMTP listener, spoken to line by line: whom it takes mail for, when it says 250, and what it does to who misbehaves. */
+/** Tests the SMTP listener line by line: accepted recipients, the reply 250, and protection against misuse. */
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -40,12 +40,12 @@ const DSN = CASE('01-postfix-no-such-user');
 
 interface Rig {
   readonly port: number;
-  /** From this loopback address, 127.0.0.1 unless given. */
+  /** Connects from this loopback address; default 127.0.0.1. */
   readonly dialog: (from?: string) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
-  /** Reports that were given to the reader so far. */
+  /** Number of reports passed to the reader. */
   readonly reads: () => number;
   readonly close: () => Promise<void>;
 }
@@ -74,11 +74,11 @@ async function rig(
     publish: () => undefined,
   });
   let reads = 0;
-  const failed = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
+  const onError = (what: string, error: unknown) => faults.push(`${what}: ${String(error)}`);
   const reader = createReportReader({
     clock,
     beforeThread: () => undefined,
-    failed,
+    onError,
     ...(module === undefined ? {} : { threadModule: module }),
   });
   const listener = createSmtpListener({
@@ -96,7 +96,7 @@ async function rig(
     certificate,
     recordReport: intake.recordReport,
     publish: ({ reason }) => refusals.push(reason),
-    failed,
+    onError,
   });
   const { port } = await listener.start();
   const dialogs: SmtpClient[] = [];
@@ -115,8 +115,8 @@ async function rig(
   return { port, dialog, reports, refusals, faults, reads: () => reads, close };
 }
 
-describe('who is taken mail for', () => {
-  test('a return path of our own: the report names its mail request, and what was read in it', async () => {
+describe('accepted recipients', () => {
+  test('a report to a return path is about its message and contains the notices', async () => {
     const { dialog, reports, refusals } = await rig();
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
@@ -124,7 +124,7 @@ describe('who is taken mail for', () => {
       {
         about: { id: ID },
         source: 'smtp',
-        last: false,
+        isFinal: false,
         summary: 'from <>: Undelivered mail',
         notices: [{ kind: 'bounce', permanent: true, mailboxMissing: true, recipient: 'ada@example.com' }],
       },
@@ -136,7 +136,7 @@ describe('who is taken mail for', () => {
     ['a token with one character changed', changed, 550, 'unknown-recipient'],
     ['another installation’s token', (): string => tokenOf(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
     ['an expired token', (): string => tokenOf(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
-    ['a stranger', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
+    ['an unknown mailbox', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
     ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
     const { dialog, reports, refusals } = await rig();
@@ -148,7 +148,7 @@ describe('who is taken mail for', () => {
     expect(reports).toEqual([]);
   });
 
-  test('postmaster and abuse reach the operator, whoever writes', async () => {
+  test('postmaster and abuse accept messages of every sender', async () => {
     const { dialog, reports } = await rig();
     for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
       const peer = await dialog();
@@ -159,7 +159,7 @@ describe('who is taken mail for', () => {
     );
   });
 
-  test('a complaint to abuse is about the one message whose return path stands in it', async () => {
+  test('a complaint to abuse is about the only message whose return path it contains', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
     const report = CASE('26-arf-abuse').replace('<shop@example.org>', `<${tokenOf()}>`);
@@ -168,7 +168,7 @@ describe('who is taken mail for', () => {
     expect(reports.map(({ about }) => about)).toEqual([{ id: ID }, null]);
   });
 
-  test('one recipient at a time', async () => {
+  test('a message has one recipient', async () => {
     const { dialog } = await rig();
     const peer = await dialog();
     await peer.command('MAIL FROM:<>');
@@ -176,7 +176,7 @@ describe('who is taken mail for', () => {
     expect(await peer.command(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
   });
 
-  test('somebody who guesses is sent away', async () => {
+  test('a session with too many refused recipients ends', async () => {
     const { dialog, refusals } = await rig();
     const peer = await dialog();
     await peer.command('MAIL FROM:<>');
@@ -187,8 +187,8 @@ describe('who is taken mail for', () => {
   });
 });
 
-describe('when it says 250', () => {
-  test('only after the store has the report; where the store fails the peer keeps it', async () => {
+describe('the reply 250', () => {
+  test('comes only after the commit, and 451 after a failure of the store', async () => {
     let commit: (answer: FeedbackResult) => void = () => undefined;
     let fail: (error: Error) => void = () => undefined;
     const { dialog, reports, refusals, faults } = await rig(
@@ -216,7 +216,7 @@ describe('when it says 250', () => {
     expect(faults).toEqual(['feedback: Error: disk full']);
   });
 
-  test('a bounce that is quicker than the settlement waits for it', async () => {
+  test('a bounce that arrives before the outcome is recorded waits for it', async () => {
     let tries = 0;
     const { dialog } = await rig(async () => {
       tries += 1;
@@ -227,17 +227,17 @@ describe('when it says 250', () => {
     expect(tries).toBe(3);
   });
 
-  test('where the settlement does not come the peer is asked to come again', async () => {
+  test('without a recorded outcome the reply is 451', async () => {
     const { dialog, refusals, close } = await rig(async () => ({ kind: 'not-yet' }));
     const peer = await dialog();
     const sent = peer.send('', tokenOf(), DSN);
     await expect.poll(() => refusals.length).toBe(1);
-    expect(await sent).toMatch(/^451 .*still on its way/);
+    expect(await sent).toMatch(/^451 .*not recorded yet/);
     expect(refusals).toEqual(['not-settled']);
     await close();
   });
 
-  test('a message whose end never comes is none', async () => {
+  test('a message without its final dot is not recorded', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await peer.command(line);
@@ -248,7 +248,7 @@ describe('when it says 250', () => {
     expect(reports).toHaveLength(1);
   });
 
-  test('the same report has the same digest whatever header it comes with, and another mail request another', async () => {
+  test('a report has the same digest with other trace fields, and another digest for another message', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
     await peer.send('', tokenOf(), DSN);
@@ -261,7 +261,7 @@ describe('when it says 250', () => {
   });
 });
 
-describe('who misbehaves', () => {
+describe('misuse', () => {
   test.each([
     ['a command that ends with LF alone', 'MAIL FROM:<>\n'],
     ['a CR alone in a command', 'MAIL FROM:<>\rRCPT TO:<x@y.example>\r\n'],
@@ -276,7 +276,7 @@ describe('who misbehaves', () => {
   });
 
   test.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\r\n.\r\n'])(
-    'a message smuggled behind %j is never seen: the session ends, and nothing is recorded',
+    'a message smuggled after %j is not parsed: the session ends, and nothing is recorded',
     async (end) => {
       const { dialog, refusals, reports } = await rig();
       const peer = await dialog();
@@ -289,7 +289,7 @@ describe('who misbehaves', () => {
     },
   );
 
-  test('thirty megabytes are refused, announced or not, and the next message is taken', async () => {
+  test('a message of thirty megabytes is refused, with or without SIZE, and the next message is accepted', async () => {
     const { dialog, refusals, reports } = await rig();
     const peer = await dialog();
     expect(await peer.command(`MAIL FROM:<> SIZE=${MAX_MESSAGE_BYTES + 1}`)).toMatch(/^552 /);
@@ -303,7 +303,7 @@ describe('who misbehaves', () => {
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
   });
 
-  test('a large report is read at its beginning, and little of it is kept', async () => {
+  test('a large report is read at its beginning and stored in part', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
     const large = Buffer.concat([Buffer.from(`${DSN}\r\n`), Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(4_096))]);
@@ -312,7 +312,7 @@ describe('who misbehaves', () => {
     expect(reports[0]?.raw.length).toBe(65_536);
   });
 
-  test('too many connections of one address are told so', async () => {
+  test('too many connections of one address are refused', async () => {
     const { dialog, refusals } = await rig();
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
     const one = await dialog();
@@ -320,14 +320,14 @@ describe('who misbehaves', () => {
     expect(refusals).toEqual(['too-many-connections']);
   });
 
-  test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('%s is not known here', async (command) => {
+  test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
     const { dialog } = await rig();
     expect(await (await dialog()).command(command)).toMatch(/^50[02] /);
   });
 });
 
-describe('who takes up room', () => {
-  /** A connection that says nothing. */
+describe('limits of sessions', () => {
+  /** Opens a connection that sends nothing. */
   async function idle(port: number, localAddress: string): Promise<void> {
     const socket = connectSocket({ port, host: '127.0.0.1', localAddress });
     socket.on('error', () => undefined);
@@ -338,7 +338,7 @@ describe('who takes up room', () => {
     });
   }
 
-  test('hundreds of idle connections keep nobody from delivering a bounce', async () => {
+  test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
     const { port, dialog, reports, refusals } = await rig();
     const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
     for (let host = 1; host <= hosts; host += 1)
@@ -349,7 +349,7 @@ describe('who takes up room', () => {
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('sessions that named abuse and send nothing make room as well, one for a return path does not', async () => {
+  test('an idle session for abuse is evicted, a session for a return path is not', async () => {
     const { dialog, reports, refusals } = await rig();
     const first = await dialog('127.0.0.98');
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${tokenOf()}>`, 'DATA']) await first.command(line);
@@ -370,19 +370,19 @@ describe('who takes up room', () => {
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('a loop of recipients without a message is ended, and costs nobody its budget', async () => {
+  test('a session with too many recipients and no message ends, and takes no token of the rate limit', async () => {
     const { dialog, reports, refusals } = await rig();
     for (let round = 0; round < 20; round += 1) {
       const peer = await dialog();
       await peer.command('MAIL FROM:<a@example.com>');
       let answer = '';
-      let said = 1;
-      while (!answer.startsWith('421') && said <= 2 * MAX_ENVELOPE_COMMANDS) {
+      let commands = 1;
+      while (!answer.startsWith('421') && commands <= 2 * MAX_ENVELOPE_COMMANDS) {
         answer = await peer.command('RCPT TO:<postmaster>');
-        said += 1;
+        commands += 1;
       }
       expect(answer).toMatch(/^421 /);
-      expect(said).toBe(MAX_ENVELOPE_COMMANDS + 1);
+      expect(commands).toBe(MAX_ENVELOPE_COMMANDS + 1);
       expect(await peer.readReply()).toBe('closed');
     }
     expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
@@ -392,18 +392,21 @@ describe('who takes up room', () => {
     expect(reports).toHaveLength(1);
   });
 
-  test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])('a loop of %s is ended', async (command) => {
-    const { dialog, refusals } = await rig();
-    const peer = await dialog();
-    const line = `${command}\r\n`;
-    peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
-    let answer = '';
-    do answer = await peer.readReply();
-    while (answer !== 'closed');
-    expect(refusals).toEqual(['too-many-commands']);
-  });
+  test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
+    'a session that repeats %s ends',
+    async (command) => {
+      const { dialog, refusals } = await rig();
+      const peer = await dialog();
+      const line = `${command}\r\n`;
+      peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
+      let answer = '';
+      do answer = await peer.readReply();
+      while (answer !== 'closed');
+      expect(refusals).toEqual(['too-many-commands']);
+    },
+  );
 
-  test('bounds on commands begin anew with each message', async () => {
+  test('each message resets the limits on commands', async () => {
     const { dialog, reports } = await rig();
     const peer = await dialog();
     for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
@@ -414,14 +417,10 @@ describe('who takes up room', () => {
   test.each([
     ['no command', [], COMMANDS_TIMEOUT_MS],
     ['no recipient', ['MAIL FROM:<>'], COMMANDS_TIMEOUT_MS],
-    ['recipients that are not here', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_TIMEOUT_MS],
-    [
-      'a recipient again and again',
-      ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'],
-      COMMANDS_TIMEOUT_MS,
-    ],
+    ['unknown recipients', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_TIMEOUT_MS],
+    ['repeated recipients', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_TIMEOUT_MS],
     ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
-  ])('a session with %s is over after a short time', async (_, lines, ms) => {
+  ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = virtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
     const peer = await dialog();
@@ -432,7 +431,7 @@ describe('who takes up room', () => {
     expect(refusals.at(-1)).toBe('too-slow');
   });
 
-  test('a peer with all of its connections idle has room for its next one', async () => {
+  test('a new connection of a peer at its limit evicts an idle one', async () => {
     const clock = virtualClock(Date.now());
     const { dialog, refusals } = await rig(undefined, null, { clock });
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => dialog()));
@@ -445,25 +444,22 @@ describe('who takes up room', () => {
   test.each([
     ['abuse', () => `abuse@${DOMAIN}`, PEER_ROLE_MESSAGE_RATE.burst],
     ['a return path', tokenOf, PEER_MESSAGE_RATE.burst],
-  ] as const)(
-    'over its budget for %s a peer is told to come again, and another one is not held up',
-    async (_, to, burst) => {
-      const clock = virtualClock(Date.now());
-      const { dialog, reports, refusals } = await rig(undefined, null, {
-        clock,
-        reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
-      });
-      const peer = await dialog('127.0.0.11');
-      const other = await dialog('127.0.0.12');
-      for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
-      expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
-      expect(await other.send('', to(), DSN)).toMatch(/^250 /);
-      expect(reports).toHaveLength(burst + 1);
-      expect(refusals).toEqual(['too-fast']);
-    },
-  );
+  ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
+    const clock = virtualClock(Date.now());
+    const { dialog, reports, refusals } = await rig(undefined, null, {
+      clock,
+      reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
+    });
+    const peer = await dialog('127.0.0.11');
+    const other = await dialog('127.0.0.12');
+    for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
+    expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
+    expect(await other.send('', to(), DSN)).toMatch(/^250 /);
+    expect(reports).toHaveLength(burst + 1);
+    expect(refusals).toEqual(['too-fast']);
+  });
 
-  test('the budget is charged at DATA: of sessions that begin together those beyond it are told to come again', async () => {
+  test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
     const clock = virtualClock(Date.now());
     const { dialog, reports } = await rig(undefined, null, {
       clock,
@@ -483,7 +479,7 @@ describe('who takes up room', () => {
     expect(reports).toHaveLength(PEER_ROLE_MESSAGE_RATE.burst);
   });
 
-  test('of large messages of one peer no more is kept than its share, and the peer is told to come again', async () => {
+  test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
     const clock = virtualClock(Date.now());
     const waiting: (() => void)[] = [];
     const { dialog, refusals } = await rig(undefined, null, {
@@ -516,12 +512,12 @@ describe('who takes up room', () => {
 });
 
 describe('a report that is too expensive to read', () => {
-  test('is answered 250, kept as it came, and the next report is read', async () => {
+  test('gets 250 and is stored unread, and the next report is read', async () => {
     const clock = virtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
     const { dialog, reports, refusals, faults, reads } = await rig(undefined, null, { clock, module });
     const peer = await dialog();
-    // The thread is there then, and the clock can be moved.
+    // The thread has started, so the clock can advance.
     expect(await peer.send('', tokenOf(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
     const hostile = 'Subject: spin for ever\r\n\r\nx';
     let answer: string | null = null;
@@ -543,14 +539,14 @@ describe('a report that is too expensive to read', () => {
     expect(reports[2]).toMatchObject({ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
-  test('where too many wait to be read the peer is told to come again', async () => {
+  test('a message gets 451 when too many reports wait to be read', async () => {
     const { dialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
   });
 
-  test('where no thread can be started the peer keeps its report', async () => {
+  test('a message gets 451 when the thread cannot be started', async () => {
     const module = new URL('./there-is-no-worker.ts', import.meta.url);
     const { dialog, reports, refusals } = await rig(undefined, null, { module });
     const peer = await dialog();
@@ -559,7 +555,7 @@ describe('a report that is too expensive to read', () => {
   });
 });
 
-test('under TLS too a session that ends leaves its place', async () => {
+test('a session under TLS is removed when it ends', async () => {
   const { key, cert } = await certificateFor('localhost');
   const { dialog, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
   for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
@@ -573,7 +569,7 @@ test('under TLS too a session that ends leaves its place', async () => {
   expect(refusals).toEqual([]);
 });
 
-test('with a certificate it offers STARTTLS, and holds lines to CR LF there too', async () => {
+test('with a certificate it offers STARTTLS, and refuses bare line ends under TLS too', async () => {
   const { key, cert } = await certificateFor('localhost');
   const { dialog, reports, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
   const peer = await dialog();
@@ -588,7 +584,7 @@ test('with a certificate it offers STARTTLS, and holds lines to CR LF there too'
   expect(refusals).toEqual(['bare-line-end']);
 });
 
-test('without a certificate STARTTLS is not offered', async () => {
+test('without a certificate it does not offer STARTTLS', async () => {
   const { dialog } = await rig();
   expect(await (await dialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });

@@ -11,7 +11,7 @@ describe.each(CAUSE_RULES.map((rule) => [rule.name, rule] as const))('%s', (name
   });
 });
 
-test('phrases are written as text is made ready for them, or they would never be found', () => {
+test('every phrase is normalized, because the search normalizes the text', () => {
   const phrases = CAUSE_RULES.flatMap(({ phrases: words, exceptPhrases: without = [] }) => [...words, ...without]);
   const written = [
     ...phrases,
@@ -25,10 +25,10 @@ test('phrases are written as text is made ready for them, or they would never be
   for (const list of lists) for (const phrase of list) expect(phrase).toBe(phrase.toLowerCase().trim());
 });
 
-test('a name in an address is no reason', () => {
+test('a phrase within an address does not match', () => {
   expect(findCauseRule(normalizeText('<mailbox.full@over-quota.example>: blocked@spam.example'))).toBeNull();
 });
 
-test('a reason that a line end cuts in two is one', () => {
-  expect(findCauseRule(normalizeText('the mailbox\n   is full'))?.cause).toBe('passing');
+test('a phrase matches across a line end', () => {
+  expect(findCauseRule(normalizeText('the mailbox\n   is full'))?.cause).toBe('temporary');
 });

@@ -10,7 +10,7 @@ test.each([
   ['5.1', null],
   ['5.1.1.1', null],
   ['', null],
-])('a field %j has the status %j', (value, status) => {
+])('the field %j has the status %j', (value, status) => {
   expect(parseEnhancedStatus(value)).toBe(status);
 });
 
@@ -22,7 +22,7 @@ test.each([
   ['version 8.5.1.1', null],
   ['host mx4.5.1.example', null],
   ['192.0.2.10 said 450 4.7.1', '4.7.1'],
-])('the words %j have the status %j', (words, status) => {
+])('the text %j has the status %j', (words, status) => {
   expect(findEnhancedStatus(words)).toBe(status);
 });
 
@@ -39,6 +39,6 @@ test.each([
   ['order 4711 of 2550 pieces', null],
   ['port 587', null],
   ['Room 421B', null],
-])('the words %j have the reply code %j', (words, code) => {
+])('the text %j has the reply code %j', (words, code) => {
   expect(findReplyCode(words)?.code ?? null).toBe(code);
 });

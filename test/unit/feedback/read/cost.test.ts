@@ -1,6 +1,6 @@
 /**
- * What a report costs to read grows with its length, however it is written. Counted are the texts and characters that are
- * classified; where there is no counter, the processor time of a report is compared with that of one four times as long.
+ * The cost of reading is linear in the length of a report. The tests count classified texts and characters. Without a counter
+ * they compare the processor time of a report with the time of a report four times as long.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -11,8 +11,8 @@ import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 
 const SEED = 12;
-/** Recipients of a report that are told; each is judged by its own words, by the text about it and by the whole text. */
-const MAX_REPORTED = 100;
+/** Notices of a report; each is classified by its diagnostic, by the text about it and by the whole text. */
+const MAX_NOTICES = 100;
 
 const named = (count: number): string =>
   `X-Failed-Recipients: ${Array.from({ length: count }, (_, i) => `u${i}@kunde.example`).join(',\r\n ')}\r\n`;
@@ -24,7 +24,7 @@ interface Hostile {
   readonly parts: readonly { readonly type: string; readonly atoms: readonly string[] }[];
 }
 
-/** Each part's atoms over and over, up to its share of `length` characters. */
+/** Repeats the atoms of each part up to its share of `length` characters. */
 function reportOf({ subject, named: count, parts }: Hostile, length: number): Buffer {
   const head = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${named(count)}`;
   const share = Math.floor(length / parts.length);
@@ -91,19 +91,19 @@ function classified(raw: Uint8Array): { readonly texts: number; readonly charact
   return judgements.cost();
 }
 
-/** Processor time in µs: the least of several runs, so that what else the machine does is left out. */
+/** Processor time in µs: the minimum of several runs, which excludes other load of the machine. */
 function processorTime(work: () => void): number {
-  let least = Number.POSITIVE_INFINITY;
+  let minimum = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run += 1) {
     const before = process.cpuUsage();
     work();
     const { user, system } = process.cpuUsage(before);
-    least = Math.min(least, user + system);
+    minimum = Math.min(minimum, user + system);
   }
-  return least;
+  return minimum;
 }
 
-/** Four times the length costs about four times as much; what is quadratic costs sixteen times. Short times say nothing. */
+/** Four times the length takes about four times as long; quadratic cost takes sixteen times as long. Short times are not compared. */
 function expectLinear(work: (length: number) => () => void, length: number, what: string): void {
   const [one, four] = [processorTime(work(length)), processorTime(work(4 * length))];
   expect(four, `${what}: ${one} µs for ${length}, ${four} µs for four times as much`).toBeLessThan(
@@ -111,20 +111,20 @@ function expectLinear(work: (length: number) => () => void, length: number, what
   );
 }
 
-test('what is classified grows linearly with the length of a report, over generated hostile reports', () => {
+test('the classified text grows linearly with the length of generated hostile reports', () => {
   fc.assert(
     fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostile, length) => {
       const raw = reportOf(hostile, length);
       const { texts, characters } = classified(raw);
-      // Up to four messages lie in one another, and their texts are judged by words, by passages and as a whole.
+      // Up to four messages are nested, and their texts are classified by diagnostic, by passage and as a whole.
       expect(characters).toBeLessThan(8 * raw.length + 50_000);
-      expect(texts).toBeLessThan(5 * MAX_REPORTED);
+      expect(texts).toBeLessThan(5 * MAX_NOTICES);
     }),
     { seed: SEED, numRuns: 300 },
   );
 });
 
-test('the time that reading takes grows linearly with the length of a report, over generated hostile reports', () => {
+test('the reading time grows linearly with the length of generated hostile reports', () => {
   fc.assert(
     fc.property(HOSTILE, (hostile) => {
       const raw = (length: number) => {
@@ -137,16 +137,16 @@ test('the time that reading takes grows linearly with the length of a report, ov
   );
 });
 
-describe('of reported failures a hundred are classified, however they are multiplied', () => {
+describe('at most a hundred failures are classified', () => {
   const bounce = 'Undelivered Mail Returned to Sender';
   test.each([
     ['named recipients times groups', 'message/delivery-status', 40, 1],
     ['named recipients times groups in a text', 'text/plain', 40, 1],
     ['named recipients times groups times parts', 'text/plain', 9, 20],
   ])('%s', (_, type, groups, parts) => {
-    const told = `Final-Recipient: \r\n${'Action: failed\r\n\r\n'.repeat(groups)}`;
+    const groupText = `Final-Recipient: \r\n${'Action: failed\r\n\r\n'.repeat(groups)}`;
     const raw = Buffer.from(
-      `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${named(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${told}`.repeat(parts)}--b--\r\n`,
+      `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${named(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${groupText}`.repeat(parts)}--b--\r\n`,
     );
     const { texts, characters } = classified(raw);
     expect(readNotices(raw)).toHaveLength(100);
@@ -154,7 +154,7 @@ describe('of reported failures a hundred are classified, however they are multip
     expect(characters).toBeLessThan(4 * raw.length);
   });
 
-  test('a list of addresses with one reason behind the last is classified by that reason once', () => {
+  test('a list of addresses with one reason after it is classified once', () => {
     const list = Array.from({ length: 100 }, (_, i) => `<u${i}@kunde.example>`).join('\r\n');
     const text = `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n\r\nNot delivered:\r\n${list}\r\n    550 5.1.1 no such user\r\n`;
     const notices = readNotices(Buffer.from(text));
@@ -164,7 +164,7 @@ describe('of reported failures a hundred are classified, however they are multip
   });
 });
 
-describe('scanners that look back or ahead look only as far as they read', () => {
+describe('scanners with look-back or look-ahead are linear', () => {
   test.each([
     ['a run of at signs', (length: number) => '@'.repeat(length)],
     ['at signs behind equals signs', (length: number) => `to=${'a@'.repeat(length / 2)}`],
@@ -193,7 +193,7 @@ describe('scanners that look back or ahead look only as far as they read', () =>
         `Content-Type: multipart/mixed; boundary=b\n\n${`--b\nContent-Type: text/plain; ${'a=b;'.repeat(4_000)}\n\n`.repeat(length / 16_000)}`,
     ],
     [
-      'delimiters without end',
+      'repeated delimiters',
       (length: number) => `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\n'.repeat(length / 5)}`,
     ],
   ])('entities: %s', (what, text) => {
@@ -205,7 +205,7 @@ describe('scanners that look back or ahead look only as far as they read', () =>
   });
 });
 
-test('the time that an event of Amazon SES takes grows linearly with its length', () => {
+test('the reading time of an Amazon SES event grows linearly with its length', () => {
   const work = (length: number) => {
     const text = JSON.stringify({
       notificationType: 'Bounce',

@@ -4,14 +4,14 @@ import { decodeCharset, decodeHeaderValue, decodeTransfer } from '../../../../sr
 const text = (body: string, encoding: string) => Buffer.from(decodeTransfer(body, encoding)).toString('latin1');
 const hex = (digits: string) => Buffer.from(digits, 'hex');
 
-test('transfer encodings are undone under any spelling of their names, and none is what is unknown', () => {
+test('transfer encodings are decoded in any spelling of their names, and an unknown one counts as none', () => {
   expect(text('aGFs\r\nbG8=', 'BASE64 (as always)')).toBe('hallo');
   expect(text('a=3Db=\nc=  \r\nd=zz=', ' Quoted-Printable')).toBe('a=bcd=zz');
   expect(text('a=3D', '7bit')).toBe('a=3D');
   expect(text('a=3D', 'x-nobody-knows')).toBe('a=3D');
 });
 
-test('text is what it is, not what its charset says', () => {
+test('text is decoded by its actual charset when the declared one is wrong', () => {
   expect(decodeCharset(Buffer.from('Empfänger'), 'us-ascii')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'utf-8')).toBe('Empfänger');
   expect(decodeCharset(Buffer.from('Empfänger', 'latin1'), 'x-no-such-charset')).toBe('Empfänger');
@@ -22,7 +22,7 @@ test('text is what it is, not what its charset says', () => {
   expect(decodeCharset(Buffer.from('größe', 'utf16le'), 'utf-16le')).toBe('größe');
 });
 
-test('encoded words are read in any charset, and joined where one character was cut in two', () => {
+test('encoded words are decoded in any charset, and a character split between two words is joined', () => {
   expect(decodeHeaderValue('=?iso-8859-1?q?f=FCr_Anna?=')).toBe('für Anna');
   expect(decodeHeaderValue('=?UTF-8*de?B?w7w=?= =?utf-8?b?w7w=?=')).toBe('üü');
   expect(decodeHeaderValue('=?utf-8?B?w4M=?= a =?utf-8?Q?=C3?= =?utf-8?Q?=BC?=')).toBe('Ã a ü');

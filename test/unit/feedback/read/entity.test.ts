@@ -9,8 +9,8 @@ const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const read = (text: string) => readEntity(Buffer.from(text, 'latin1'));
 const types = (text: string) => leafParts(read(text)).map(({ type }) => type);
 
-describe('held against postal-mime', () => {
-  /** Cases that are broken on purpose, in ways that the two read differently, and whole mailbox files. */
+describe('compared with postal-mime', () => {
+  /** Mailbox files, and malformed cases that the two parsers read differently. */
   const BROKEN = /boundary-lies|charset-is|mailbox-file|nested-200|empty|final-boundary/;
   const names = readdirSync(FOLDER).filter((name) => name.endsWith('.eml') && !BROKEN.test(name));
 
@@ -20,7 +20,7 @@ describe('held against postal-mime', () => {
     const entity = readEntity(raw);
     const leaves = leafParts(entity);
     const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
-    // postal-mime makes one text of all, and one out of HTML where there is none.
+    // postal-mime joins all texts, and derives a text from HTML without one.
     if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(mail.text ?? ''));
     const attached = leaves.filter(({ type }) => type.startsWith('message/'));
     const theirs = mail.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
@@ -38,7 +38,7 @@ describe('held against postal-mime', () => {
   }
 });
 
-test('parts stand between their boundaries, whatever comes before and after', () => {
+test('parts are between their boundaries; the preamble and epilogue are ignored', () => {
   const text =
     'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
   const leaves = leafParts(read(text));
@@ -48,23 +48,23 @@ test('parts stand between their boundaries, whatever comes before and after', ()
   ]);
 });
 
-test('a boundary that begins like another one is another one', () => {
+test('a delimiter with more characters than the boundary does not match', () => {
   const text = 'Content-Type: multipart/mixed; boundary=b\n\n--b\n\none\n--bb\nstill one\n--b--\n';
   expect(leafParts(read(text)).map((leaf) => leaf.text())).toEqual(['one\n--bb\nstill one\n']);
 });
 
-test('an outer boundary ends whatever is open within', () => {
+test('an outer boundary closes all inner entities', () => {
   const text =
     'Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: multipart/mixed; boundary=in\n\n--in\nContent-Type: text/html\n\none\n--out\nContent-Type: image/png\n\ntwo\n';
   expect(types(text)).toEqual(['text/html', 'image/png']);
 });
 
-test('a multipart whose boundary never comes is text', () => {
+test('a multipart whose boundary does not occur is text', () => {
   const leaves = leafParts(read('Content-Type: multipart/report; boundary=never\n\nwords\n'));
   expect(leaves.map((leaf) => [leaf.type, leaf.text()])).toEqual([['text/plain', 'words\n']]);
 });
 
-test('a message within a message is one leaf, its boundaries untouched', () => {
+test('a message within a message is one leaf with its content unchanged', () => {
   const inner = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
   const leaves = leafParts(
     read(`Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${inner}--out--\n`),
@@ -72,14 +72,14 @@ test('a message within a message is one leaf, its boundaries untouched', () => {
   expect(leaves.map((leaf) => [leaf.type, leaf.octets()])).toEqual([['message/rfc822', inner]]);
 });
 
-test('a boundary may be written in pieces, in a comment’s company and without a semicolon before it', () => {
+test('a boundary parameter may be split, follow a comment, and have no semicolon before it', () => {
   const body = '\n\n--abc\nContent-Type: text/html\n\nx\n--abc--\n';
   expect(types(`Content-Type: multipart/mixed;\n boundary*0=a;\n boundary*1="bc"${body}`)).toEqual(['text/html']);
   expect(types(`Content-Type: multipart/mixed charset=x boundary="abc"${body}`)).toEqual(['text/html']);
   expect(types(`Content-Type: Multipart/Mixed (a comment); Boundary = abc${body}`)).toEqual(['text/html']);
 });
 
-test('as many parts and as much depth as a report can need are read, and no more', () => {
+test('parts and depth are bounded', () => {
   const many = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
   expect(leafParts(read(many))).toHaveLength(399);
   let deep = 'Content-Type: text/html\n\ninnermost\n';
@@ -90,6 +90,6 @@ test('as many parts and as much depth as a report can need are read, and no more
   expect(leaves[0]?.text()).toContain('innermost');
 });
 
-test('of a leaf a quarter of a mebibyte is decoded', () => {
+test('256 KiB of a leaf are decoded', () => {
   expect(read(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
 });

@@ -14,7 +14,7 @@ const raw = (name: string): Buffer => readFileSync(join(FOLDER, name));
 const expected = (name: string): readonly object[] =>
   JSON.parse(readFileSync(join(FOLDER, name.replace(/eml$/, 'json')), 'utf8'));
 
-describe('every case in test/corpus/bounces/shapes is read as its .json says', () => {
+describe('every case in test/corpus/bounces/shapes has the notices of its .json file', () => {
   test.each(CASES)('%s', (name) => {
     const notices = readNotices(raw(name));
     expect(notices).toMatchObject(expected(name));
@@ -22,7 +22,7 @@ describe('every case in test/corpus/bounces/shapes is read as its .json says', (
   });
 });
 
-test('line ends of the wire are read like those of files', () => {
+test('CRLF line ends give the same notices as LF', () => {
   for (const name of CASES) {
     const text = raw(name).toString('latin1');
     if (text.includes('\r')) continue;
@@ -31,13 +31,13 @@ test('line ends of the wire are read like those of files', () => {
   }
 });
 
-test('one case in another, as an attachment behind a text, is not read as the other', () => {
+test('a forwarded bounce after a person’s text is not read as a bounce', () => {
   const inner = raw('001-postfix-user-unknown.eml').toString('latin1');
   const outer = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${inner}\n--out--\n`;
   expect(readNotices(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
 });
 
-test('of more than a hundred recipients a hundred are told', () => {
+test('a report of more than a hundred recipients has a hundred notices', () => {
   const groups = Array.from(
     { length: 5_000 },
     (_, i) => `Final-Recipient: rfc822; user${i}@kunde.example\nAction: failed\nStatus: 5.1.1\n`,
@@ -48,23 +48,23 @@ test('of more than a hundred recipients a hundred are told', () => {
   expect(notices[99]).toMatchObject({ kind: 'bounce', recipient: 'user99@kunde.example' });
 });
 
-test('evidence is one bounded line without control characters, whatever the report says', () => {
+test('evidence is one bounded line without control characters for every diagnostic', () => {
   const report = (diagnostic: string) =>
     Buffer.from(
       `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; ${'h'.repeat(9_000)}\n\nFinal-Recipient: rfc822; anna@kunde.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; ${diagnostic}\n`,
     );
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 3_000 }), (diagnostic) => {
-      for (const notice of readNotices(report(diagnostic))) expectSound(notice);
+      for (const notice of readNotices(report(diagnostic))) expectValid(notice);
     }),
     { numRuns: 200 },
   );
 });
 
-describe('no message makes it throw, answer with nothing, or give evidence that is not fit to be kept', () => {
+describe('every message has at least one notice with valid evidence, and reading never throws', () => {
   const seeds = CASES.map((name) => raw(name));
 
-  test('cases with octets changed, taken out, repeated and put in', () => {
+  test('cases with changed, removed and inserted octets', () => {
     const edit = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       take: fc.nat(200),
@@ -96,26 +96,26 @@ describe('no message makes it throw, answer with nothing, or give evidence that 
           const from = Math.floor(at * octets.length);
           octets = Buffer.concat([octets.subarray(0, from), Buffer.from(put), octets.subarray(from + take)]);
         }
-        expectAllSound(readNotices(octets));
+        expectAllValid(readNotices(octets));
       }),
       { numRuns: 1_500 },
     );
   });
 
-  test('halves of two cases', () => {
+  test('a part of one case joined with a part of another', () => {
     const half = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(fc.constantFrom(...seeds), fc.constantFrom(...seeds), half, half, (one, other, a, b) => {
         const octets = Buffer.concat([one.subarray(0, a * one.length), other.subarray(b * other.length)]);
-        expectAllSound(readNotices(octets));
+        expectAllValid(readNotices(octets));
       }),
       { numRuns: 500 },
     );
   });
 
-  test('octets by chance', () => {
+  test('random octets', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => expectAllSound(readNotices(octets))),
+      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => expectAllValid(readNotices(octets))),
       {
         numRuns: 500,
       },
@@ -124,38 +124,38 @@ describe('no message makes it throw, answer with nothing, or give evidence that 
 
   test.each([
     ['a line of at signs', '@'.repeat(1_000_000)],
-    ['addresses without end', 'a@b.example '.repeat(100_000)],
-    ['a header without end', 'x'.repeat(2_000_000)],
-    ['fields without end', 'a: b\n'.repeat(500_000)],
-    ['folds without end', `a: b\n${' c\n'.repeat(500_000)}`],
+    ['repeated addresses', 'a@b.example '.repeat(100_000)],
+    ['a header without an end', 'x'.repeat(2_000_000)],
+    ['repeated fields', 'a: b\n'.repeat(500_000)],
+    ['repeated folds', `a: b\n${' c\n'.repeat(500_000)}`],
     ['equals signs', `Content-Transfer-Encoding: quoted-printable\n\n${'= '.repeat(500_000)}`],
-    ['parts without end', `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(200_000)}`],
+    ['repeated parts', `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(200_000)}`],
     ['angle brackets', `From: MAILER-DAEMON@a.example\n\nfailed ${'<'.repeat(1_000_000)}`],
     ['encoded words', `Subject: ${'=?utf-8?B?YQ==?= '.repeat(100_000)}\n\n`],
     ['markup', `Content-Type: text/html\n\n${'<div>'.repeat(200_000)}`],
   ])('%s', (_, text) => {
-    expectAllSound(readNotices(Buffer.from(text)));
+    expectAllValid(readNotices(Buffer.from(text)));
   });
 });
 
-function expectAllSound(notices: readonly Notice[]): void {
+function expectAllValid(notices: readonly Notice[]): void {
   expect(notices.length).toBeGreaterThan(0);
   expect(notices.length).toBeLessThanOrEqual(100);
-  for (const notice of notices) expectSound(notice);
-  // What is not understood, and who answered, stand alone.
+  for (const notice of notices) expectValid(notice);
+  // `unknown` and `auto-reply` are the only notice of a message.
   if (notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply')) expect(notices).toHaveLength(1);
 }
 
-function expectSound(notice: Notice): void {
+function expectValid(notice: Notice): void {
   if (notice.kind === 'unknown') {
     expect(notice.reason).not.toBe('');
     return;
   }
   const { status, diagnostic, reportingHost } = notice.evidence;
   if (status !== null) expect(status).toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
-  for (const [line, longest] of [[diagnostic, 1_000] as const, [reportingHost, 255] as const]) {
+  for (const [line, maxLength] of [[diagnostic, 1_000] as const, [reportingHost, 255] as const]) {
     if (line === null) continue;
-    expect(line.length).toBeLessThanOrEqual(longest);
+    expect(line.length).toBeLessThanOrEqual(maxLength);
     expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u);
     expect(line.trim()).toBe(line);
   }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseFieldAddress } from '../../../../src/feedback/read/evidence.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 
-const found = (text: string) => findAddresses(text).map(({ address, role: weight }) => [address, weight]);
+const found = (text: string) => findAddresses(text).map(({ address, role }) => [address, role]);
 
 test.each([
   ['<anna@kunde.example>: no', 'anna@kunde.example', 'named'],
@@ -24,11 +24,11 @@ test.each([
   ['<дарья@kunde.example>', 'дарья@kunde.example', 'named'],
   ['<anna@bücher.example>', 'anna@bücher.example', 'named'],
   ["addressed to 'anna@kunde.example',", 'anna@kunde.example', 'named'],
-])('in %j %s is %s', (text, address, weight) => {
-  expect(found(text)).toEqual([[address, weight]]);
+])('in %j the address %s has the role %s', (text, address, role) => {
+  expect(found(text)).toEqual([[address, role]]);
 });
 
-test('what only looks like an address is none', () => {
+test('text that only resembles an address is ignored', () => {
   expect(found('a @ b, @home, me@, x@localhost, a@b@, <>')).toEqual([]);
 });
 
@@ -42,6 +42,6 @@ test.each([
   ['x400; /S=anna/O=kunde/', null],
   ['rfc822; anna', null],
   ['', null],
-])('the field %j names %j', (value, address) => {
+])('the field %j has the address %j', (value, address) => {
   expect(parseFieldAddress(value)).toBe(address);
 });

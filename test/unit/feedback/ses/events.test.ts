@@ -17,7 +17,7 @@ const bounced = (more: Record<string, unknown>) => ({ bouncedRecipients: [{ emai
 const CORPUS = join(import.meta.dirname, '../../../corpus/ses-events');
 interface Case {
   readonly source: string;
-  /** As it is published: JSON, or plain words. */
+  /** The published content: JSON or plain text. */
   readonly event: unknown;
   readonly expected: unknown;
 }
@@ -25,7 +25,7 @@ const cases = readdirSync(CORPUS)
   .sort()
   .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS, name), 'utf8')) as Case) }));
 
-/** A notice with its evidence beside the rest, as the case files have it. */
+/** Moves the evidence of a notice to the top level, as in the case files. */
 function flat(notice: Notice): object {
   if (notice.kind === 'unknown') return notice;
   const { evidence, ...rest } = notice;
@@ -35,14 +35,14 @@ function flat(notice: Notice): object {
   return { ...own, ...evidence };
 }
 
-test.each(cases)('$name ($source) is read as its file says', ({ event, expected }) => {
+test.each(cases)('$name ($source) has its expected notices', ({ event, expected }) => {
   const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
   const seen =
     read.kind === 'notice' ? { kind: read.kind, reference: read.reference, notices: read.notices.map(flat) } : read;
   expect(seen).toEqual(expected);
 });
 
-test('both forms of one event have the same key', () => {
+test('both formats of one event have the same key', () => {
   const keyOf = (name: string) => {
     const found = cases.find((one) => one.name.includes(name));
     const event = readSesEvent(JSON.stringify(found?.event));
@@ -53,14 +53,14 @@ test('both forms of one event have the same key', () => {
   }
 });
 
-test('however deep an event is nested, reading it ends', () => {
+test('a deeply nested event is read without failure', () => {
   for (const name of ['bounce', 'delivery', 'mail']) {
     const text = `{"eventType":"Delivery","mail":{"messageId":"a"},"${name}":{"x":${'['.repeat(60_000)}${']'.repeat(60_000)}}}`;
     expect(['notice', 'unknown']).toContain(readSesEvent(text).kind);
   }
 });
 
-test('a bounce is the same event in both of its forms, with its evidence', () => {
+test('a bounce has the same notice and evidence in both formats', () => {
   for (const by of ['eventType', 'notificationType'] as const) {
     const event = read('Bounce', 'ses-1', TO, { timestamp: 't' }, by);
     expect(event).toMatchObject({
@@ -83,7 +83,7 @@ test('a bounce is the same event in both of its forms, with its evidence', () =>
   }
 });
 
-describe('of bounces', () => {
+describe('a bounce', () => {
   test.each([
     ['Permanent', 'NoEmail', {}, true, true],
     ['Permanent', 'Suppressed', {}, true, true],
@@ -129,7 +129,7 @@ test.each(['Send', 'Open', 'Click', 'Subscription'])('%s changes nothing', (type
   expect(read(type, 'ses-1', TO)).toEqual({ kind: 'nothing' });
 });
 
-test('an event has one key however often it is sent, and another event of the message has another', () => {
+test('copies of an event have the same key, other events have other keys', () => {
   const keys = [
     read('Bounce', 'ses-1', TO),
     read('Bounce', 'ses-1', TO),
@@ -141,17 +141,17 @@ test('an event has one key however often it is sent, and another event of the me
 });
 
 test.each([
-  ['', 'it is no JSON object'],
-  ['[]', 'it is no JSON object'],
+  ['', 'not a JSON object'],
+  ['[]', 'not a JSON object'],
   ['{}', 'neither eventType'],
-  ['{"eventType":"Bounce"}', 'names no message'],
-  ['{"eventType":"Bounce","mail":{"messageId":"a b"}}', 'names no message'],
-  ['{"eventType":"Teleport","mail":{"messageId":"a"}}', 'Teleport is no event that is known'],
+  ['{"eventType":"Bounce"}', 'no valid mail.messageId'],
+  ['{"eventType":"Bounce","mail":{"messageId":"a b"}}', 'no valid mail.messageId'],
+  ['{"eventType":"Teleport","mail":{"messageId":"a"}}', 'the event type Teleport is unknown'],
 ])('%j is not understood: %s', (text, part) => {
   expect(readSesEvent(text)).toMatchObject({ kind: 'unknown', reason: expect.stringContaining(part) });
 });
 
-test('whatever JSON there is, reading it ends, and says something', () => {
+test('every JSON value is read without failure', () => {
   const shapes = fc.record({
     eventType: fc.constantFrom('Bounce', 'Complaint', 'Delivery', 'DeliveryDelay', 'Reject', 'Rendering Failure'),
     mail: fc.constant({ messageId: 'id' }),
@@ -170,22 +170,32 @@ test('whatever JSON there is, reading it ends, and says something', () => {
   );
 });
 
-test('a tagged event names its mail request, one with others’ tags alone may be another program’s, and one without goes by the provider’s id', () => {
+test('an event with the tag of Postrider names its message, one with other tags may belong to another program, one without tags has only the provider’s id', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
   const tagged = (tags: unknown) => {
     const event = JSON.parse(sesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
   const ours = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
-  expect(tagged(ours)).toMatchObject({ kind: 'notice', mailId: id, foreign: false });
+  expect(tagged(ours)).toMatchObject({ kind: 'notice', messageId: id, mayBeOtherProgram: false });
   for (const others of [
     { 'ses:configuration-set': ['news'] },
     { 'postrider-id': ['not one'] },
     { 'postrider-id': id },
   ]) {
-    expect(tagged(others)).toMatchObject({ kind: 'notice', mailId: null, foreign: true, reference: 'ses-1' });
+    expect(tagged(others)).toMatchObject({
+      kind: 'notice',
+      messageId: null,
+      mayBeOtherProgram: true,
+      reference: 'ses-1',
+    });
   }
   for (const none of [undefined, null, {}, [], 'x']) {
-    expect(tagged(none)).toMatchObject({ kind: 'notice', mailId: null, foreign: false, reference: 'ses-1' });
+    expect(tagged(none)).toMatchObject({
+      kind: 'notice',
+      messageId: null,
+      mayBeOtherProgram: false,
+      reference: 'ses-1',
+    });
   }
 });

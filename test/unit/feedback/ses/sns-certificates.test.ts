@@ -1,4 +1,4 @@
-/** Certificates of SNS: fetched with bounds, believed over a whole chain only, and never refused for a fault of the network. */
+/** Certificates of SNS: bounded fetches, validation of the whole chain, and no refusal after a network failure. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -19,44 +19,44 @@ describe('a certificate', () => {
     return { status: (await post(snsMessage(key, bounce()))).status, fetched };
   };
 
-  test('whose chain does not lead to a root of ours is not believed', async () => {
+  test('whose chain does not lead to a trusted root is refused', async () => {
     expect((await served(stranger.cert, stranger.key)).status).toBe(403);
     expect((await served('no certificate', stranger.key)).status).toBe(403);
     expect((await served('', stranger.key)).status).toBe(403);
   });
 
-  test('that leads there over an authority in between, given with it, is believed', async () => {
+  test('with its intermediate certificate is trusted', async () => {
     const between = await root.issue('Test Authority', { ca: true });
     const leaf = await between.issue();
     expect((await served(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
     expect((await served(leaf.cert, leaf.key)).status).toBe(403);
   });
 
-  test('issued by one that only bears the name of our root is not believed', async () => {
+  test('of an issuer that only has the name of a trusted root is refused', async () => {
     const impostor = await makeAuthority('Test Root');
     const leaf = await impostor.issue();
     expect((await served(leaf.cert, leaf.key)).status).toBe(403);
     expect((await served(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
   });
 
-  test('issued by one that may not issue is not believed', async () => {
+  test('of an issuer that is not a certificate authority is refused', async () => {
     const leaf = await signer.issue();
     expect((await served(`${leaf.cert}\n${signer.cert}`, leaf.key)).status).toBe(403);
   });
 
-  test('in another name is not believed', async () => {
+  test('with another name is refused', async () => {
     const other = await root.issue('sns.example.com');
     expect((await served(other.cert, other.key)).status).toBe(403);
     const regional = await root.issue(`sns.${REGION}.amazonaws.com`);
     expect((await served(regional.cert, regional.key)).status).toBe(200);
   });
 
-  test('out of date is not believed', async () => {
+  test('that has expired is refused', async () => {
     const old = await root.issue(undefined, { since: new Date(Date.now() - 5 * 86_400_000), days: 1 });
     expect((await served(old.cert, old.key)).status).toBe(403);
   });
 
-  test('is fetched once for many messages, also when they come at once', async () => {
+  test('is fetched once for many messages, also for concurrent ones', async () => {
     const { post, fetched } = await rig();
     const all = await Promise.all([1, 2, 3, 4].map(() => post(snsMessage(signer.key, bounce()))));
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -64,7 +64,7 @@ describe('a certificate', () => {
     expect(fetched).toEqual([CERT_URL]);
   });
 
-  test('that could not be had refuses nothing: the message is asked for again, and then taken', async () => {
+  test('that cannot be fetched leads to a 503, and the message is accepted later', async () => {
     const pages: Record<string, number> = { [CERT_URL]: 503 };
     const answers: (() => Response)[] = [
       () => new Response('', { status: pages[CERT_URL] ?? 500 }),
@@ -80,25 +80,25 @@ describe('a certificate', () => {
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(200);
     expect(refusals).toEqual(['sns-certificate', 'sns-certificate']);
-    // Told once a minute, however many messages there are.
+    // Logged at most once per minute.
     expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
     expect(reports).toHaveLength(1);
   });
 
-  test('is not looked for where a redirect leads', async () => {
-    const asked: (string | undefined)[] = [];
+  test('is not fetched from a redirect', async () => {
+    const requested: (string | undefined)[] = [];
     const get = await fetchFrom((incoming, response) => {
-      asked.push(incoming.url);
+      requested.push(incoming.url);
       if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
     const { post, refusals } = await rig({ get });
     expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
-    expect(asked).toEqual([new URL(CERT_URL).pathname]);
+    expect(requested).toEqual([new URL(CERT_URL).pathname]);
   });
 
-  test('that never ends is not read to its end', async () => {
+  test('without an end is read up to a limit', async () => {
     let written = 0;
     const get = await fetchFrom((_, response) => {
       const more = () => {
@@ -113,7 +113,7 @@ describe('a certificate', () => {
     expect(atAnswer).toBeLessThan(20_000_000);
   });
 
-  test('that is believed stays so while strangers name addresses by the hundred', async () => {
+  test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
     const { post, fetched } = await rig();
     expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
@@ -124,7 +124,7 @@ describe('a certificate', () => {
     expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
   });
 
-  test('is fetched among a few at once, whatever strangers ask for', async () => {
+  test('is fetched with bounded concurrency', async () => {
     let most = 0;
     let now = 0;
     const wait = Promise.withResolvers<void>();
@@ -146,7 +146,7 @@ describe('a certificate', () => {
     expect(refusals.filter((reason) => reason === 'sns-certificate')).toHaveLength(22);
   });
 
-  test('out of date since it was fetched is fetched again', async () => {
+  test('that expires after it was fetched is fetched again', async () => {
     let ahead = 0;
     const short = await root.issue(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
     const { post, fetched } = await rig({ served: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
@@ -157,45 +157,47 @@ describe('a certificate', () => {
     expect(fetched).toHaveLength(2);
   });
 
-  test('too large is not read', async () => {
+  test('that is too large is refused', async () => {
     expect((await served(`${'x'.repeat(70_000)}`, signer.key)).status).toBe(403);
   });
 });
 
-describe('the issuer of a certificate that is alone in its file', () => {
+describe('the issuer of a certificate without its chain', () => {
   const file = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
   const certificates = (get: (url: string) => Response) => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const fetching = (async (input: URL | string) => {
-      asked.push(String(input));
+      requested.push(String(input));
       return get(String(input));
     }) as typeof fetch;
     const parts = { fetch: fetching, roots: () => [file('root.pem').toString()], now: systemClock.now };
-    return { asked, at: () => createSnsCertificates(parts).get(new URL(CERT_URL)) };
+    return { requested, at: () => createSnsCertificates(parts).get(new URL(CERT_URL)) };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 
-  test('is fetched from Amazon’s own address that the certificate names, and leads to the root', async () => {
-    const { asked, at } = certificates((url) => new Response(url === ISSUER ? file('issuer.cer') : file('leaf.pem')));
-    expect((await at()).kind).toBe('believed');
-    expect(asked).toEqual([CERT_URL, ISSUER]);
+  test('is fetched from the URL of Amazon in the certificate, and the chain is trusted', async () => {
+    const { requested, at } = certificates(
+      (url) => new Response(url === ISSUER ? file('issuer.cer') : file('leaf.pem')),
+    );
+    expect((await at()).kind).toBe('trusted');
+    expect(requested).toEqual([CERT_URL, ISSUER]);
   });
 
-  test('that cannot be had now refuses nothing', async () => {
+  test('that cannot be fetched makes the certificate unavailable, not refused', async () => {
     const { at } = certificates((url) =>
       url === ISSUER ? new Response('', { status: 500 }) : new Response(file('leaf.pem')),
     );
     expect((await at()).kind).toBe('unavailable');
   });
 
-  test('is believed for its signature alone', async () => {
+  test('is refused without its valid signature', async () => {
     const { at } = certificates((url) => new Response(url === ISSUER ? stranger.cert : file('leaf.pem')));
     expect((await at()).kind).toBe('refused');
   });
 
-  test('is not fetched from anywhere else', async () => {
-    const { asked, at } = certificates(() => new Response(file('elsewhere.pem')));
+  test('is not fetched from another domain', async () => {
+    const { requested, at } = certificates(() => new Response(file('elsewhere.pem')));
     expect((await at()).kind).toBe('refused');
-    expect(asked).toEqual([CERT_URL]);
+    expect(requested).toEqual([CERT_URL]);
   });
 });

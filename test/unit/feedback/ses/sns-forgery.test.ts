@@ -1,4 +1,4 @@
-/** Forged notices: whatever is not wholly SNS's own has no effect, and nothing is fetched for it. */
+/** Forged messages: a message that is not from SNS has no effect and causes no fetch. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { snsUrl } from '../../../../src/feedback/ses/sns-message.ts';
 import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
@@ -27,8 +27,13 @@ describe('a forgery', () => {
       'sns-forged',
     ],
     ['of a subject added afterwards', () => snsMessage(signer.key, bounce(), { Subject: 'x' }), 403, 'sns-forged'],
-    ['of version 2 said to be 1', () => snsMessage(signer.key, bounce(), { SignatureVersion: '1' }), 403, 'sns-forged'],
-    ['of a version that is none', () => snsMessage(signer.key, bounce({ SignatureVersion: '3' })), 403, 'sns-forged'],
+    [
+      'of version 2 declared as version 1',
+      () => snsMessage(signer.key, bounce(), { SignatureVersion: '1' }),
+      403,
+      'sns-forged',
+    ],
+    ['of an unknown version', () => snsMessage(signer.key, bounce({ SignatureVersion: '3' })), 403, 'sns-forged'],
     ['without a signature', () => snsMessage(signer.key, bounce(), { Signature: undefined }), 400, 'sns-broken'],
     ['with an empty signature', () => snsMessage(signer.key, bounce(), { Signature: '' }), 403, 'sns-forged'],
     ['of another topic', () => snsMessage(signer.key, bounce({ TopicArn: `${TOPIC}2` })), 403, 'sns-topic'],
@@ -44,10 +49,10 @@ describe('a forgery', () => {
       403,
       'sns-old',
     ],
-    ['that is no JSON', () => 'hello', 400, 'sns-broken'],
+    ['that is not JSON', () => 'hello', 400, 'sns-broken'],
     ['that is a list', () => [], 400, 'sns-broken'],
     ['of another type', () => ({ Type: 'Hello' }), 400, 'sns-broken'],
-    ['whose time is none', () => snsMessage(signer.key, bounce({ Timestamp: 'soon' })), 400, 'sns-broken'],
+    ['with an invalid time', () => snsMessage(signer.key, bounce({ Timestamp: 'soon' })), 400, 'sns-broken'],
   ];
   test.each(cases)('%s is refused, counted, and has no effect', async (_, make, status, reason) => {
     const { post, reports, refusals } = await rig();
@@ -75,7 +80,7 @@ describe('a forgery', () => {
     'file:///etc/ssl/x.pem',
     'x.pem',
     '',
-  ])('with its certificate at %s is refused without anything being fetched', async (SigningCertURL) => {
+  ])('with its certificate at %s is refused without a fetch', async (SigningCertURL) => {
     const { post, fetched, refusals } = await rig({ served: { [SigningCertURL]: stranger.cert } });
     expect((await post(snsMessage(stranger.key, bounce({ SigningCertURL })))).status).toBe(403);
     expect(fetched).toEqual([]);
@@ -83,7 +88,7 @@ describe('a forgery', () => {
   });
 });
 
-test('an address of SNS is one in the region of the topic, of China too', () => {
+test('a URL of SNS is valid only in the region of the topic, also in China', () => {
   expect(snsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
     'sns.cn-north-1.amazonaws.com.cn',
   );

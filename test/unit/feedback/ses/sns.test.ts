@@ -1,4 +1,4 @@
-/** Notices over SNS: only what SNS signed, for our topics, and not long ago, has any effect. */
+/** Events over SNS: only recent messages of the configured topics with a valid signature have an effect. */
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
 
 test.each(['1', '2'])(
-  'a bounce signed by SNS (version %s) is recorded, and answered once it is',
+  'a bounce signed by SNS (version %s) gets its response after it is recorded',
   async (SignatureVersion) => {
     let record: (taken: RecordResult) => void = () => undefined;
     const { post, reports, refusals, fetched } = await rig({
@@ -31,7 +31,7 @@ test.each(['1', '2'])(
       {
         about: { reference: 'ses-1' },
         source: 'sns',
-        last: false,
+        isFinal: false,
         notices: [{ kind: 'bounce', permanent: true, recipient: 'rita@example.com' }],
       },
     ]);
@@ -40,15 +40,15 @@ test.each(['1', '2'])(
   },
 );
 
-describe('what is repeated or early', () => {
-  test('a message that comes again has no effect again', async () => {
+describe('a repeated or early message', () => {
+  test('is applied once when it is sent twice', async () => {
     const { post, reports } = await rig();
     const message = snsMessage(signer.key, bounce());
     expect([(await post(message)).status, (await post(message)).status]).toEqual([200, 200]);
     expect(reports).toHaveLength(1);
   });
 
-  test('one that could not be applied or stored is asked for again, and then taken', async () => {
+  test('that cannot be applied or stored gets a 5xx and is recorded later', async () => {
     const takes: (() => Promise<RecordResult>)[] = [
       async () => 'not-yet',
       () => Promise.reject(new Error('disk full')),
@@ -63,15 +63,15 @@ describe('what is repeated or early', () => {
     expect(refusals).toEqual(['not-settled', 'store']);
   });
 
-  test('near the end of SNS’s patience it is kept, but only where it still cannot be applied', async () => {
-    const { post, reports } = await rig({ take: async ({ isFinal: last }) => (last ? 'recorded' : 'not-yet') });
+  test('is kept at the last retry of SNS when it still cannot be applied', async () => {
+    const { post, reports } = await rig({ take: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
     const aged = (seconds: number) => bounce({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
     expect((await post(snsMessage(signer.key, aged(30)))).status).toBe(503);
     expect((await post(snsMessage(signer.key, aged(55)))).status).toBe(200);
-    expect(reports.map(({ isFinal: last }) => last)).toEqual([false, false, true]);
+    expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
   });
 
-  test('opens and clicks are taken and mean nothing', async () => {
+  test('about an open or a click gets 200 and has no effect', async () => {
     const { post, reports } = await rig();
     expect((await post(snsMessage(signer.key, { Message: sesEvent('Open', 'ses-1', 'a@b.example') }))).status).toBe(
       200,
@@ -83,14 +83,14 @@ describe('what is repeated or early', () => {
 describe('a subscription', () => {
   const SUBSCRIBE = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
 
-  test('to one of our topics is confirmed by itself', async () => {
+  test('to a configured topic is confirmed automatically', async () => {
     const { post, fetched, subscriptions } = await rig({ served: { [SUBSCRIBE]: 'ok' } });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL, SUBSCRIBE]);
-    expect(subscriptions).toEqual([`the subscription of ${TOPIC} is confirmed`]);
+    expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
-  test('to another topic, or by a forgery, is not', async () => {
+  test('to another topic or from a forged message is not confirmed', async () => {
     const { post, fetched } = await rig({ served: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(snsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
@@ -110,51 +110,51 @@ describe('a subscription', () => {
     `https://sns.${REGION}.amazonaws.com@evil.example/?Action=ConfirmSubscription`,
     'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription',
     'http://169.254.169.254/latest/meta-data/',
-  ])('is never confirmed at %s, whoever signed it', async (SubscribeURL) => {
+  ])('is never confirmed at %s', async (SubscribeURL) => {
     const { post, fetched, refusals } = await rig();
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation', SubscribeURL }))).status).toBe(403);
     expect([fetched, refusals]).toEqual([[], ['sns-forged']]);
   });
 
-  test('is not confirmed where a redirect leads', async () => {
-    const asked: (string | undefined)[] = [];
+  test('is not confirmed over a redirect', async () => {
+    const outgoing: (string | undefined)[] = [];
     const get = await fetchFrom((incoming, response) => {
-      asked.push(incoming.url);
+      outgoing.push(incoming.url);
       if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere' }).end();
     });
     const { post } = await rig({ get });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
-    expect(asked).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
+    expect(outgoing).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
 
-  test('that cannot be confirmed now is asked for again', async () => {
+  test('that cannot be confirmed now gets a 503', async () => {
     const { post, refusals } = await rig({ served: { [SUBSCRIBE]: 500 } });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
 
-  test('taken back is told', async () => {
+  test('that is deleted is published as an event', async () => {
     const { post, subscriptions } = await rig();
     expect((await post(snsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
-    expect(subscriptions).toEqual([`the subscription of ${TOPIC} was taken back`]);
+    expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
 });
 
-describe('whoever else comes', () => {
-  test('and hangs up in the middle is no fault of ours, and is not recorded', async () => {
+describe('another client', () => {
+  test('that disconnects during a request is neither logged nor recorded', async () => {
     const { url, post, refusals, faults, reports } = await rig();
-    const asked = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
-    asked.on('error', () => undefined);
-    asked.write(JSON.stringify(snsMessage(signer.key, bounce())).slice(0, 100));
-    await once(asked, 'socket');
-    await new Promise<void>((resolve) => asked.write('x', () => resolve()));
-    asked.destroy();
+    const outgoing = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
+    outgoing.on('error', () => undefined);
+    outgoing.write(JSON.stringify(snsMessage(signer.key, bounce())).slice(0, 100));
+    await once(outgoing, 'socket');
+    await new Promise<void>((resolve) => outgoing.write('x', () => resolve()));
+    outgoing.destroy();
     expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
   });
 
-  test('with what is not HTTP, or too large a head, gets one line and is let go', async () => {
+  test('with invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
     const { url, refusals } = await rig();
     const answerTo = async (text: string) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -168,7 +168,7 @@ describe('whoever else comes', () => {
     const answer = await answerTo('EHLO there\r\n\r\n');
     expect([answer.startsWith('HTTP/1.1 400 '), answer.split('\r\n\r\n')[1]]).toEqual([
       true,
-      '{"result":"error","message":"this is not HTTP"}\n',
+      '{"result":"error","message":"the request is not valid HTTP"}\n',
     ]);
     expect(await answerTo(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
       'HTTP/1.1 431 ',
@@ -176,54 +176,57 @@ describe('whoever else comes', () => {
     expect(refusals).toEqual(['sns-broken', 'sns-broken']);
   });
 
-  test('with raw message delivery on is told to turn it off', async () => {
+  test('with raw message delivery gets a response that names the setting', async () => {
     const { url, reports } = await rig();
     const answer = await fetch(`${url}/ses`, {
       method: 'POST',
       headers: { 'x-amz-sns-rawmessage': 'true' },
       body: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
     });
-    expect([answer.status, await answer.text()]).toEqual([400, expect.stringContaining('turn it off')]);
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      expect.stringContaining('disable raw message delivery'),
+    ]);
     expect(reports).toEqual([]);
   });
 
-  test('finds nothing at another path, and no other method', async () => {
+  test('gets 404 for another path and 405 for another method', async () => {
     const { post } = await rig();
     expect((await post('', '/')).status).toBe(404);
     const get = await post('', '/ses', 'GET');
     expect([get.status, get.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
-  test('with more than SNS sends is refused before it is all there', async () => {
+  test('with a body above the limit of SNS is refused before the body is complete', async () => {
     const { url, refusals } = await rig();
     const status = await new Promise<number | undefined>((resolve, reject) => {
-      const asked = request(`${url}/ses`, { method: 'POST' }, (response) => {
+      const outgoing = request(`${url}/ses`, { method: 'POST' }, (response) => {
         response.resume();
         resolve(response.statusCode);
-        asked.destroy();
+        outgoing.destroy();
       });
-      asked.on('error', reject);
-      asked.write('x'.repeat(300_000));
+      outgoing.on('error', reject);
+      outgoing.write('x'.repeat(300_000));
     });
     expect(status).toBe(413);
     expect(refusals).toEqual(['sns-too-large']);
   });
 });
 
-test('over HTTPS it takes notices with the certificate that it was given, and with the next one', async () => {
+test('HTTPS uses the configured certificate, and the renewed one after its renewal', async () => {
   const [first, second] = await Promise.all([root.issue('localhost'), root.issue('localhost')]);
   const { receiver, port } = await rig({ certificate: first });
   const post = () =>
     new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
       const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
-      const asked = requestTls({ ...options, ca: root.cert }, (response) => {
+      const outgoing = requestTls({ ...options, ca: root.cert }, (response) => {
         const { socket } = response;
         const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
         response.resume();
         response.on('end', () => resolve([response.statusCode, serial]));
       });
-      asked.on('error', reject);
-      asked.end(JSON.stringify(snsMessage(signer.key, bounce())));
+      outgoing.on('error', reject);
+      outgoing.end(JSON.stringify(snsMessage(signer.key, bounce())));
     });
   const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
   expect(await post()).toEqual([200, serialOf(first)]);

@@ -1,4 +1,4 @@
-/** Notices out of a queue that repeats, reorders and fails: each is deleted only once it is recorded. */
+/** Events from a queue that repeats, reorders and fails: each is deleted only after it is recorded. */
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
@@ -26,7 +26,7 @@ async function rig({ take = async () => 'recorded', topics = [], quick = false }
   const poller = createSqsPoller({
     queueUrl: queue.queueUrl,
     region: 'eu-west-1',
-    // Pauses after faults are not waited out where a test is not about them.
+    // Backoff is shortened in tests that are not about it.
     clock: quick ? { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) } : systemClock,
     random: () => 0,
     topics,
@@ -35,7 +35,7 @@ async function rig({ take = async () => 'recorded', topics = [], quick = false }
       return take(report);
     },
     publish: ({ reason }) => refusals.push(reason),
-    failed: (what, error) => faults.push(`${what}: ${String(error)}`),
+    onError: (what, error) => faults.push(`${what}: ${String(error)}`),
   });
   let closed: Promise<void> | null = null;
   const close = () => {
@@ -50,7 +50,7 @@ const bounce = (reference = 'ses-1') => sesEvent('Bounce', reference, 'rita@exam
 const envelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
-test('a notice is recorded and only then deleted, raw or in the envelope of SNS', async () => {
+test('an event is deleted only after it is recorded, raw or in the envelope of SNS', async () => {
   let record: (taken: RecordResult) => void = () => undefined;
   let recorded = false;
   const { queue, reports, start } = await rig({
@@ -71,7 +71,7 @@ test('a notice is recorded and only then deleted, raw or in the envelope of SNS'
   ]);
 });
 
-test('what the store does not take stays in the queue and comes again', async () => {
+test('an event that the store cannot record stays in the queue and is delivered again', async () => {
   const answers: (() => Promise<RecordResult>)[] = [
     () => Promise.reject(new Error('disk full')),
     async () => 'not-yet',
@@ -91,19 +91,19 @@ test('what the store does not take stays in the queue and comes again', async ()
   expect(reports).toHaveLength(3);
 });
 
-test('after an hour in the queue a notice is kept for the operator, but only where it still cannot be applied', async () => {
-  const { queue, reports, start } = await rig({ take: async ({ isFinal: last }) => (last ? 'recorded' : 'not-yet') });
+test('after one hour in the queue an event that still cannot be applied is kept for the operator', async () => {
+  const { queue, reports, start } = await rig({ take: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
   await start();
   queue.send(bounce(), Date.now() - 2 * 3_600_000);
   await expect.poll(() => queue.remaining).toBe(0);
-  expect(reports.map(({ isFinal: last }) => last)).toEqual([false, true]);
+  expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true]);
   queue.send(bounce('ses-2'));
   await expect.poll(() => queue.visibilities).toEqual([30]);
   expect(queue.remaining).toBe(1);
-  expect(reports.map(({ isFinal: last }) => last)).toEqual([false, true, false]);
+  expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
 });
 
-test('garbage and another topic’s message are kept for the operator, and do not come again', async () => {
+test('content that is not an event and a message of another topic are kept for the operator and deleted', async () => {
   const { queue, reports, refusals, start } = await rig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
@@ -114,13 +114,13 @@ test('garbage and another topic’s message are kept for the operator, and do no
     about === null ? notices.map((notice) => (notice.kind === 'unknown' ? notice.reason : notice.kind)) : [],
   );
   expect(reasons.sort()).toEqual([
-    'it is no JSON object',
-    `it is of the topic ${TOPIC}2, which is not in POSTRIDER_SES_TOPICS`,
+    'the event is not a JSON object',
+    `the topic is ${TOPIC}2, which is not in POSTRIDER_SES_TOPICS`,
   ]);
   expect(refusals).toEqual(['sqs-topic']);
 });
 
-test('a queue that fails, dies, loses deletions and repeats is asked again, and nothing is lost', async () => {
+test('no event is lost when the queue fails, ends, loses deletions and repeats events', async () => {
   const { queue, reports, faults, start } = await rig({ quick: true });
   queue.failNext(6);
   queue.dropNext(3);
@@ -135,14 +135,14 @@ test('a queue that fails, dies, loses deletions and repeats is asked again, and 
     .toBe(0);
   const digests = new Map(reports.map(({ about, digest }) => [JSON.stringify(about), digest]));
   expect(digests.size).toBe(25);
-  // What came again is known by its digest: the store applies it once.
+  // A repeated event has the same digest, so the store applies it once.
   expect(new Set(reports.map(({ digest }) => digest)).size).toBe(25);
   expect(reports.length).toBeGreaterThan(25);
   expect(faults.length).toBeGreaterThan(0);
   expect(faults[0]).toMatch(/^sqs: /);
 });
 
-test('a queue that does not answer is given up after its time, and asked again', async () => {
+test('a request without a response is aborted after its timeout and repeated', async () => {
   const { queue, faults, start } = await rig({ quick: true });
   queue.stallNext(4);
   await start();
@@ -151,7 +151,7 @@ test('a queue that does not answer is given up after its time, and asked again',
   await expect.poll(() => queue.requests).toBeGreaterThan(4);
 });
 
-test('while the store fails, the queue is not emptied past it', async () => {
+test('while the store fails, the poller does not receive the whole queue', async () => {
   const { queue, reports, start, close } = await rig({ take: () => Promise.reject(new Error('disk full')) });
   for (let n = 0; n < 200; n += 1) queue.send(bounce(`ses-${n}`));
   await start();
@@ -170,11 +170,11 @@ test.each([
   ['queue.amazonaws.com', null],
   ['127.0.0.1', null],
   ['localhost', null],
-])('a queue at %s is in the region %s', (host, region) => {
+])('the region of a queue at %s is %s', (host, region) => {
   expect(queueRegion(host)).toBe(region);
 });
 
-test('it ends without waiting for the messages that it has asked for', async () => {
+test('close aborts waiting requests', async () => {
   const { queue, close, start } = await rig();
   await start();
   await expect.poll(() => queue.polling).toBe(4);
