@@ -49,7 +49,7 @@ export interface Demo {
 
 export interface History {
   readonly messageCount: number;
-  /** An API key of the account `VISITED`, for a visitor who sends messages. */
+  /** An API key of the account `VISITOR_ACCOUNT`, for a visitor who sends messages. */
   readonly key: string;
 }
 

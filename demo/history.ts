@@ -66,7 +66,7 @@ interface Due {
 }
 
 export async function writeHistory(parts: HistoryParts): Promise<void> {
-  const { store, plan, actions: acts, now, chance, policy, people, returnPath } = parts;
+  const { store, plan, actions, now, chance, policy, people, returnPath } = parts;
   const ids = createMessageIdGenerator(null, chance.uuid);
   const accounts = new Map<string, number>();
   const dueAt = new Map<string, number>();
@@ -77,7 +77,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   for (const until of slices(now)) {
     if (parts.isStopped()) return;
-    for (; (acts[acted]?.at ?? now) < until; acted += 1) await perform(acts[acted]);
+    for (; (actions[acted]?.at ?? now) < until; acted += 1) await perform(actions[acted]);
     const batch = plan.slice(written, firstAfter(plan, written, until));
     written += batch.length;
     await settle(await accept(batch), until);

@@ -64,18 +64,18 @@ function done<T>(changed: ChangeResult<T>): T {
   throw new Error(`a change by the demo failed: ${changed.kind}`);
 }
 
-const before = ({ now }: ActionContext, ms: number, who: string, act: OperatorAction['run']): OperatorAction => ({
+const before = ({ now }: ActionContext, ms: number, actor: string, run: OperatorAction['run']): OperatorAction => ({
   at: now - ms,
-  actor: who,
-  run: act,
+  actor,
+  run,
 });
 
 /** Creates the account and its first key, before its first message. */
 function opening(stage: ActionContext, { account, limits }: Application, number: number): readonly OperatorAction[] {
-  const { now, randomBytes: secret, messageCounts: planned, onKeyCreated: keyMade } = stage;
+  const { now, randomBytes, messageCounts, onKeyCreated } = stage;
   const since = 32 * DAY_MS - number * 11 * MINUTE_MS;
   // Nearly used up at present.
-  const count = planned.get(account) ?? 0;
+  const count = messageCounts.get(account) ?? 0;
   const volume =
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
   return [
@@ -83,9 +83,9 @@ function opening(stage: ActionContext, { account, limits }: Application, number:
       done(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
     }),
     before(stage, since - MINUTE_MS, ADA, async (store, at) => {
-      const { key, prefix, hash } = newApiKey(secret);
+      const { key, prefix, hash } = newApiKey(randomBytes);
       const made = done(await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at));
-      keyMade(account, made.id, key);
+      onKeyCreated(account, made.id, key);
     }),
   ];
 }
@@ -140,11 +140,11 @@ function domainActs(
 
 /** A key that expires soon, a revoked key, and a rotated key whose predecessor is still valid. */
 function keyActs(stage: ActionContext): readonly OperatorAction[] {
-  const { now, randomBytes: secret, onKeyCreated: keyMade } = stage;
+  const { now, randomBytes, onKeyCreated } = stage;
   const make =
     (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
     async (store, at) => {
-      const { prefix, hash } = newApiKey(secret);
+      const { prefix, hash } = newApiKey(randomBytes);
       return done(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
     };
   const named = async (store: Store, account: string, name: string) =>
@@ -154,13 +154,13 @@ function keyActs(stage: ActionContext): readonly OperatorAction[] {
     before(stage, 28 * DAY_MS, ADA, make('shop', 'agency', null)),
     before(stage, 6 * DAY_MS, PAGE, async (store, at) => store.revokeKey(await named(store, 'shop', 'agency'), at)),
     before(stage, 6 * HOUR_MS, PAGE, async (store, at) => {
-      const { key, prefix, hash } = newApiKey(secret);
+      const { key, prefix, hash } = newApiKey(randomBytes);
       const old = await named(store, 'sign-in', 'production');
       const made = done(await store.rotateKey(old, { prefix, hash }, at + DAY_MS, at));
-      keyMade('sign-in', made.id, key);
+      onKeyCreated('sign-in', made.id, key);
     }),
     before(stage, 27 * DAY_MS, ADA, async (store, at) => {
-      const { prefix, hash } = newToken(secret);
+      const { prefix, hash } = newToken(randomBytes);
       done(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];

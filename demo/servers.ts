@@ -75,12 +75,18 @@ export interface SimulatedAttempt {
 
 /** One attempt at the simulated server of `to`; `tookMs` is the duration that the caller waits. */
 export function attemptDelivery(attempt: SimulatedAttempt, chance: Random): Attempt {
-  const { behaviour: fate, attemptNumber: tries, to, startedAt } = attempt;
+  const { behaviour, attemptNumber, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
   const server = SERVERS[domain] ?? FALLBACK;
-  const story = BEHAVIOURS[fate];
+  const story = BEHAVIOURS[behaviour];
   const host = `mx.${domain}:25`;
-  const { outcome, lines } = simulate(attempt, server, `mx.${domain}`, failureOf(story, tries), queueId(chance));
+  const { outcome, lines } = simulate(
+    attempt,
+    server,
+    `mx.${domain}`,
+    failureOf(story, attemptNumber),
+    queueId(chance),
+  );
   const reached = outcome.reply.stage !== 'connect';
   const tookMs = chance.integer(...story.tookMs);
   return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };

@@ -54,7 +54,7 @@ const LIVE_FATES: Readonly<Partial<Record<Behaviour, number>>> = {
 
 export function startTraffic(parts: TrafficParts): Traffic {
   const { people, chance, clock } = parts;
-  const weights = Object.fromEntries(APPLICATIONS.map(({ account, liveWeight: live }) => [account, live]));
+  const weights = Object.fromEntries(APPLICATIONS.map(({ account, liveWeight }) => [account, liveWeight]));
   const reporting = reportingHost(parts.feedback, clock);
   const underWay = new Set<Promise<unknown>>();
   const waiting = new Set<() => void>();
@@ -108,7 +108,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
   }
 
   for (let n = 0; n < INITIAL_SLOW_MESSAGES; n += 1)
-    send(chance.pick(APPLICATIONS.filter(({ liveWeight: live }) => live > 0)), 'slow');
+    send(chance.pick(APPLICATIONS.filter(({ liveWeight }) => liveWeight > 0)), 'slow');
   later(0, submitNext);
   return {
     onDelivered(message, fate) {

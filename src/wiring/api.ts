@@ -52,16 +52,27 @@ export interface Api extends AsyncDisposable {
 
 /** Starts the listener. `firstKey` of the result is the raw key if it was stored, else null. Rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
-  const { settings, node: place, store, transport, health, ready, directory, domains, publish, dispatcher } = parts;
+  const {
+    settings,
+    node: clusterNode,
+    store,
+    transport,
+    health,
+    ready,
+    directory,
+    domains,
+    publish,
+    dispatcher,
+  } = parts;
   await using stack = new AsyncDisposableStack();
-  const { clock } = place;
+  const { clock } = clusterNode;
   const failed = createFailureReporter(publish, clock);
   const accepts = groupCommit(health.observe(store.accept), {
     maxBatch: MAX_BATCH,
     now: clock.monotonic,
     observe: publishCommits('accept', clock, publish),
   });
-  const throttle = place.sharesStore
+  const throttle = clusterNode.sharesStore
     ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => failed('throttle', error))
     : new Throttle();
   const listener = createListener({
@@ -70,7 +81,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     findKeys: store.findKeys,
     throttle,
     submit: createIntake({
-      ages: place.ages,
+      ages: clusterNode.ages,
       commit: accepts.submit,
       dispatcher,
       transport,

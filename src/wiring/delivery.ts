@@ -38,14 +38,14 @@ export interface Delivery extends AsyncDisposable {
 
 /** Starts delivery. Disposing stops the domain checks, the sweeper and the dispatcher, and the transport last. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
-  const { settings, node: place, store, health, directory, domains, transport, publish, drainMs } = parts;
+  const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
-  const { name: node, clock, ages, membership } = place;
+  const { name: node, clock, ages, membership } = clusterNode;
   const failed = createFailureReporter(publish, clock);
   await checkSecret(settings, store);
   const count = await store.recover({
     now: clock.now(),
-    everyLease: !place.sharesStore,
+    everyLease: !clusterNode.sharesStore,
     deadNodes: false,
     onUncertain: settings.onUncertain,
     by: node,

@@ -65,7 +65,10 @@ test('a backup taken under load is whole, and restored it holds every mail reque
     expect.stringContaining('cannot write no/saved.db (ENOENT); give'),
   ]);
   const running = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
-  expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('another service runs')]);
+  expect([running.code, running.stderr]).toEqual([
+    1,
+    expect.stringContaining('another service, a restore or a transfer uses'),
+  ]);
   service.kill('SIGTERM');
   await service.ended;
 
@@ -142,7 +145,10 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
 
   const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
   const running = await runCommand(folder, move);
-  expect([running.code, running.stderr]).toEqual([1, expect.stringContaining('another service runs')]);
+  expect([running.code, running.stderr]).toEqual([
+    1,
+    expect.stringContaining('another service, a restore or a transfer uses'),
+  ]);
   first.kill('SIGTERM');
   await first.ended;
   const before = await list(folder, EMBEDDED);
