@@ -83,7 +83,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   full: story({ failures: [FULL], repeatsLast: true }),
   'full-for-hours': story({ failures: [FULL, FULL, FULL, FULL] }),
   unreachable: story({
-    failures: [lost('connect', '{host} gave no answer in time; waited for the connection')],
+    failures: [lost('connect', '{host} did not answer in time; waited for the connection')],
     repeatsLast: true,
     tookMs: [30_000, 30_040],
   }),

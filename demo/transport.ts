@@ -45,7 +45,7 @@ export function createDemoTransport({
     inner: Transport,
     message: OutgoingMessage,
     fate: Behaviour,
-    beforeHandover: (() => Promise<void>) | null,
+    beforeCompletion: (() => Promise<void>) | null,
   ) {
     const { id, envelope, data } = message;
     const startedAt = clock.now();
@@ -65,7 +65,7 @@ export function createDemoTransport({
     const aborted = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
     if (aborted === 'ended') return stopping(startedAt);
     const { kind } = attempt.outcome;
-    if (kind === 'delivered' || kind === 'unanswered') await beforeHandover?.();
+    if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
     if (kind !== 'deferred') tries.delete(id);
     if (kind === 'delivered') {
       await inner.attempt(message, null);
@@ -81,11 +81,11 @@ export function createDemoTransport({
         concurrency: CONCURRENCY,
         ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
         close: (timeoutMs) => inner.close(timeoutMs),
-        attempt(message, beforeHandover) {
+        attempt(message, beforeCompletion) {
           const fate = people.behaviourOf(message.envelope.to);
           return fate === null
-            ? inner.attempt(message, beforeHandover)
-            : simulate(inner, message, fate, beforeHandover);
+            ? inner.attempt(message, beforeCompletion)
+            : simulate(inner, message, fate, beforeCompletion);
         },
       };
     },

@@ -1,9 +1,9 @@
 /**
- * One delivery attempt, from the leased message to its outcome: prepare, wait for a place with the transport, check once more that
- * it may go (suppression list, circuit breaker), hand over.
+ * One delivery attempt, from the leased message to the outcome: prepare the message, wait for a free slot of the transport, check the
+ * account, the suppression list and the circuit breaker, transmit.
  *
- * Guarantees: never rejects. A transport that throws, or does not answer within `MAX_ATTEMPT_MS`, is an outcome too; an unknown
- * failure is temporary. Under `hold` the store has a synced mark before the message is completed.
+ * Guarantees: never rejects. A transport that throws, or does not answer within `MAX_ATTEMPT_MS`, gives an outcome too. An unknown
+ * failure is temporary. Under `POSTRIDER_ON_UNCERTAIN=hold` the store has a synced mark before the message is complete.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
@@ -13,191 +13,198 @@ import type { Attempt, Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
 
-/** How long a lease lasts. */
 export const LEASE_MS = 20 * 60_000;
-/** An attempt that has not ended by then is given up. Longer than the transports' own bounds add up to. */
+/** An attempt that takes longer is aborted. The time limits of every transport add up to less. */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** The mark before handing over has to be in the store by then; what cannot be marked is not handed over. */
-const MARK_MS = 30_000;
+/** The store has to write the mark within this time; otherwise the message is not completed. */
+const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
   readonly clock: MonotonicClock;
   readonly policy: DeliveryPolicy;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
+  /** Writes the mark of `hold`: from now on the message may have been delivered. */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
-  /** The message as it goes out, or a rejection where it cannot be made now (it is then tried again later). */
-  readonly prepare: (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
-  /** True where this message must not be attempted now (its account is locked). */
-  readonly mustNotAttempt: (mail: LeasedMessage) => boolean;
-  /** False where its recipient is on a suppression list by now; asked just before handing over. */
-  readonly mayReceive: (mail: LeasedMessage) => boolean | Promise<boolean>;
-  readonly onError: (what: string, error: unknown) => void;
+  /** Composes and signs the message. A rejection defers it. */
+  readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
+  /** True where no attempt may be made now (`createAttemptGuard`). */
+  readonly mustNotAttempt: (message: LeasedMessage) => boolean;
+  /** False where the recipient has been suppressed since the lease began; called last before the message is transmitted. */
+  readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** `heldBack` of a node: the message's account is locked, or another node may have recovered the lease. */
-export function heldBackBy(
+/** `mustNotAttempt` of a node: the message's account is locked, or another node may have recovered the lease. */
+export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
   membership: Pick<Membership, 'isLeaseValid'>,
-): (mail: LeasedMessage) => boolean {
+): (message: LeasedMessage) => boolean {
   return ({ accountId, lease }) => accounts.isLocked(accountId) || !membership.isLeaseValid(lease.until - LEASE_MS);
 }
 
-/** What came of trying to make an attempt. */
-type Made =
+type AttemptResult =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
-  /** The breaker did not let it begin; it waits for the next probe. */
+  /** The circuit breaker is open: the message waits in memory for the next probe. */
   | { readonly kind: 'refused' }
-  /** It is not to be sent now; its lease goes back to the store. */
+  /** The message must not be sent now: its lease is to be released. */
   | { readonly kind: 'unused' };
 
 interface AttemptRunner {
-  run(mail: LeasedMessage): Promise<Made>;
-  /** Those that wait for the transport are not begun any more. */
+  run(message: LeasedMessage): Promise<AttemptResult>;
+  /** Begins no further attempt: each message that waits for a slot gets the result `unused`. */
   stop(): void;
-  /** Gives up those that have run for too long. */
+  /** Aborts attempts that run for longer than `MAX_ATTEMPT_MS`. */
   abortOverdue(): void;
 }
 
-/** What became of handing over. A fault of the service itself says nothing about the next hop. */
-type HandedOver = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
+/** `fault`: the service itself failed, so the outcome is not the next hop's. */
+type Transmitted = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
 
-/** A handover under way. */
-interface Handover {
+interface Transmission {
   readonly startedAt: number;
-  /** The same by the monotonic clock: a step of the clock gives up no attempt. */
-  readonly startedSteady: number;
-  /** What a failure means: nothing has left, the message may have left, or its end was told and nothing counts any more. */
-  stage: 'before' | 'leaving' | 'over';
-  readonly end: (handedOver: HandedOver) => void;
+  /** Time of the monotonic clock: a step of the clock aborts no attempt. */
+  readonly startedMonotonic: number;
+  /** `incomplete`: the message cannot have been delivered. `completing`: it may have been. `ended`: the result is known. */
+  stage: 'incomplete' | 'completing' | 'ended';
+  readonly end: (transmitted: Transmitted) => void;
 }
 
-const REFUSED: Made = { kind: 'refused' };
-const UNUSED: Made = { kind: 'unused' };
+const REFUSED: AttemptResult = { kind: 'refused' };
+const UNUSED: AttemptResult = { kind: 'unused' };
 
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
   /** In the order in which they began. */
-  const underWay = new Set<Handover>();
-  /** Places with the transport that are taken, and those prepared that wait for one. */
-  let taken = 0;
-  const waiting: ((won: boolean) => void)[] = [];
+  const transmissions = new Set<Transmission>();
+  let usedSlots = 0;
+  const waitingForSlot: ((acquired: boolean) => void)[] = [];
   let stopped = false;
 
-  async function make(mail: LeasedMessage): Promise<Made> {
+  async function run(message: LeasedMessage): Promise<AttemptResult> {
     const startedAt = clock.now();
-    const startedSteady = clock.monotonic();
-    let message: OutgoingMessage;
+    const startedMonotonic = clock.monotonic();
+    let outgoing: OutgoingMessage;
     try {
-      message = await parts.prepare(mail);
+      outgoing = await parts.prepare(message);
     } catch (error) {
-      return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
+      return { kind: 'attempted', attempt: faultyAttempt(error, startedAt, startedMonotonic) };
     }
     // No next hop: neither the transport's concurrency nor the circuit breaker limits a local answer.
-    if (hasLocalAnswer(transport, mail)) return { kind: 'attempted', attempt: (await handOver(mail, message)).attempt };
-    // Signing goes on for those to come while the transport has all it can take.
-    if (!(await takePlace())) return UNUSED;
+    if (hasLocalAnswer(transport, message)) {
+      return { kind: 'attempted', attempt: (await transmit(message, outgoing)).attempt };
+    }
+    // Messages are prepared before there is a slot, so that signing continues while the transport is busy.
+    if (!(await acquireSlot())) return UNUSED;
     try {
-      // Much may have happened while it waited, its neighbours' outcomes included.
-      if (stopped || parts.mustNotAttempt(mail)) return UNUSED;
-      const wanted = parts.mayReceive(mail);
-      if (!(typeof wanted === 'boolean' ? wanted : await wanted)) return UNUSED;
+      // State may have changed while the message waited for the slot.
+      if (stopped || parts.mustNotAttempt(message)) return UNUSED;
+      const mayReceive = parts.mayReceive(message);
+      if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return UNUSED;
       if (!breaker.allowsAttempt(clock.now())) return REFUSED;
-      const { kind, attempt } = await handOver(mail, message);
+      const { kind, attempt } = await transmit(message, outgoing);
       if (kind === 'answered') breaker.recordOutcome(attempt.outcome, clock.now());
       else breaker.releaseProbe(clock.now());
       return { kind: 'attempted', attempt };
     } catch (error) {
-      return { kind: 'attempted', attempt: faulty(error, startedAt, startedSteady) };
+      return { kind: 'attempted', attempt: faultyAttempt(error, startedAt, startedMonotonic) };
     } finally {
-      // Only now, so that the next one meets a breaker that knows of this outcome.
-      passPlace();
+      // After the circuit breaker has the outcome, so that the next attempt depends on it.
+      releaseSlot();
     }
   }
 
-  /** Waits until the transport can take one more; false where that is not to come. */
-  function takePlace(): boolean | Promise<boolean> {
+  /** Waits for a free slot of the transport. False once the runner is stopped. */
+  function acquireSlot(): boolean | Promise<boolean> {
     if (stopped) return false;
-    if (taken >= transport.concurrency) return new Promise((resolve) => waiting.push(resolve));
-    taken += 1;
+    if (usedSlots >= transport.concurrency) return new Promise((resolve) => waitingForSlot.push(resolve));
+    usedSlots += 1;
     return true;
   }
 
-  function passPlace(): void {
-    const next = waiting.shift();
-    if (next === undefined) taken -= 1;
+  /** Passes the slot to the message that has waited longest, or frees it. */
+  function releaseSlot(): void {
+    const next = waitingForSlot.shift();
+    if (next === undefined) usedSlots -= 1;
     else next(true);
   }
 
-  function handOver(mail: LeasedMessage, message: OutgoingMessage): Promise<HandedOver> {
+  function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<Transmitted> {
     return new Promise((resolve) => {
-      const holding = policy.onUncertain === 'hold';
-      const one: Handover = {
+      const needsMark = policy.onUncertain === 'hold';
+      const transmission: Transmission = {
         startedAt: clock.now(),
-        startedSteady: clock.monotonic(),
-        stage: holding ? 'before' : 'leaving',
-        end(handedOver) {
-          if (one.stage === 'over') return;
-          one.stage = 'over';
-          underWay.delete(one);
-          resolve(handedOver);
+        startedMonotonic: clock.monotonic(),
+        stage: needsMark ? 'incomplete' : 'completing',
+        end(transmitted) {
+          if (transmission.stage === 'ended') return;
+          transmission.stage = 'ended';
+          transmissions.delete(transmission);
+          resolve(transmitted);
         },
       };
-      underWay.add(one);
-      const asked = (async () => transport.attempt(message, holding ? () => mark(mail, one) : null))();
-      asked.then(
-        (attempt) => one.end({ kind: 'answered', attempt }),
-        (error: unknown) => one.end({ kind: 'fault', attempt: faulty(error, one.startedAt, one.startedSteady) }),
+      transmissions.add(transmission);
+      const beforeCompletion = needsMark ? () => mark(message, transmission) : null;
+      const answer = (async () => transport.attempt(outgoing, beforeCompletion))();
+      answer.then(
+        (attempt) => transmission.end({ kind: 'answered', attempt }),
+        (error: unknown) => {
+          const attempt = faultyAttempt(error, transmission.startedAt, transmission.startedMonotonic);
+          transmission.end({ kind: 'fault', attempt });
+        },
       );
     });
   }
 
-  async function mark({ id, attempts, lease }: LeasedMessage, one: Handover): Promise<void> {
-    const { promise, reject } = Promise.withResolvers<never>();
-    const cancel = clock.after(MARK_MS, () => reject(new Error('the store did not mark the handing over in time')));
+  async function mark({ id, attempts, lease }: LeasedMessage, transmission: Transmission): Promise<void> {
+    const { promise: timedOut, reject } = Promise.withResolvers<never>();
+    const cancel = clock.after(MAX_MARK_MS, () => {
+      reject(new Error(`the store did not write the mark within ${MAX_MARK_MS / 1_000} s`));
+    });
     try {
-      const answer = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), promise]);
+      const answer = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timedOut]);
       if (answer === 'lost') throw new Error('the lease was lost');
-      if (one.stage === 'over') throw new Error('the attempt was given up');
-      one.stage = 'leaving';
+      if (transmission.stage === 'ended') throw new Error('the attempt was aborted');
+      transmission.stage = 'completing';
     } finally {
       cancel();
     }
   }
 
-  /** The message could not be made, or the transport has a bug. */
-  function faulty(error: unknown, startedAt: number, startedSteady: number): Attempt {
+  /** The attempt where the message could not be prepared, or the transport has a bug. */
+  function faultyAttempt(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
     const outcome: Outcome = { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'message' };
-    return unconversed(outcome, startedAt, startedSteady);
+    return attemptWithoutTranscript(outcome, startedAt, startedMonotonic);
   }
 
-  function giveUp(one: Handover): void {
-    const text = `the attempt did not end within ${MAX_ATTEMPT_MS / 60_000} minutes and was given up`;
+  function abort(transmission: Transmission): void {
+    const text = `the attempt did not end within ${MAX_ATTEMPT_MS / 60_000} minutes and was aborted`;
     parts.onError('attempt', new Error(text));
     const outcome: Outcome =
-      one.stage === 'leaving'
+      transmission.stage === 'completing'
         ? { kind: 'unanswered', reply: replyOf(text) }
         : { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'transport' };
-    one.end({ kind: 'answered', attempt: unconversed(outcome, one.startedAt, one.startedSteady) });
+    const attempt = attemptWithoutTranscript(outcome, transmission.startedAt, transmission.startedMonotonic);
+    transmission.end({ kind: 'answered', attempt });
   }
 
-  function unconversed(outcome: Outcome, startedAt: number, startedSteady: number): Attempt {
-    return { outcome, startedAt, tookMs: clock.monotonic() - startedSteady, remote: null, conversation: [] };
+  function attemptWithoutTranscript(outcome: Outcome, startedAt: number, startedMonotonic: number): Attempt {
+    return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonic, remote: null, conversation: [] };
   }
 
   return {
-    run: make,
+    run,
     stop() {
       stopped = true;
-      for (const resolve of waiting.splice(0)) resolve(false);
+      for (const resolve of waitingForSlot.splice(0)) resolve(false);
     },
     abortOverdue() {
       const now = clock.monotonic();
-      for (const one of underWay) {
-        if (now - one.startedSteady < MAX_ATTEMPT_MS) return;
-        giveUp(one);
+      for (const transmission of transmissions) {
+        if (now - transmission.startedMonotonic < MAX_ATTEMPT_MS) return;
+        abort(transmission);
       }
     },
   };
@@ -211,98 +218,98 @@ function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): bool
   return localAnswer !== undefined && localAnswer(to) !== null;
 }
 
-// The last look before a message is handed over: is its recipient suppressed by now? What waited in memory was looked up
-// when it was accepted or leased. What this node itself has just suppressed it knows at once; what anybody else may have
-// suppressed since is asked of the store, in batches, once the last look is a second old.
+// The last check of the suppression list before a message is transmitted. The store checked the list when the message was accepted or
+// leased. This node knows at once which recipients it has suppressed itself. For a lease that is older than a second it queries the
+// store again, in batches, for suppressions by others.
 
-const FRESH_MS = 1_000;
-/** So long this node goes by its own knowledge; by then the store has it, and knows whether it was taken back. */
-const REMEMBER_MS = 5_000;
-/** Recipients remembered at most. */
-const REMEMBERED = 10_000;
+const FRESH_LEASE_MS = 1_000;
+/** How long this node remembers its own suppressions. By then the store has them, and knows whether they were removed again. */
+const OWN_SUPPRESSION_MS = 5_000;
+const MAX_OWN_SUPPRESSIONS = 10_000;
 
 interface SuppressionCheck {
-  /** False where it must not be sent. */
-  mayReceive(mail: LeasedMessage): boolean | Promise<boolean>;
-  /** A change that is on its way into the store. */
-  recordChange(mail: LeasedMessage, change: StateChange): void;
+  /** False where the recipient is suppressed. */
+  mayReceive(message: LeasedMessage): boolean | Promise<boolean>;
+  /** Records a change that the store is about to write. */
+  recordChange(message: LeasedMessage, change: StateChange): void;
 }
 
-/** `screen` asks the store. */
+/** `queryStore` resolves to false where the recipient is on a suppression list. */
 export function createSuppressionCheck(
   clock: Clock,
-  screen: (mail: LeasedMessage) => Promise<boolean>,
+  queryStore: (message: LeasedMessage) => Promise<boolean>,
 ): SuppressionCheck {
-  /** When each was suppressed, by account and recipient; the latest is the last. */
-  const suppressed = new Map<string, number>();
+  /** When this node suppressed each account and recipient, the oldest first. */
+  const suppressedAt = new Map<string, number>();
   return {
-    mayReceive(mail) {
+    mayReceive(message) {
       const now = clock.now();
-      const at = suppressed.size === 0 ? undefined : suppressed.get(keyOf(mail));
-      if (at !== undefined && now - at < REMEMBER_MS) return false;
-      return now - (mail.lease.until - LEASE_MS) < FRESH_MS || screen(mail);
+      const at = suppressedAt.size === 0 ? undefined : suppressedAt.get(keyOf(message));
+      if (at !== undefined && now - at < OWN_SUPPRESSION_MS) return false;
+      return now - (message.lease.until - LEASE_MS) < FRESH_LEASE_MS || queryStore(message);
     },
-    recordChange(mail, { suppress }) {
+    recordChange(message, { suppress }) {
       if (suppress === null) return;
       const now = clock.now();
-      for (const [key, at] of suppressed) {
-        if (now - at < REMEMBER_MS) break;
-        suppressed.delete(key);
+      for (const [key, at] of suppressedAt) {
+        if (now - at < OWN_SUPPRESSION_MS) break;
+        suppressedAt.delete(key);
       }
-      if (suppressed.size >= REMEMBERED) suppressed.clear();
-      const key = keyOf(mail);
-      suppressed.delete(key);
-      suppressed.set(key, now);
+      if (suppressedAt.size >= MAX_OWN_SUPPRESSIONS) suppressedAt.clear();
+      const key = keyOf(message);
+      suppressedAt.delete(key);
+      suppressedAt.set(key, now);
     },
   };
 }
 
-/** Account and recipient as suppression lists have it; accepted mail has no other recipients than valid ones. */
+/** Account and canonical recipient, as suppression lists store it. */
 function keyOf({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
 }
 
-// The circuit breaker of the next hop: closed → open until a time → half-open with one probe.
+// The circuit breaker of the next hop: closed → open → half-open, with one probe.
 //
-// Pure: time and randomness are handed in. Opens after three deferrals in a row that blame the transport; an answer
-// that takes a message, or that speaks about one message only, closes it. While open nothing is attempted; then
-// exactly one attempt is, and each one that fails doubles the wait (2 s to 5 min, up to a quarter less at random).
+// Opens after three consecutive deferrals with the scope `transport`. While it is open no attempt is made. Once the wait is over one
+// probe is made; each probe that fails doubles the wait (2 s to 5 min, reduced by up to a quarter at random). Any other outcome closes
+// it. Pure: time and randomness are injected.
 
 const FAILURES_TO_OPEN = 3;
-const FIRST_WAIT_MS = 2_000;
-const LONGEST_WAIT_MS = 300_000;
+const MIN_WAIT_MS = 2_000;
+const MAX_WAIT_MS = 300_000;
 
-interface BreakerParts {
-  /** Numbers from 0 to below 1, as `Math.random` gives them. */
+interface CircuitBreakerParts {
+  /** Returns a number from 0 to below 1, as `Math.random` does. */
   readonly random: () => number;
   readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
 }
 
 export interface CircuitBreaker {
-  /** Whether an attempt may be made now. A yes while not closed takes the one probe: report it, or give it back. */
+  /** True where an attempt may be made now. While not closed, true reserves the probe: record its outcome, or release it. */
   allowsAttempt(now: number): boolean;
-  /** Reports what became of an attempt, probe or not. */
+  /** Records the outcome of an attempt, probe or not. */
   recordOutcome(outcome: Outcome, now: number): void;
-  /** Gives the probe back unused: the attempt was not made after all. */
+  /** Releases a probe that was not made. */
   releaseProbe(now: number): void;
-  /** When the next attempt is worth asking for (milliseconds since the epoch), or null while closed. */
+  /** When the next attempt may be made (milliseconds since the epoch), or null while closed. */
   retryAt(now: number): number | null;
 }
 
-/** A closed breaker. */
+/** A closed circuit breaker. */
 export function createCircuitBreaker({
   random,
   publish,
-}: BreakerParts): CircuitBreaker & { readonly state: BreakerState } {
+}: CircuitBreakerParts): CircuitBreaker & { readonly state: BreakerState } {
   let state: BreakerState = 'closed';
   let failures = 0;
-  let waitMs = FIRST_WAIT_MS;
-  /** When open: from when a probe may go. When half-open: when the probe is given up. */
+  let waitMs = MIN_WAIT_MS;
+  /** When the state was entered. */
   let since = 0;
+  /** Open: when a probe may begin. Half-open: when another probe may begin if this one never ends. */
   let until = 0;
 
-  // A clock set back must not keep it open for longer than it was meant to be.
+  // A clock that is set back must not keep it open for longer than the wait.
   const retryAt = (now: number): number | null => (state === 'closed' ? null : now < since ? now : until);
 
   function enter(next: BreakerState, now: number, durationMs: number): void {
@@ -314,9 +321,9 @@ export function createCircuitBreaker({
 
   function open(now: number): void {
     failures = 0;
-    const wait = Math.round(waitMs * (1 - random() * 0.25));
-    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS);
-    enter('open', now, wait);
+    const durationMs = Math.round(waitMs * (1 - random() * 0.25));
+    waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
+    enter('open', now, durationMs);
   }
 
   return {
@@ -333,9 +340,9 @@ export function createCircuitBreaker({
     },
 
     recordOutcome(outcome: Outcome, now: number): void {
-      if (!blamesTransport(outcome)) {
+      if (!isTransportFailure(outcome)) {
         failures = 0;
-        waitMs = FIRST_WAIT_MS;
+        waitMs = MIN_WAIT_MS;
         if (state !== 'closed') enter('closed', now, 0);
         return;
       }
@@ -348,7 +355,7 @@ export function createCircuitBreaker({
           open(now);
           return;
         case 'open':
-          // Begun before it opened: says nothing new.
+          // The attempt began before the circuit breaker opened.
           return;
       }
     },
@@ -359,7 +366,7 @@ export function createCircuitBreaker({
   };
 }
 
-function blamesTransport(outcome: Outcome): boolean {
+function isTransportFailure(outcome: Outcome): boolean {
   switch (outcome.kind) {
     case 'delivered':
     case 'bounced':
@@ -367,7 +374,7 @@ function blamesTransport(outcome: Outcome): boolean {
     case 'deferred':
       return outcome.scope === 'transport';
     case 'unanswered':
-      // A hop that dies over every message would make a duplicate of each.
+      // A next hop that fails after each complete message would cause a duplicate of each.
       return true;
   }
 }

@@ -1,15 +1,14 @@
 /**
- * The queue of one node: takes messages from the listener, leases due ones, makes delivery attempts, settles them. Knows no SMTP
- * and no SQL.
+ * The dispatcher of one node: receives new messages, claims due ones, makes delivery attempts and settles them. It contains no SMTP and
+ * no SQL.
  *
- * The path of a message: `submit` → `offer` (accepted, already leased) → `pump`, or `claim` → `pump`; then `deliver` → `attemptOnce`
- * (`make` of attempt.ts) → `endAfter` → `settle` (`record` of leases.ts). The functions of the dispatcher stand in this order. What
- * it may do at a time is its mode (leases.ts).
+ * The path of a message: `submit` → `offer` (accepted and already leased) → `dispatch`, or `claim` → `dispatch`; then `deliver` →
+ * `attemptOnce` (`run` of attempt.ts) → `leaseEndAfter` → `settle` (`record` of leases.ts). The functions stand in this order. The mode
+ * (leases.ts) decides which of them may run.
  *
- * Guarantees: an attempt is made only under a lease that outlasts it; what came of it is recorded before it is
- * forgotten. A bounded number of outcomes may be on their way into the store while further attempts run; as soon as one
- * of them cannot be recorded nothing more is begun, so sending never runs far ahead of the record. A fault anywhere
- * leaves the message to its lease's end; nothing here drops one.
+ * Guarantees: an attempt begins only under a lease that lasts longer than the attempt. A lease stays in memory until its end is
+ * recorded. Attempts continue while a limited number of outcomes are not recorded yet; once the record of one fails, no attempt begins.
+ * After a failure anywhere the message is recovered at the end of its lease; no message is dropped.
  */
 import { isAlarming } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -36,124 +35,124 @@ import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from
 import { createLeaseBudget, createMode, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
-/** A lease with less than this left is given back instead of begun: the attempt, and the time to record its outcome. */
-const LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
-/** Outcomes on their way into the store at most: with the attempts under way, it bounds what a crash makes arrive twice. */
+/** An attempt begins only under a lease with this much time left: for the attempt, and for the record of its outcome. */
+const MIN_LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
+/** Together with the running attempts, this limits the number of duplicates after a crash. */
 export const MAX_UNRECORDED_OUTCOMES = 256;
 /**
- * Attempts begun beyond what the transport takes at once: composed and signed while they wait for it, so that neither the
- * processors nor the connections stand idle for each other.
+ * Attempts beyond the concurrency of the transport: their messages are composed and signed while they wait for a slot, so that
+ * processors and connections are busy at the same time.
  */
-const PREPARED_AHEAD = 64;
-/** The poll behind every hint. */
+const MAX_PREPARED_AHEAD = 64;
+/** Wake-ups are hints. The poll finds what no wake-up reported. */
 const POLL_MS = 1_000;
 
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
-  /** In [0, 1): the jitter of retries. */
+  /** The jitter of retries, in [0, 1). */
   readonly random: () => number;
-  readonly claim: (room: ClaimLimits, lease: Lease, now: number) => Promise<Claimed>;
+  readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<Claimed>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
   readonly loopRecipient?: string | null;
-  /** Called with a change that is on its way into the store. */
-  readonly onChange?: (mail: LeasedMessage, change: StateChange) => void;
+  /** Called with each change before the store writes it. */
+  readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
 
 export interface Dispatcher {
-  /** Begins to claim and to attempt; once. */
+  /** Begins to claim and to make attempts. Throws where it was started or drained before. */
   start(): void;
-  /** A lease for a message of `size` bytes (`memoryBytesOf`) about to be accepted, where this node can send it at once; else null. */
-  leaseForNewMessage(now: number, size: number): Lease | null;
-  /** The lease given was not used: the mail request was refused or not stored. */
-  returnLease(size: number): void;
-  /** A mail request just accepted under such a lease. */
-  offer(mail: LeasedMessage): void;
-  /** Something may be due: looks now instead of at the next poll. */
+  /**
+   * A lease for a message of `bytes` (`memoryBytesOf`) that is about to be accepted, or null where this node cannot send it at once.
+   * Each lease is passed back by `offer` or `returnLease`.
+   */
+  leaseForNewMessage(now: number, bytes: number): Lease | null;
+  /** Returns the lease of a message of `bytes` that was refused or not stored. */
+  returnLease(bytes: number): void;
+  /** Passes on a message that was accepted under such a lease. */
+  offer(message: LeasedMessage): void;
+  /** Wake-up: a message may be due in the store. */
   wake(): void;
   /**
-   * Begins nothing more, gives unused leases back, waits up to `timeoutMs` for attempts under way and what they write. A
-   * further call waits for the same.
+   * Begins no further attempt, releases unused leases, and waits up to `timeoutMs` for the running attempts and the record of their
+   * outcomes. A further call waits for the same.
    */
   drain(timeoutMs: number): Promise<void>;
-  /** All whose lease this node holds, as far as it knows. */
+  /** The ids of all messages that this node has a lease for. */
   leasedMessageIds(): readonly string[];
-  /** Attempts under way and outcomes not recorded yet. */
+  /** Running attempts, and outcomes that are not recorded yet. */
   readonly inFlight: number;
 }
 
-type End = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
+type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
   readonly changes: readonly RecordedChange[];
 };
 
-/** What becomes of a lease after `attemptOnce`. */
-type Ending =
-  /** An outcome, or that the message is too old for an attempt: to be settled. */
-  | { readonly kind: 'settle'; readonly end: End }
-  /** Not to be sent now: released. */
-  | { readonly kind: 'unused' }
-  /** The breaker let it not begin: waits in memory. */
-  | { readonly kind: 'refused' };
+/** What happens to a lease after `attemptOnce`. */
+type NextStep =
+  /** There is an outcome, or the message is past its maximum age. */
+  | { readonly kind: 'settle'; readonly end: LeaseEnd }
+  /** The message must not be sent now. */
+  | { readonly kind: 'release' }
+  /** The circuit breaker is open: the message waits in memory. */
+  | { readonly kind: 'wait' };
 
 /**
- * What this node knows of the due messages in the store. `due`: there may be some, and new messages line up there behind
- * them. `claiming`, `claiming-again`: the store is being asked, and in the second something has become due since.
+ * Whether the store has due messages, as far as this node knows. `due`: it may have some, and new messages are queued behind them.
+ * `claiming`: a claim is running. `claiming-again`: a claim is running, and a wake-up has come since it began.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish } = parts;
-  const failed = (operation: string, error: unknown) =>
+  const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createMode();
   const ready = createReadyQueue();
-  const held = createLeaseBudget();
-  const attempts = createAttemptRunner({ ...parts, onError: failed });
-  const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError: failed });
-  /** Every lease in memory, from its giving to the record of its end. */
-  const mine = new Set<string>();
-  /** Leases given to messages that are being accepted. */
-  let promised = 0;
-  /** Attempts under way. */
-  let attempting = 0;
-  /** Attempts ended since the last poll. */
-  let ended = 0;
+  const budget = createLeaseBudget();
+  const attempts = createAttemptRunner({ ...parts, onError });
+  const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError });
+  /** From the begin of each lease to the record of its end. */
+  const leasedIds = new Set<string>();
+  /** Leases for messages that are being accepted. */
+  let leasesForNew = 0;
+  let runningAttempts = 0;
+  let endedSincePoll = 0;
   let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
   const emptied = Promise.withResolvers<void>();
   let drained: Promise<void> | null = null;
 
-  /** A lease for a message about to be accepted, where it can be attempted from memory at once. */
-  function leaseForNewMessage(now: number, size: number): Lease | null {
-    if (mode.current !== 'running' || backlog !== 'empty' || !held.fits(size) || breaker.retryAt(now) !== null)
-      return null;
-    promised += 1;
-    held.reserve(size);
+  function leaseForNewMessage(now: number, bytes: number): Lease | null {
+    if (mode.current !== 'running' || backlog !== 'empty') return null;
+    if (!budget.fits(bytes) || breaker.retryAt(now) !== null) return null;
+    leasesForNew += 1;
+    budget.reserve(bytes);
     return { owner: node, until: now + LEASE_MS };
   }
 
-  function offer(mail: LeasedMessage): void {
-    promised -= 1;
-    mine.add(mail.id);
-    ready.enqueue(mail);
-    pump();
+  function offer(message: LeasedMessage): void {
+    leasesForNew -= 1;
+    leasedIds.add(message.id);
+    ready.enqueue(message);
+    dispatch();
   }
 
-  /** Does whatever the mode and the bounds allow now; called after every change of either. */
-  function pump(): void {
+  /** Begins, claims or releases what the mode and the limits allow now. Called after every change of either. */
+  function dispatch(): void {
     switch (mode.current) {
       case 'starting':
         return;
       case 'running':
-        while (ready.size > 0 && mayBegin()) {
-          const mail = ready.dequeue();
-          if (mail !== undefined) void deliver(mail);
+        while (ready.size > 0 && canBeginAttempt()) {
+          const message = ready.dequeue();
+          if (message !== undefined) void deliver(message);
         }
-        // While the breaker refuses for longer, what is held waits in the store, where it can be seen and cancelled.
-        if (ready.size > 0 && !mayProbeSoon()) void release(ready.dequeueAll());
+        // While the circuit breaker is open for longer, messages wait in the store, where an operator sees and cancels them.
+        if (ready.size > 0 && !isProbeDue()) void release(ready.dequeueAll());
         if (backlog === 'due') void claim();
         return;
       case 'draining':
@@ -167,118 +166,112 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** While the circuit breaker is open, no attempt begins until the probe is due; then one begins. */
-  function mayBegin(): boolean {
-    if (attempting >= transport.concurrency + PREPARED_AHEAD) return false;
+  function canBeginAttempt(): boolean {
+    if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.failing || recorder.pending >= MAX_UNRECORDED_OUTCOMES) return false;
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
-    return retryAt === null || (retryAt <= now && attempting === 0);
+    return retryAt === null || (retryAt <= now && runningAttempts === 0);
   }
 
-  function mayProbeSoon(): boolean {
+  /** True also while the circuit breaker is closed. */
+  function isProbeDue(): boolean {
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
     return retryAt === null || retryAt <= now;
   }
 
   function isEmpty(): boolean {
-    return active() === 0 && ready.size === 0 && promised === 0 && !isClaiming();
+    return inFlight() === 0 && ready.size === 0 && leasesForNew === 0 && !isClaiming();
   }
 
-  const active = () => attempting + recorder.pending;
+  const inFlight = () => runningAttempts + recorder.pending;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-again';
 
   async function claim(): Promise<void> {
     const now = clock.now();
-    const room = claimable(now);
-    if (room === null) return;
+    const limits = limitsOfNextClaim(now);
+    if (limits === null) return;
     backlog = 'claiming';
     try {
-      const { mails, suppressed, more } = await parts.claim(room, { owner: node, until: now + LEASE_MS }, now);
-      for (const mail of mails) {
-        held.reserve(memoryBytesOf(mail));
-        mine.add(mail.id);
-        ready.enqueue(mail);
+      const { mails, suppressed, more } = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
+      for (const message of mails) {
+        budget.reserve(memoryBytesOf(message));
+        leasedIds.add(message.id);
+        ready.enqueue(message);
       }
       for (const { id, accountId, to } of suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
-      backlog = more || foundDueMeanwhile() ? 'due' : 'empty';
+      backlog = more || hadWakeUp() ? 'due' : 'empty';
     } catch (error) {
-      failed('claim', error);
-      // The next poll asks again.
+      onError('claim', error);
+      // The next poll claims.
       backlog = 'empty';
     }
-    pump();
+    dispatch();
   }
 
-  const foundDueMeanwhile = () => backlog === 'claiming-again';
+  const hadWakeUp = () => backlog === 'claiming-again';
 
-  /** What may be claimed now. While the circuit breaker is not closed, this is one message for the probe, and only where none is held. */
-  function claimable(now: number): ClaimLimits | null {
-    const room = held.claimLimits(ready.size);
-    const openUntil = breaker.retryAt(now);
-    if (room === null || openUntil === null) return room;
-    return openUntil > now || attempting > 0 || ready.size > 0 ? null : { ...room, mails: 1 };
+  /** While the circuit breaker is not closed, one message for the probe, and only where no message is in memory. */
+  function limitsOfNextClaim(now: number): ClaimLimits | null {
+    const limits = budget.claimLimits(ready.size);
+    const retryAt = breaker.retryAt(now);
+    if (limits === null || retryAt === null) return limits;
+    return retryAt > now || runningAttempts > 0 || ready.size > 0 ? null : { ...limits, mails: 1 };
   }
 
-  /** Something may be due in the store. */
   function wake(): void {
     backlog = isClaiming() ? 'claiming-again' : 'due';
-    pump();
+    dispatch();
   }
 
-  async function deliver(mail: LeasedMessage): Promise<void> {
-    attempting += 1;
-    const ending = await attemptOnce(mail);
-    attempting -= 1;
-    ended += 1;
-    switch (ending.kind) {
+  async function deliver(message: LeasedMessage): Promise<void> {
+    runningAttempts += 1;
+    const next = await attemptOnce(message);
+    runningAttempts -= 1;
+    endedSincePoll += 1;
+    switch (next.kind) {
       case 'settle':
-        void settle(mail, ending.end);
+        void settle(message, next.end);
         break;
-      case 'unused':
-        void release([mail]);
+      case 'release':
+        void release([message]);
         break;
-      case 'refused':
-        ready.enqueue(mail);
+      case 'wait':
+        ready.enqueue(message);
         break;
     }
-    // The next attempt need not wait for this one's commit.
-    pump();
+    // The next attempt begins before this outcome is committed.
+    dispatch();
   }
 
-  async function attemptOnce(mail: LeasedMessage): Promise<Ending> {
-    const began = clock.now();
-    if (isPastMaxAge(ages.toCurrentClock(mail.acceptedAt), policy, began)) {
-      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, began)], refundAttempt: true } };
-    }
-    if (mail.lease.until - began < LEASE_LEFT_MS || parts.mustNotAttempt(mail)) return { kind: 'unused' };
-    const made = await attempts.run(mail);
-    switch (made.kind) {
-      case 'attempted':
-        return { kind: 'settle', end: endAfter(mail, made.attempt) };
-      case 'refused':
-      case 'unused':
-        return made;
-    }
-  }
-
-  /** What an attempt's outcome changes. */
-  function endAfter(mail: LeasedMessage, attempt: Attempt): End {
+  async function attemptOnce(message: LeasedMessage): Promise<NextStep> {
     const now = clock.now();
-    const isLoopTest = mail.to === parts.loopRecipient;
-    const after = afterAttempt(
-      { ...mail, acceptedAt: ages.toCurrentClock(mail.acceptedAt) },
-      attempt,
-      policy,
-      node,
-      now,
-      parts.random(),
-    );
-    const change = isLoopTest ? { ...after, suppress: null } : after;
-    parts.onChange?.(mail, change);
-    publishAttempt(mail, attempt, now);
-    const local = transport.localAnswer?.(mail.to) ?? null;
+    if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt), policy, now)) {
+      return { kind: 'settle', end: { changes: [expiredBeforeAttempt(node, now)], refundAttempt: true } };
+    }
+    if (message.lease.until - now < MIN_LEASE_LEFT_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
+    const result = await attempts.run(message);
+    switch (result.kind) {
+      case 'attempted':
+        return { kind: 'settle', end: leaseEndAfter(message, result.attempt) };
+      case 'unused':
+        return { kind: 'release' };
+      case 'refused':
+        return { kind: 'wait' };
+    }
+  }
+
+  function leaseEndAfter(message: LeasedMessage, attempt: Attempt): LeaseEnd {
+    const now = clock.now();
+    const isLoopTest = message.to === parts.loopRecipient;
+    const acceptedAt = ages.toCurrentClock(message.acceptedAt);
+    const recordedChange = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
+    const change = isLoopTest ? { ...recordedChange, suppress: null } : recordedChange;
+    parts.onChange?.(message, change);
+    publishAttempt(message, attempt, now);
+    const local = transport.localAnswer?.(message.to) ?? null;
     const complains = attempt.outcome.kind === 'delivered' && local?.kind === 'complaint';
     const following = complains ? [localComplaint(now, local.by, local.detail)] : [];
     return {
@@ -288,12 +281,12 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     };
   }
 
-  async function settle(mail: LeasedMessage, end: End): Promise<void> {
-    const settlement: Settlement = { id: mail.id, owner: node, attempts: mail.attempts, ...end };
-    const answer = await recorder.record([mail.id], () => parts.settle(settlement));
-    // Before a drain may end: what subscribers count is written at the stop.
-    publishEnd(mail, end, answer);
-    forget([mail]);
+  async function settle(message: LeasedMessage, end: LeaseEnd): Promise<void> {
+    const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
+    const answer = await recorder.record([message.id], () => parts.settle(settlement));
+    // Before a drain can end, since subscribers write their totals at the shutdown.
+    publishEnd(message, end, answer);
+    dropFromMemory([message]);
   }
 
   function publishAttempt({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
@@ -305,10 +298,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** `answer` is null where the end could not be recorded before the stop. */
+  /** `answer` is null where the end was not recorded before the stop. */
   function publishEnd(
     { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
-    end: End,
+    end: LeaseEnd,
     answer: SettleResult | null,
   ): void {
     switch (answer) {
@@ -327,28 +320,28 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** Ends leases that no attempt was made under. */
-  async function release(mails: readonly LeasedMessage[]): Promise<void> {
-    const leases = mails.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
+  /** Ends leases under which no attempt was made. */
+  async function release(messages: readonly LeasedMessage[]): Promise<void> {
+    const leases = messages.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
     await recorder.record(
       leases.map(({ id }) => id),
       () => parts.release(leases, clock.now()),
     );
-    forget(mails);
+    dropFromMemory(messages);
   }
 
-  function forget(mails: readonly LeasedMessage[]): void {
-    for (const mail of mails) {
-      mine.delete(mail.id);
-      held.release(memoryBytesOf(mail));
+  function dropFromMemory(messages: readonly LeasedMessage[]): void {
+    for (const message of messages) {
+      leasedIds.delete(message.id);
+      budget.release(memoryBytesOf(message));
     }
-    pump();
+    dispatch();
   }
 
   function poll(): void {
     attempts.abortOverdue();
-    held.setAttemptRate(ended);
-    ended = 0;
+    budget.setAttemptRate(endedSincePoll);
+    endedSincePoll = 0;
     wake();
     cancelPoll = clock.after(POLL_MS, poll);
   }
@@ -358,7 +351,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     cancelPoll();
     attempts.stop();
     const cancel = clock.after(timeoutMs, emptied.resolve);
-    pump();
+    dispatch();
     await emptied.promise;
     cancel();
     mode.enter('stopped');
@@ -369,11 +362,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       mode.enter('running');
       poll();
     },
-    leaseForNewMessage: leaseForNewMessage,
-    returnLease(size) {
-      promised -= 1;
-      held.release(size);
-      pump();
+    leaseForNewMessage,
+    returnLease(bytes) {
+      leasesForNew -= 1;
+      budget.release(bytes);
+      dispatch();
     },
     offer,
     wake,
@@ -381,67 +374,68 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       drained ??= drain(timeoutMs);
       return drained;
     },
-    leasedMessageIds: () => [...mine],
+    leasedMessageIds: () => [...leasedIds],
     get inFlight() {
-      return active();
+      return inFlight();
     },
   };
 }
 
-// Takes a message from the listener into the store: asks the dispatcher for a lease where this node can send it at once,
-// commits it in a batch with others, and offers it to the dispatcher straight from memory.
+// Accepts a message from the listener: gets a lease where this node can send it at once, commits it in a batch with others, and passes
+// it to the dispatcher from memory.
 //
-// Guarantees: `submit` resolves after the sync. The dispatcher has the message before `submit` resolves, so its attempt may
-// begin before the client has the 201. Fails: rejects where the batch was not committed; the lease is then returned.
+// Guarantees: `submit` resolves after the sync. The dispatcher has the message before `submit` resolves, so the attempt may begin before
+// the client has the 201. Fails: rejects where the batch was not committed; the lease is then returned.
 
 interface IntakeParts {
   /** Group commit over the store's `accept`. */
-  readonly commit: (mail: NewMessage) => Promise<AcceptResult>;
+  readonly commit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'cutoffFor'>;
   /** Null on a node that does not deliver. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** Its local answers (`localAnswer`) may say that a recipient is suppressed. */
+  /** A local answer of the transport may suppress the message. */
   readonly transport: Pick<Transport, 'localAnswer'>;
 }
 
-/** Makes the listener's `submit`; a rejection means that nothing is known to be stored. */
+/** Makes the listener's `submit`. After a rejection the message may or may not be stored. */
 export function createIntake({
   commit,
   ages,
   dispatcher,
   transport,
-}: IntakeParts): (mail: NewMessage) => Promise<AcceptResult> {
-  return async function submit(given) {
-    const lease = dispatcher === null ? null : dispatcher.leaseForNewMessage(given.acceptedAt, memoryBytesOf(given));
-    const { idempotency: key } = given;
+}: IntakeParts): (message: NewMessage) => Promise<AcceptResult> {
+  return async function submit(submitted) {
+    const lease =
+      dispatcher === null ? null : dispatcher.leaseForNewMessage(submitted.acceptedAt, memoryBytesOf(submitted));
+    const { idempotency: key } = submitted;
     const idempotency = key === null ? null : { ...key, expiredBefore: ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS) };
-    const local = transport.localAnswer?.(given.recipient);
+    const local = transport.localAnswer?.(submitted.recipient);
     const suppressedBy = local?.kind === 'suppression' ? local.by : null;
-    const mail: NewMessage = { ...given, idempotency, lease, suppressedBy };
+    const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy };
     let answer: AcceptResult | null = null;
     try {
-      answer = await commit(mail);
+      answer = await commit(message);
       return answer;
     } finally {
-      if (dispatcher !== null) handOn(dispatcher, mail, answer);
+      if (dispatcher !== null) passToDispatcher(dispatcher, message, answer);
     }
   };
 }
 
-function handOn(
+function passToDispatcher(
   dispatcher: NonNullable<IntakeParts['dispatcher']>,
-  mail: NewMessage,
+  accepted: NewMessage,
   answer: AcceptResult | null,
 ): void {
   const state = answer?.kind === 'accepted' ? answer.state : null;
-  if (mail.lease === null) {
+  if (accepted.lease === null) {
     if (state === 'queued') dispatcher.wake();
     return;
   }
   if (state !== 'sending') {
-    dispatcher.returnLease(memoryBytesOf(mail));
+    dispatcher.returnLease(memoryBytesOf(accepted));
     return;
   }
-  const { id, accountId, to, from, subject, message, acceptedAt, lease } = mail;
+  const { id, accountId, to, from, subject, message, acceptedAt, lease } = accepted;
   dispatcher.offer({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
 }

@@ -1,192 +1,192 @@
 /**
- * The leases that one node holds: how many and how large, whose turn it is, the record of their ends, and the mode that says what
- * may be done with them.
- *
- * They are bounded by number, so that a dead node's share is soon redone and an operator can still withdraw what waits for a slow
- * next hop; by size, so that memory stays flat whatever the messages are like. One message larger than the bound is held alone.
+ * The leases of one node: the limits on their number and size, the queue of leased messages that wait for an attempt, the recorder of
+ * their ends, and the mode of the dispatcher.
  */
 import type { Clock } from '../clock.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
-/** Leases held at once: what is attempted in about `HELD_SECONDS` at the rate of the last while, within these bounds. */
-export const MIN_LEASE_LIMIT = 1_024;
-const HELD_MAILS_MOST = 8_192;
-const HELD_SECONDS = 4;
-/** Message text held at once, in bytes of memory. */
-export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
-/** Message text of one claim, which is in memory twice while it crosses from the store's thread. */
-const CLAIM_BYTES = 16 * 1024 * 1024;
+// The lease budget limits the number and the size of the leases in memory. A low number keeps the work of a dead node small, and
+// lets an operator cancel messages that wait for a slow next hop. The size limit keeps memory constant for large messages.
+//
+// Guarantees: a message that is larger than the size limit is leased alone.
 
-/** Bytes of memory a message's text takes at most: two for each UTF-16 code unit. */
+/** The limit on leases is the number of attempts in `LEASE_SECONDS` at the current rate, between these two limits. */
+export const MIN_LEASE_LIMIT = 1_024;
+const MAX_LEASE_LIMIT = 8_192;
+const LEASE_SECONDS = 4;
+/** Text of all leased messages, in bytes of memory. */
+export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
+/** Text of the messages of one claim. It is in memory twice while the store's thread passes it on. */
+const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
+
+/** The memory that the text of a message needs at most, in bytes: two for each UTF-16 code unit. */
 export function memoryBytesOf({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }
 
 interface LeaseBudget {
   readonly leaseCount: number;
-  /** True where one more of `size` bytes may be held. */
-  fits(size: number): boolean;
-  reserve(size: number): void;
-  release(size: number): void;
-  /** So many attempts ended in the last second: the faster the next hop, the more may wait in memory for it. */
+  /** True where one more message of `bytes` may be leased. */
+  fits(bytes: number): boolean;
+  reserve(bytes: number): void;
+  release(bytes: number): void;
+  /** Sets the limit on leases from the number of attempts that ended in the last second. */
   setAttemptRate(perSecond: number): void;
-  /** What a claim may add, or null where that is too little to be worth one. `waiting` leases wait for their attempt. */
+  /** What the next claim may lease, or null where that is too little for a claim. `waiting` leased messages wait for an attempt. */
   claimLimits(waiting: number): ClaimLimits | null;
 }
 
 export function createLeaseBudget(): LeaseBudget {
-  let mails = 0;
-  let bytes = 0;
-  let most = MIN_LEASE_LIMIT;
+  let count = 0;
+  let reservedBytes = 0;
+  let limit = MIN_LEASE_LIMIT;
 
   return {
     get leaseCount() {
-      return mails;
+      return count;
     },
-    fits: (size) => mails < most && (mails === 0 || bytes + size <= MAX_LEASED_BYTES),
-    reserve(size) {
-      mails += 1;
-      bytes += size;
+    fits: (bytes) => count < limit && (count === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
+    reserve(bytes) {
+      count += 1;
+      reservedBytes += bytes;
     },
-    release(size) {
-      mails -= 1;
-      bytes -= size;
+    release(bytes) {
+      count -= 1;
+      reservedBytes -= bytes;
     },
     setAttemptRate(perSecond) {
-      most = Math.min(HELD_MAILS_MOST, Math.max(MIN_LEASE_LIMIT, perSecond * HELD_SECONDS));
+      limit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_SECONDS));
     },
     claimLimits(waiting) {
-      if (mails >= most || (mails > 0 && bytes >= MAX_LEASED_BYTES)) return null;
-      // A few large ones at a time would be a claim for each.
-      if (waiting > most / 4 || (waiting > 0 && bytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
-      // The store counts UTF-8: at least one byte for each code unit, which takes two bytes here.
-      const left = Math.max(0, Math.floor((MAX_LEASED_BYTES - bytes) / 2));
-      return { mails: most - mails, bytes: Math.min(CLAIM_BYTES, left) };
+      if (count >= limit || (count > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
+      // Without these thresholds each message that ends would cause a claim.
+      if (waiting > limit / 4 || (waiting > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
+      // The store counts bytes of UTF-8: at least one for each code unit, which needs two bytes of memory.
+      const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
+      return { mails: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
   };
 }
 
-// Leased mail requests that wait in memory for a free attempt. Accounts take turns, so that one account's thousand
-// messages do not stand before another's one.
+// The leased messages that wait for an attempt. Accounts take turns, so that a backlog of one account does not delay another account.
 
 interface ReadyQueue {
   readonly size: number;
-  enqueue(mail: LeasedMessage): void;
-  /** The next one in turn. */
+  enqueue(message: LeasedMessage): void;
+  /** Removes and returns the next message; undefined where the queue is empty. */
   dequeue(): LeasedMessage | undefined;
-  /** All of them; afterwards there are none. */
+  /** Removes and returns all messages. */
   dequeueAll(): LeasedMessage[];
 }
 
-/** An array with a moving head: taking is O(1) without shifting what is behind. */
-interface Line {
-  mails: LeasedMessage[];
+/** The queue of one account: an array with a moving head, so that removing the first message is O(1). */
+interface AccountQueue {
+  messages: LeasedMessage[];
   head: number;
 }
 
 const COMPACT_AT = 256;
 
 export function createReadyQueue(): ReadyQueue {
-  const lines = new Map<number, Line>();
+  const queues = new Map<number, AccountQueue>();
   let size = 0;
 
-  function take(): LeasedMessage | undefined {
-    const first = lines.entries().next();
+  function dequeue(): LeasedMessage | undefined {
+    const first = queues.entries().next();
     if (first.done) return undefined;
-    const [account, line] = first.value;
-    const mail = line.mails[line.head];
-    line.head += 1;
+    const [accountId, queue] = first.value;
+    const message = queue.messages[queue.head];
+    queue.head += 1;
     size -= 1;
-    if (line.head >= line.mails.length) {
-      lines.delete(account);
-      return mail;
+    if (queue.head >= queue.messages.length) {
+      queues.delete(accountId);
+      return message;
     }
-    if (line.head >= COMPACT_AT) {
-      line.mails = line.mails.slice(line.head);
-      line.head = 0;
+    if (queue.head >= COMPACT_AT) {
+      queue.messages = queue.messages.slice(queue.head);
+      queue.head = 0;
     }
-    if (lines.size > 1) {
-      // A Map iterates in order of insertion: put back, the account stands last.
-      lines.delete(account);
-      lines.set(account, line);
+    if (queues.size > 1) {
+      // A Map iterates in insertion order: inserting the account again makes it the last.
+      queues.delete(accountId);
+      queues.set(accountId, queue);
     }
-    return mail;
+    return message;
   }
 
   return {
     get size() {
       return size;
     },
-    enqueue(mail) {
-      const line = lines.get(mail.accountId);
-      if (line === undefined) lines.set(mail.accountId, { mails: [mail], head: 0 });
-      else line.mails.push(mail);
+    enqueue(message) {
+      const queue = queues.get(message.accountId);
+      if (queue === undefined) queues.set(message.accountId, { messages: [message], head: 0 });
+      else queue.messages.push(message);
       size += 1;
     },
-    dequeue: take,
+    dequeue,
     dequeueAll() {
       const all: LeasedMessage[] = [];
-      for (let mail = take(); mail !== undefined; mail = take()) all.push(mail);
+      for (let message = dequeue(); message !== undefined; message = dequeue()) all.push(message);
       return all;
     },
   };
 }
 
-// Writes the ends of leases (outcomes, and leases given back unused) into the store, and tries each again until the store
-// takes it.
+// Writes the ends of leases (outcomes, and leases released without an attempt) into the store.
 //
-// Guarantees: an end is forgotten only once it is written, or once the node has stopped; then the next start, or another
-// node, takes the lease back. Never rejects.
+// Guarantees: never rejects; repeats a failed write until it succeeds or the node has stopped. After a stop the next start, or another
+// node, recovers the lease.
 
-/** Pauses between tries to write an end while the store fails. */
+/** Pauses between the tries of one write while the store fails. */
 const RETRY_MS = [100, 500, 2_000, 5_000] as const;
-const LONGEST_RETRY_MS = 5_000;
+const MAX_RETRY_MS = 5_000;
 
 interface RecorderParts {
   readonly clock: Pick<Clock, 'after'>;
-  /** True once ends that the store refuses are no longer tried. */
+  /** True once a failed write is no longer repeated. */
   readonly isStopped: () => boolean;
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
 interface Recorder {
-  /** Leases whose end is not written yet. */
+  /** Number of leases whose end is not written yet. */
   readonly pending: number;
-  /** True while the store refuses the end of any of them. */
+  /** True while the last write of any pending lease has failed. */
   readonly failing: boolean;
-  /** Runs `write`, which ends the leases `ids`, until it resolves. Resolves to its answer, or to null where it was given up. */
+  /** Runs `write`, which ends the leases `ids`, until it succeeds. Resolves to its result, or to null where the node has stopped. */
   record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null>;
 }
 
-export function createRecorder({ clock, isStopped: stopped, onError: failed }: RecorderParts): Recorder {
+export function createRecorder({ clock, isStopped, onError }: RecorderParts): Recorder {
   let pending = 0;
-  /** Of those pending, those that the store has refused so far. */
-  let refused = 0;
+  /** Pending leases whose write has failed at least once. */
+  let failing = 0;
 
   return {
     get pending() {
       return pending;
     },
     get failing() {
-      return refused > 0;
+      return failing > 0;
     },
     async record(ids, write) {
       pending += ids.length;
       try {
-        for (let round = 0; ; round += 1) {
+        for (let failures = 0; ; failures += 1) {
           try {
-            const answer = await write();
-            if (round > 0) refused -= ids.length;
-            return answer;
+            const result = await write();
+            if (failures > 0) failing -= ids.length;
+            return result;
           } catch (error) {
-            failed('settle', error);
-            if (round === 0) refused += ids.length;
-            if (stopped()) {
-              refused -= ids.length;
+            onError('settle', error);
+            if (failures === 0) failing += ids.length;
+            if (isStopped()) {
+              failing -= ids.length;
               return null;
             }
-            await new Promise<void>((resolve) => clock.after(RETRY_MS[round] ?? LONGEST_RETRY_MS, resolve));
+            await new Promise<void>((resolve) => clock.after(RETRY_MS[failures] ?? MAX_RETRY_MS, resolve));
           }
         }
       } finally {
@@ -199,18 +199,18 @@ export function createRecorder({ clock, isStopped: stopped, onError: failed }: R
 /**
  * The mode of a dispatcher and its transitions.
  *
- * | mode | leases for new messages | claims | attempts begin | leases held in memory | ends of leases are written |
+ * | mode | leases for new messages | claims | attempts begin | leased messages in memory | ends of leases are written |
  * |---|---|---|---|---|---|
  * | `starting` | no | no | no | none | |
- * | `running` | yes | yes | yes | wait for their attempt | until the store takes them |
- * | `draining` | no | no | no | are released | until the store takes them |
+ * | `running` | yes | yes | yes | wait for their attempt | until the write succeeds |
+ * | `draining` | no | no | no | are released | until the write succeeds |
  * | `stopped` | no | no | no | are released | once more at most |
  *
  * A transition that the table does not have throws: it is a bug.
  */
 export type Mode = 'starting' | 'running' | 'draining' | 'stopped';
 
-/** The modes that may follow each. */
+/** The modes that may follow each mode. */
 export const MODE_TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
   starting: ['running', 'draining'],
   running: ['draining'],
@@ -220,11 +220,11 @@ export const MODE_TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
 
 interface ModeHolder {
   readonly current: Mode;
-  /** Changes the mode; throws where the table has no such transition, and changes nothing. */
+  /** Changes the mode. Throws, and changes nothing, where the table has no such transition. */
   enter(next: Mode): void;
 }
 
-/** The mode of one dispatcher, `starting`. */
+/** The mode of one dispatcher, at first `starting`. */
 export function createMode(): ModeHolder {
   let current: Mode = 'starting';
   return {

@@ -1,29 +1,27 @@
 /**
- * This node among the others: its heartbeat, and the ages that all of them count alike. Other nodes take over
- * its leases once its liveness timeout is over.
+ * The membership of this node in the cluster: its heartbeat, and whether its leases are still its own. And the age clock, which measures
+ * ages on every node alike.
  *
- * Guarantees: nothing is begun under a lease that another node may have taken over, because a node counts its own silence
- * from before each heartbeat was sent, on a clock that no one sets, and stops earlier than others begin. A node that was cut
- * off does not call others dead before it has heard from the store for as long as a node may be silent: after an outage
- * all nodes get the time to return.
+ * Guarantees: no attempt begins under a lease that another node may have recovered. A node measures the time since its last heartbeat
+ * from before the heartbeat was sent, on the monotonic clock, and stops earlier than other nodes recover its leases. After an outage of
+ * the store, a node treats no other node as dead until its own heartbeats have succeeded for the liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeIdentity } from '../model/node.ts';
 import { advanceRunningTime, cutoffForAge, type RunningTime, runningAge } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
-/** How often a node says that it lives, and how long that is believed. */
 export const HEARTBEAT_MS = 3_000;
 export const LIVENESS_TIMEOUT_MS = 15_000;
-/** So much earlier than others a node believes itself dead. */
-const MARGIN_MS = 3_000;
+/** A node stops using its leases this much before its liveness timeout. */
+const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
-  /** True where a lease taken at `takenAt`, in the time of `clock`, still counts for certain. Cheap. */
-  isLeaseValid(takenAt: number): boolean;
-  /** True where this node can tell which others are dead. */
+  /** True where a lease that began at `leasedAt`, in the time of `clock`, still belongs to this node. Cheap. */
+  isLeaseValid(leasedAt: number): boolean;
+  /** True where this node may decide which other nodes are dead. */
   canDetectDeadNodes(): boolean;
-  /** Beats no more, and tells the others. */
+  /** Stops the heartbeat and removes the node from the store. */
   leave(): Promise<void>;
 }
 
@@ -32,130 +30,130 @@ interface MembershipParts {
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   /** The time of leases; its timers. */
   readonly clock: Clock;
-  /** Milliseconds from any origin, that go on while the process is stopped and that nobody sets. */
+  /** Milliseconds from any origin. They continue while the process is stopped, and no one can set them. */
   readonly monotonic: () => number;
-  /** Told the store's time at each beat, with the monotonic times before and after it was asked. */
-  readonly onStoreTime: (storeNow: number, askedAt: number, answeredAt: number) => void;
-  readonly onError: (what: string, error: unknown) => void;
+  /** Called with the store's time at each heartbeat, and the monotonic times before and after the query. */
+  readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves after the first beat; rejects where the store refuses it. */
+/** Resolves after the first heartbeat. Rejects where the store refuses it. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
-  const { node, store, clock, monotonic, onStoreTime: told, onError: failed } = parts;
-  /** When the last answered beat was sent, by the monotonic clock. */
-  let beatAt = Number.NEGATIVE_INFINITY;
-  /** Since when the beats have followed one another without a gap: monotonic, and in the time of `clock`. */
-  let since = 0;
-  let sinceTime = 0;
+  const { node, store, clock, monotonic, onStoreTime, onError } = parts;
+  /** When the last successful heartbeat was sent, on the monotonic clock. */
+  let heartbeatAt = Number.NEGATIVE_INFINITY;
+  /** Since when heartbeats have succeeded without a gap: on the monotonic clock, and in the time of `clock`. */
+  let unbrokenSince = 0;
+  let unbrokenSinceTime = 0;
   let stopped = false;
   let cancel: () => void = () => undefined;
-  let underWay: Promise<void> = Promise.resolve();
+  let running: Promise<void> = Promise.resolve();
 
-  const sure = (at: number) => at - beatAt < LIVENESS_TIMEOUT_MS - MARGIN_MS;
+  const isAlive = (at: number) => at - heartbeatAt < LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS;
 
-  async function beat(): Promise<void> {
-    const askedAt = monotonic();
+  async function sendHeartbeat(): Promise<void> {
+    const sentAt = monotonic();
     const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
     const answeredAt = monotonic();
-    told(storeNow, askedAt, answeredAt);
-    // Judged when the answer is here: a process stopped while it waited has a gap too.
-    if (!sure(askedAt) || answeredAt - askedAt >= LIVENESS_TIMEOUT_MS - MARGIN_MS) {
-      since = answeredAt;
-      sinceTime = clock.now();
+    onStoreTime(storeNow, sentAt, answeredAt);
+    // Checked after the answer, since a process that was stopped while it waited has a gap too.
+    if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
+      unbrokenSince = answeredAt;
+      unbrokenSinceTime = clock.now();
     }
-    beatAt = askedAt;
+    heartbeatAt = sentAt;
   }
 
-  function again(): void {
+  function scheduleNext(): void {
     cancel = clock.after(HEARTBEAT_MS, () => {
-      underWay = beat()
-        .catch((error: unknown) => failed('beat', error))
+      running = sendHeartbeat()
+        .catch((error: unknown) => onError('heartbeat', error))
         .then(() => {
-          if (!stopped) again();
+          if (!stopped) scheduleNext();
         });
     });
   }
 
-  await beat();
-  again();
+  await sendHeartbeat();
+  scheduleNext();
   return {
-    isLeaseValid: (takenAt) => sure(monotonic()) && takenAt >= sinceTime,
+    isLeaseValid: (leasedAt) => isAlive(monotonic()) && leasedAt >= unbrokenSinceTime,
     canDetectDeadNodes() {
       const now = monotonic();
-      return sure(now) && now - since >= LIVENESS_TIMEOUT_MS;
+      return isAlive(now) && now - unbrokenSince >= LIVENESS_TIMEOUT_MS;
     },
     async leave() {
       stopped = true;
       cancel();
-      await underWay;
+      await running;
       await store.removeNode(node.name);
     },
   };
 }
 
-/** Of the only node on a store that no other can have: nobody else takes anything over. */
+/** The membership of the only node on its store: no other node can recover its leases. */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
   leave: async () => undefined,
 };
 
-// How old things are, in running time: read from the clock and the monotonic clock whenever asked, and kept in the store,
-// so that it goes on after a restart and is the same on every node.
+// The age clock measures ages in running time: the time in which the service ran. It is computed from the clock and the monotonic clock,
+// and kept in the store, so that it continues after a restart and is the same on every node.
 //
-// Guarantees: a step of the clock counts from no moment on, not even before it has been kept. A store that is away delays
-// the keeping alone.
+// Guarantees: a step of the clock changes no age, from the moment of the step. While the store fails, ages stay right; only the copy in
+// the store is late.
 
-const KEEP_MS = 15_000;
-/** So long a restart may take and still count as running. */
-const RESTART_MS = 60_000;
+const WRITE_EVERY_MS = 15_000;
+/** A restart that takes no longer than this counts as running time. */
+const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
-  /** The greatest time such that whatever was dated up to then is at least `ageMs` old. */
+  /** The latest time that is at least `ageMs` ago in running time. */
   cutoffFor(ageMs: number): number;
-  /** The time at which something dated `at` would have been dated, had the clock always run as it does now. */
+  /** Converts the time of a record to the clock as it is set now. */
   toCurrentClock(at: number): number;
   /**
-   * False just after a step of the clock. Until then other nodes may not have said by the new time that they live, and
-   * what is being committed may have a lease by the old time.
+   * False for the liveness timeout after a step of the clock. Until then heartbeats of other nodes, and leases that are being
+   * committed, may have times of the clock before the step.
    */
   isSettled(): boolean;
 }
 
-interface AgesParts {
+interface AgeClockParts {
   readonly clock: MonotonicClock;
   readonly store: Pick<NodeStore, 'updateRunningTime'>;
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves once the running time has been read and kept; rejects where the store refuses it. `stop` ends the keeping. */
-export async function startAgeClock(parts: AgesParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
-  const { clock, store, onError: failed } = parts;
-  let keptAt = clock.monotonic();
-  let kept = await store.updateRunningTime(RESTART_MS, clock.now());
+/** Resolves once the running time is read and written. Rejects where the store refuses it. `stop` writes it a last time. */
+export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
+  const { clock, store, onError } = parts;
+  let writtenAt = clock.monotonic();
+  let written = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
   let stopped = false;
   let cancel: () => void = () => undefined;
-  let underWay: Promise<void> = Promise.resolve();
+  let running: Promise<void> = Promise.resolve();
 
-  async function keep(): Promise<void> {
-    const askedAt = clock.monotonic();
-    kept = await store.updateRunningTime(askedAt - keptAt, clock.now());
-    keptAt = askedAt;
+  async function write(): Promise<void> {
+    const now = clock.monotonic();
+    written = await store.updateRunningTime(now - writtenAt, clock.now());
+    writtenAt = now;
   }
 
-  function again(): void {
-    cancel = clock.after(KEEP_MS, () => {
-      underWay = keep()
-        .catch((error: unknown) => failed('keep running time', error))
+  function scheduleNext(): void {
+    cancel = clock.after(WRITE_EVERY_MS, () => {
+      running = write()
+        .catch((error: unknown) => onError('write running time', error))
         .then(() => {
-          if (!stopped) again();
+          if (!stopped) scheduleNext();
         });
     });
   }
 
-  const current = (): RunningTime => advanceRunningTime(kept, clock.now(), clock.monotonic() - keptAt);
+  const current = (): RunningTime => advanceRunningTime(written, clock.now(), clock.monotonic() - writtenAt);
 
-  again();
+  scheduleNext();
   return {
     ages: {
       cutoffFor: (ageMs) => cutoffForAge(current(), ageMs),
@@ -168,9 +166,9 @@ export async function startAgeClock(parts: AgesParts): Promise<{ readonly ages: 
     async stop() {
       stopped = true;
       cancel();
-      await underWay;
-      // A stop that takes no store with it: the next start counts from here.
-      await keep().catch((error: unknown) => failed('keep running time', error));
+      await running;
+      // The next start continues from this time.
+      await write().catch((error: unknown) => onError('write running time', error));
     },
   };
 }

@@ -1,6 +1,8 @@
 /**
- * What time alone does: ends mail requests past their maximum age wherever they wait, takes back leases whose time is
- * over, puts right what a clock set back has left too far ahead, erases bodies kept long enough. A failed round is reported and tried again at the next.
+ * The periodic work on stored data: expires messages past their maximum age, recovers leases that have expired, resets due times that a
+ * clock set back has left too far ahead, and purges bodies, reports and time series after their retention.
+ *
+ * Guarantees: a round that fails is published and repeated at the next interval.
  */
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -10,25 +12,24 @@ import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
 const EXPIRE_EVERY_MS = 5_000;
-/** Of the rounds above, one in so many also looks for leases that this node does not know of. */
-const AUDIT_EVERY = 6;
-/** So old a lease is in memory if it ever gets there: no answer of the store takes longer. */
-const KNOWN_MS = 60_000;
-const ERASE_EVERY_MS = 60_000;
-const HASTEN_EVERY_MS = 60_000;
-/** What came back is remembered for so long, against its coming again; return paths are good for half of it. */
-const FEEDBACK_MS = 90 * 24 * 3_600_000;
-const FEEDBACK_EVERY_MS = 600_000;
-const TRAFFIC_EVERY_MS = 600_000;
-/** Figures by minutes are kept so long, by hours so long. */
-const MINUTES_MS = 48 * 3_600_000;
-const HOURS_MS = 400 * 24 * 3_600_000;
-/** Reports that were not understood; beyond that the oldest go. */
-const MOST_KEPT_FEEDBACK = 10_000;
-/** Rows of one round: small, so that no accept waits behind a sweep. */
-const ROUND = 500;
+/** Every sixth of these rounds also recovers leases of this node that are not in its memory. */
+const OWN_LEASES_EVERY_ROUNDS = 6;
+/** A lease that is not in memory this long after it began never will be: every answer of the store comes sooner. */
+const MAX_CLAIM_ANSWER_MS = 60_000;
+const PURGE_BODIES_EVERY_MS = 60_000;
+const RESET_DUE_TIMES_EVERY_MS = 60_000;
+/** How long reports are kept to recognise repeated ones. Return paths are valid for half of this time. */
+const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
+const PURGE_FEEDBACK_EVERY_MS = 600_000;
+const PURGE_TRAFFIC_EVERY_MS = 600_000;
+const MINUTES_RETENTION_MS = 48 * 3_600_000;
+const HOURS_RETENTION_MS = 400 * 24 * 3_600_000;
+/** Reports that were not understood: only the newest are kept. */
+const MAX_KEPT_FEEDBACK = 10_000;
+/** Rows of one round. It is small, so that a round delays no accept. */
+const MAX_ROWS = 500;
 
-/** The store names the expired messages and no more. */
+/** The store returns only the ids of expired messages. */
 const UNKNOWN = {
   accountId: null,
   to: null,
@@ -47,79 +48,80 @@ export interface SweeperParts {
   readonly ages: AgeClock;
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
   readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
-  /** True where this node can tell which other nodes are dead: then it takes over what they held. */
+  /** True where this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
-  /** All that this node holds a lease of, as far as it knows: their leases are not over, whatever the clock shows. */
+  /** The messages that this node has a lease for. Their leases are not recovered, whatever the clock shows. */
   readonly leasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
 }
 
-/** Starts the sweeps; the returned function stops them after the round under way. */
+/** Starts the sweeps. The returned function stops them and resolves after the running rounds. */
 export function startSweeper({
   node,
   clock,
   ages,
   policy,
   store,
-  canDetectDeadNodes: judges,
-  leasedMessageIds: holding,
+  canDetectDeadNodes,
+  leasedMessageIds,
   publish,
 }: SweeperParts): () => Promise<void> {
   let stopped = false;
-  const stops: (() => Promise<void>)[] = [];
+  const stopFunctions: (() => Promise<void>)[] = [];
 
-  /** Runs `round` now and then every `everyMs`; at once again while it did a full round's work. */
-  function every(everyMs: number, what: string, round: (now: number) => Promise<number>): void {
+  /** Runs `round` now and then every `intervalMs`; repeats it at once while it handles `MAX_ROWS`. */
+  function runEvery(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
-    let underWay = Promise.resolve();
+    let running = Promise.resolve();
     const run = async () => {
       try {
-        while (!stopped && (await round(clock.now())) >= ROUND);
+        while (!stopped && (await round(clock.now())) >= MAX_ROWS);
       } catch (error) {
-        publish({ type: 'node.operation_failed', at: clock.now(), operation: what, error });
+        publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
       }
-      if (!stopped) cancel = clock.after(everyMs, begin);
+      if (!stopped) cancel = clock.after(intervalMs, begin);
     };
     const begin = () => {
-      underWay = run();
+      running = run();
     };
     begin();
-    stops.push(() => {
+    stopFunctions.push(() => {
       cancel();
-      return underWay;
+      return running;
     });
   }
 
   let rounds = 0;
-  every(EXPIRE_EVERY_MS, 'expire', async (now) => {
-    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, ROUND, node);
+  runEvery(EXPIRE_EVERY_MS, 'expire', async (now) => {
+    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, MAX_ROWS, node);
     for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN });
     const { onUncertain } = policy;
     rounds += 1;
-    // A lease whose giving was committed while its answer was lost would wait for its end, held by nobody.
-    const own = rounds % AUDIT_EVERY === 0 ? { ownUntil: now + LEASE_MS - KNOWN_MS } : {};
+    // A claim that was committed although its answer was lost: this node does not know of these leases.
+    const own = rounds % OWN_LEASES_EVERY_ROUNDS === 0 ? { ownUntil: now + LEASE_MS - MAX_CLAIM_ANSWER_MS } : {};
     if (ages.isSettled()) {
-      const common = { now, onUncertain, by: node, everyLease: false, deadNodes: judges(), except: holding() };
-      const back = await store.recover({ ...common, ...own });
-      if (back > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count: back });
+      const deadNodes = canDetectDeadNodes();
+      const common = { now, onUncertain, by: node, everyLease: false, deadNodes, except: leasedMessageIds() };
+      const count = await store.recover({ ...common, ...own });
+      if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
     }
     return ids.length;
   });
-  every(HASTEN_EVERY_MS, 'resetDistantDueTimes', (now) =>
-    store.resetDistantDueTimes(now + MAX_RETRY_DELAY_MS, now, ROUND),
+  runEvery(RESET_DUE_TIMES_EVERY_MS, 'reset due times', (now) =>
+    store.resetDistantDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS),
   );
-  every(ERASE_EVERY_MS, 'erase', () =>
-    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS), ROUND),
+  runEvery(PURGE_BODIES_EVERY_MS, 'purge bodies', () =>
+    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS), MAX_ROWS),
   );
-  every(FEEDBACK_EVERY_MS, 'forget feedback', () =>
-    store.purgeFeedback(ages.cutoffFor(FEEDBACK_MS), MOST_KEPT_FEEDBACK, ROUND),
+  runEvery(PURGE_FEEDBACK_EVERY_MS, 'purge feedback', () =>
+    store.purgeFeedback(ages.cutoffFor(FEEDBACK_RETENTION_MS), MAX_KEPT_FEEDBACK, MAX_ROWS),
   );
-  every(TRAFFIC_EVERY_MS, 'sweep traffic', () =>
-    store.purgeTraffic(ages.cutoffFor(MINUTES_MS), ages.cutoffFor(HOURS_MS), ROUND),
+  runEvery(PURGE_TRAFFIC_EVERY_MS, 'purge traffic', () =>
+    store.purgeTraffic(ages.cutoffFor(MINUTES_RETENTION_MS), ages.cutoffFor(HOURS_RETENTION_MS), MAX_ROWS),
   );
 
   return async () => {
     stopped = true;
-    await Promise.all(stops.map((stop) => stop()));
+    await Promise.all(stopFunctions.map((stop) => stop()));
   };
 }

@@ -1,4 +1,4 @@
-/** Chooses the transport that the settings name; the simulator's addresses work with every one. */
+/** Opens the transport that the settings name. The simulator's addresses work with every transport. */
 import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
@@ -11,22 +11,22 @@ import type { Transport } from './transport.ts';
 
 export interface OpenedTransport {
   readonly transport: Transport;
-  /** What `capture:` has captured; null for transports that capture nothing. */
+  /** The messages that `capture:` has captured; null for the other transports. */
   readonly inbox: Inbox | null;
 }
 
 export interface OpenTransportParts {
   readonly clock: MonotonicClock;
-  /** Where `capture:` keeps its Maildir. */
+  /** The directory of the Maildir of `capture:`. */
   readonly inboxPath: string;
-  /** Told of what stops no message but somebody should see to. */
-  readonly onError?: (what: string, error: unknown) => void;
+  /** Called with a failure that stops no message but needs an operator's attention. */
+  readonly onError?: (operation: string, error: unknown) => void;
 }
 
-/** Throws a one-line Error where the setting cannot be used. */
+/** Throws an Error of one line where the setting cannot be used. */
 export function openTransport(
   setting: TransportSetting,
-  { clock, inboxPath, onError: failed }: OpenTransportParts,
+  { clock, inboxPath, onError }: OpenTransportParts,
 ): OpenedTransport {
   switch (setting.kind) {
     case 'capture':
@@ -37,7 +37,7 @@ export function openTransport(
     case 'ses':
       return {
         transport: withSimulator(
-          createSesTransport(setting, { clock, ...(failed === undefined ? {} : { onError: failed }) }),
+          createSesTransport(setting, { clock, ...(onError === undefined ? {} : { onError }) }),
           clock,
         ),
         inbox: null,

@@ -1,26 +1,27 @@
 /**
- * Answers for `…@simulator.postrider.test` in place of the transport it wraps, so that a developer can see each
- * ending of a mail request. Nothing to those addresses reaches the wrapped transport, and nothing about them is held
- * against anybody: a simulated bounce never suppresses. The complaint itself is added by the queue,
- * and a message to `suppressed` ends when it is accepted: both follow `localAnswer`.
+ * Answers for the addresses `…@simulator.postrider.test` in place of a transport, so that a developer sees every final state of a
+ * message.
+ *
+ * Guarantees: no message to these addresses reaches the transport. A simulated bounce suppresses no recipient. The queue adds the
+ * complaint, and ends a message to `suppressed` when it is accepted, by `localAnswer`.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
-/** Wraps `transport`. */
+/** `transport` with the simulator in front of it. */
 export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
-    // Asked anew each time: some transports follow what their provider allows.
+    // Read each time: some transports follow the rate that the provider allows.
     get concurrency() {
       return transport.concurrency;
     },
     close: (timeoutMs) => transport.close(timeoutMs),
     localAnswer,
-    attempt: (message, beforeHandover) =>
+    attempt: (message, beforeCompletion) =>
       isSimulated(message.envelope.to)
-        ? simulate(message, beforeHandover, clock)
-        : transport.attempt(message, beforeHandover),
+        ? simulate(message, beforeCompletion, clock)
+        : transport.attempt(message, beforeCompletion),
   };
 }
 
@@ -41,16 +42,16 @@ function localAnswer(to: string): LocalAnswer | null {
 
 async function simulate(
   message: OutgoingMessage,
-  beforeHandover: (() => Promise<void>) | null,
+  beforeCompletion: (() => Promise<void>) | null,
   clock: Clock,
 ): Promise<Attempt> {
   const startedAt = clock.now();
   let outcome = outcomeFor(message.envelope.to);
-  if (beforeHandover !== null && outcome.kind === 'delivered') {
+  if (beforeCompletion !== null && outcome.kind === 'delivered') {
     try {
-      await beforeHandover();
+      await beforeCompletion();
     } catch (error) {
-      const text = `not handed over: ${error instanceof Error ? error.message : String(error)}`;
+      const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
       const reply = { stage: 'content', code: null, enhanced: null, text } as const;
       outcome = { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
     }
@@ -72,9 +73,9 @@ function outcomeFor(address: string): Outcome {
   const kind = simulatorKind(address);
   switch (kind) {
     case 'success':
-      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message taken') };
+      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted') };
     case 'complaint':
-      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message taken, a complaint follows') };
+      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted, a complaint follows') };
     case 'bounce':
       return bounce('simulated: no such user');
     case 'defer':
@@ -85,10 +86,10 @@ function outcomeFor(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Ends in `suppressed` at acceptance; here only if the address was let in some other way.
+      // Only a message that was accepted without `localAnswer`.
       return bounce('simulated: this address is on the suppression list');
     case null:
-      return bounce(`the simulator knows ${SIMULATOR_KINDS.join(', ')}, each with an optional +label`);
+      return bounce(`the simulator has the addresses ${SIMULATOR_KINDS.join(', ')}, each with an optional +label`);
   }
 }
 
@@ -101,22 +102,22 @@ function reply(code: number, enhanced: string, text: string): Outcome['reply'] {
   return { stage: 'content', code, enhanced, text };
 }
 
-// The simulator's addresses, recognised. Pure; also used where mail is accepted (`suppressed` ends there).
+// The simulator's addresses. Pure.
 
 const DOMAIN = 'simulator.postrider.test';
 
 type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed';
 
-/** Every local part the simulator knows. */
+/** The local parts of the simulator. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
 
-/** True for any address at the simulator's domain, known or not: none of them may leave the service. */
+/** True for every address at the simulator's domain, also with an unknown local part. */
 export function isSimulated(address: string): boolean {
   const at = address.length - DOMAIN.length - 1;
   return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === DOMAIN;
 }
 
-/** Which of the simulator's addresses this is (case and `+label` aside), or null where it is none. */
+/** The local part without `+label`, in lower case; null where it is none of the simulator's. */
 export function simulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const local = address.slice(0, address.length - DOMAIN.length - 1).toLowerCase();

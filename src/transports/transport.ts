@@ -1,11 +1,11 @@
-/** The one seam between the queue and the ways of handing a message over. */
+/** The interface between the queue and the transports. */
 import type { Attempt } from '../model/outcome.ts';
 
 export interface OutgoingMessage {
   readonly id: string;
-  /** Bare addr-specs for MAIL FROM and RCPT TO; `smtputf8` when an address or a header needs RFC 6531. */
+  /** Addr-specs without angle brackets for MAIL FROM and RCPT TO; `smtputf8` where an address or a header needs RFC 6531. */
   readonly envelope: { readonly from: string; readonly to: string; readonly smtputf8: boolean };
-  /** The whole RFC 5322 message, CRLF line ends, not dot-stuffed. */
+  /** The complete RFC 5322 message with CRLF line ends, not dot-stuffed. */
   readonly data: Buffer;
 }
 
@@ -19,19 +19,19 @@ export type LocalAnswer =
   | { readonly kind: 'complaint'; readonly by: string; readonly detail: string };
 
 export interface Transport {
-  /** How many attempts may run at once. */
+  /** The number of attempts that may run at the same time. */
   readonly concurrency: number;
   /**
-   * Hands one message over. Never rejects. `beforeHandover` must be awaited after everything else and
-   * before the bytes that complete the message (the final dot, the provider call); where it rejects, the
-   * message is not completed and the outcome is deferred.
+   * Makes one delivery attempt. Never rejects. The transport calls `beforeCompletion` at most once, immediately before the bytes that
+   * complete the message (the final dot, the provider call), and awaits it. Where it rejects, the message is not completed and the
+   * outcome is deferred.
    */
-  attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt>;
+  attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt>;
   /**
    * How the transport answers messages to this address by itself (the simulator's addresses); null where a next hop answers. A
    * local answer changes no circuit breaker and no reputation. Absent: a next hop answers every message.
    */
   readonly localAnswer?: (to: string) => LocalAnswer | null;
-  /** Lets go of idle connections; attempts still running end within `timeoutMs`. */
+  /** Closes idle connections, and ends running attempts within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }

@@ -8,7 +8,7 @@ import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { loopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
-import { createCircuitBreaker, createSuppressionCheck, heldBackBy } from '../queue/attempt.ts';
+import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
@@ -78,7 +78,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: loopRecipient(settings.returnPathDomain),
-    mustNotAttempt: heldBackBy(directory, membership),
+    mustNotAttempt: createAttemptGuard(directory, membership),
     mayReceive: screening.mayReceive,
     onChange: screening.recordChange,
     publish,

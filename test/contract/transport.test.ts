@@ -108,7 +108,7 @@ describe.each([
     for (const message of messages) expect(await arrived(message)).not.toBeNull();
   });
 
-  test('calls beforeHandover exactly once, before the message is complete', async () => {
+  test('calls beforeCompletion exactly once, before the message is complete', async () => {
     const { transport, arrived } = await make();
     const message = outgoingMessage(BODY);
     let asked = 0;
@@ -121,7 +121,7 @@ describe.each([
     expect(await arrived(message)).not.toBeNull();
   });
 
-  test('completes nothing if beforeHandover rejects, and continues with the next message', async () => {
+  test('completes nothing if beforeCompletion rejects, and continues with the next message', async () => {
     const { transport, arrived } = await make();
     const refused = outgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));

@@ -1,7 +1,8 @@
 /**
- * Reads what the capture transport wrote, for the operator's listener. Bounded: a listing opens at most `limit`
- * files and reads 8 KiB of each; the folder is read again only where something has come or gone. A name that is no id is never
- * turned into a path.
+ * Reads the messages that the capture transport wrote, for the operator listener.
+ *
+ * Guarantees: a listing opens at most `limit` files and reads 8 KiB of each. The directory is read again only after a change. A name
+ * that is no message id never becomes part of a path.
  */
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,25 +10,25 @@ import { decodeEncodedWords } from '../../message/headers.ts';
 import type { Inbox, InboxEntry } from '../../model/inbox.ts';
 import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './transport.ts';
 
-/** Envelope, signatures, From, To and an encoded Subject of 998 bytes take 6 KiB at most; they come first. */
+/** The envelope, the signatures, From, To and an encoded Subject of 998 bytes need 6 KiB at most. They come first. */
 const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
-/** A folder changed so shortly before it was read may change again within the same tick of its clock; some file systems count in 2 s. */
-const TICK_MS = 2_000;
+/** A directory that changed within this time may change again without a new modification time: some file systems count in steps of 2 s. */
+const MTIME_STEP_MS = 2_000;
 
-/** The inbox that `createCaptureTransport(directory, …)` fills. Empty where the directory does not exist yet. */
+/** The inbox of `createCaptureTransport(directory, …)`. Empty where the directory does not exist yet. */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = maildirAt(directory);
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
   let known: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
-  /** All names in the folder, in no order: reading 60,000 takes 80 ms, looking through them a few. */
+  /** All file names, in no order. Reading 60,000 names takes 80 ms. */
   async function allNames(): Promise<readonly string[]> {
     const before = Date.now();
     const changedAt = (await orNull(stat(maildir.new)))?.mtimeMs ?? null;
     if (known !== null && known.changedAt === changedAt) return known.names;
     const names = (await orNull(readdir(maildir.new))) ?? [];
-    known = changedAt !== null && before - changedAt > TICK_MS ? { changedAt, names } : null;
+    known = changedAt !== null && before - changedAt > MTIME_STEP_MS ? { changedAt, names } : null;
     return names;
   }
 
@@ -52,17 +53,17 @@ export function createCaptureInbox(directory: string): Inbox {
   };
 }
 
-/** The greatest ids below `before`, the greatest first. Keeps no more than it gives: sorting 100,000 names takes far longer. */
-function newest(names: readonly string[], most: number, before: string | null): readonly string[] {
+/** The `limit` greatest ids below `before`, the greatest first. Faster than sorting all names. */
+function newest(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const kept: string[] = [];
   for (const name of names) {
     if (!name.endsWith(MESSAGE_SUFFIX)) continue;
     const id = name.slice(0, -MESSAGE_SUFFIX.length);
-    if ((before !== null && id >= before) || (kept.length >= most && id <= (kept.at(-1) ?? ''))) continue;
+    if ((before !== null && id >= before) || (kept.length >= limit && id <= (kept.at(-1) ?? ''))) continue;
     if (!isMessageId(id)) continue;
     const at = kept.findIndex((other) => other < id);
     kept.splice(at < 0 ? kept.length : at, 0, id);
-    if (kept.length > most) kept.pop();
+    if (kept.length > limit) kept.pop();
   }
   return kept;
 }
@@ -100,7 +101,7 @@ function field(lines: readonly string[], name: string): string | null {
   return value.trim();
 }
 
-/** Null where the file or directory is not there (any more). */
+/** Null where the file or directory does not exist. */
 async function orNull<T>(promise: Promise<T>): Promise<T | null> {
   try {
     return await promise;

@@ -1,8 +1,8 @@
 /**
- * The transport `capture:`: every message becomes a file of a Maildir, for a person to read, and goes nowhere else.
+ * The transport `capture:`. It writes each message as a file of a Maildir and sends it nowhere.
  *
- * Promises: `delivered` means written, synced and renamed into `new/`; a second attempt with the same id replaces the
- * first file in one step. A full disk or a missing right is a deferral with the remedy in its text.
+ * Guarantees: `delivered` means written, synced and renamed into `new/`. A second attempt with the same id replaces the first file
+ * atomically. Fails: a full disk or a missing permission defers the message, with the remedy in the text.
  */
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,15 +11,15 @@ import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
 const CONCURRENCY = 16;
-/** A file in `tmp/` this old belongs to nobody any more; 36 hours is the custom of Maildir. */
+/** A file in `tmp/` of this age is left over from a crash. Maildir uses 36 hours by convention. */
 const STALE_TMP_MS = 36 * 3_600_000;
 
-/** The one call of the file system that a full disk shows itself at first; `node:fs` unless given. */
+/** The first call of the file system that fails on a full disk; `node:fs` unless given. */
 interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
 
-/** Makes the transport. `directory` is made when the first message comes. */
+/** Creates the transport. The first message creates `directory`. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = maildirAt(directory);
   const sync = new DirectorySync(maildir.new);
@@ -28,8 +28,8 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   let running = 0;
   let whenIdle: (() => void) | null = null;
 
-  async function capture(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Outcome> {
-    if (!isMessageId(message.id)) return deferred(`the id of the message is no UUID`, 'message');
+  async function capture(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Outcome> {
+    if (!isMessageId(message.id)) return deferred(`the message id is not a UUID`, 'message');
     const { from, to } = message.envelope;
     if (hasControl(from) || hasControl(to)) return deferred('an envelope address has a control character', 'message');
     const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
@@ -46,10 +46,10 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       } finally {
         await file.close();
       }
-      if (beforeHandover !== null) {
-        const refused = await beforeHandover().then(
+      if (beforeCompletion !== null) {
+        const refused = await beforeCompletion().then(
           () => null,
-          (error: unknown) => deferred(`not handed over: ${textOf(error)}`, 'message'),
+          (error: unknown) => deferred(`not completed: ${textOf(error)}`, 'message'),
         );
         if (refused !== null) {
           await unlink(temporary);
@@ -61,7 +61,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been taken away under the running service: made again by the next attempt.
+      // The directory may have been removed: the next attempt creates it.
       prepared = null;
       await unlink(temporary).catch(() => undefined);
       return deferred(fault(directory, error), 'transport');
@@ -71,12 +71,12 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   return {
     concurrency: CONCURRENCY,
 
-    async attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
+    async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
       const startedAt = clock.now();
       running += 1;
       let outcome: Outcome;
       try {
-        outcome = await capture(message, beforeHandover);
+        outcome = await capture(message, beforeCompletion);
       } catch (error) {
         outcome = deferred(textOf(error), 'message');
       }
@@ -114,7 +114,7 @@ async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
       const { mtimeMs } = await stat(path);
       if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
     } catch (error) {
-      // Attempts under way rename their files away meanwhile.
+      // A running attempt may have renamed its file.
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     }
   }
@@ -130,13 +130,13 @@ function fault(directory: string, error: unknown): string {
   switch (code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return `no space left for captured mail in ${directory}; free some, or delete old files there`;
+      return `no space left for captured messages in ${directory}; free some space, or delete old files there`;
     case 'EACCES':
     case 'EPERM':
     case 'EROFS':
-      return `no right to write captured mail in ${directory} (${code}); make it writable for the service`;
+      return `no permission to write captured messages in ${directory} (${code}); make it writable for the service`;
     default:
-      return `captured mail cannot be written in ${directory}: ${textOf(error)}`;
+      return `captured messages cannot be written in ${directory}: ${textOf(error)}`;
   }
 }
 
@@ -144,7 +144,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The two header lines are written here, so nothing that could begin a third may pass. */
+/** True where the address could begin a further header line. */
 function hasControl(address: string): boolean {
   for (let i = 0; i < address.length; i += 1) {
     const unit = address.charCodeAt(i);
@@ -153,8 +153,8 @@ function hasControl(address: string): boolean {
   return false;
 }
 
-// Makes renames into one directory durable: `fsync` of the directory, one for all renames that happened while the
-// last one ran. Rejects with the system's error for everyone who waited on that run.
+// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened while the last
+// one ran. A failed one rejects, with the system's error, for every caller that it served.
 
 class DirectorySync {
   readonly #path: string;
@@ -165,13 +165,13 @@ class DirectorySync {
     this.#path = path;
   }
 
-  /** Resolves when everything renamed before this call is on disk. */
+  /** Resolves when every rename before this call is on disk. */
   sync(): Promise<void> {
     if (this.#running === null) {
       this.#running = this.#run();
       return this.#running;
     }
-    // The run under way may have begun before the caller's rename: only the next one covers it.
+    // The running one may have begun before the caller's rename. Only the next one is sure to cover it.
     this.#next ??= this.#running.then(
       () => this.#advance(),
       () => this.#advance(),
@@ -199,7 +199,7 @@ class DirectorySync {
   }
 }
 
-// Where captured messages lie: a Maildir whose file names are the ids of the mail requests.
+// The Maildir of captured messages. The file names are message ids.
 
 /** Length of a UUID in text. */
 const UUID_LENGTH = 36;
@@ -216,7 +216,7 @@ export function maildirAt(directory: string): Maildir {
   return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
 }
 
-/** True for a lower-case UUID: the only names that ever become part of a path. */
+/** True for a lower-case UUID. Only such names become part of a path. */
 export function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {

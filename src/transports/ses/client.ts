@@ -1,6 +1,6 @@
 /**
- * The provider's own client of the SESv2 API, kept behind the three calls that are needed. It is loaded when first used:
- * a service with another transport does not pay for it. The SDK's retries are off; the queue is the one place that retries.
+ * The client of the SESv2 API, reduced to three calls. The SDK is loaded at the first use, so that other transports need no memory for
+ * it. The SDK does not retry; the queue does.
  */
 
 import type { Clock } from '../../clock.ts';
@@ -9,15 +9,15 @@ import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
-  /** Another address of the API, such as a local one; null for the region's own. */
+  /** Another URL of the API, such as a local one; null for the region's own. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
 
-/** What the account says of itself (GetAccount). */
+/** The answer to GetAccount. */
 export interface SesAccount {
   readonly sendingEnabled: boolean;
-  /** False in the sandbox, where only verified recipients are taken. */
+  /** False in the sandbox, which accepts only verified recipients. */
   readonly production: boolean;
   /** `HEALTHY`, `PROBATION`, `SHUTDOWN`. */
   readonly enforcement: string;
@@ -27,8 +27,8 @@ export interface SesAccount {
 
 export interface SesClient {
   /**
-   * Hands a message over; resolves to the provider's id, or null where the answer names none. Rejects with the SDK's error,
-   * which has `sent` then: whether the request had left whole.
+   * Sends a message. Resolves to the provider's id of it, or to null where the answer has none. Rejects with the SDK's error, whose
+   * `sent` is true where the whole request was sent.
    */
   send(
     message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
@@ -38,12 +38,12 @@ export interface SesClient {
   close(): void;
 }
 
-/** The host that an operator knows it by. */
+/** The host, as transcripts and pages name it. */
 export function sesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
 
-/** Makes the client; `connections` are kept open at most. Credentials are the SDK's own: environment, files, the machine's role. */
+/** Creates the client with at most `connections` connections. The SDK finds the credentials: environment, files, the machine's role. */
 export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
   const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
   const client = new SESv2Client({
@@ -54,7 +54,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   });
   return {
     async send({ id, to, data }, abortSignal) {
-      // Without FromEmailAddress the From field counts: the envelope sender is the provider's own in any case.
+      // Without FromEmailAddress the From field counts. The envelope sender is the provider's own in any case.
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },

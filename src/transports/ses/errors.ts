@@ -1,37 +1,37 @@
 /**
- * What the errors of the SESv2 API mean for the message: the rules decide, and what no rule knows is temporary. What an error
- * says is shown to the operator without what only the two ends of the request may know.
+ * The meaning of an error of the SESv2 API for the message. The rules decide; an error that no rule matches is temporary. Operators see
+ * the text of an error without the secrets of the request.
  */
 import type { Outcome, Reply } from '../../model/outcome.ts';
 import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
 
-/** An error as the SDK throws it, reduced to what is looked at. */
+/** The parts of an SDK error that the rules use. */
 export interface SesError {
   readonly name: string;
   readonly message: string;
-  /** HTTP status; null where no answer came. */
+  /** HTTP status; null where no response came. */
   readonly status: number | null;
-  /** Whether the request had left whole. */
+  /** True where the whole request was sent. */
   readonly sent: boolean;
 }
 
-/** Nothing was sent, or not all of it: nothing was taken. */
+/** The request was not sent completely, so the provider accepted nothing. */
 const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
-/** The verdict on a fault; what had left and has no answer, or a good one that cannot be read, may have been acted on. */
-export function classifySesError(fault: SesError): SesErrorMeaning {
-  const known = SES_RULES.find((rule) => fits(rule, fault))?.meaning;
-  return known ?? (fault.sent || fault.status !== null ? { kind: 'unanswered' } : UNSENT);
+/** The first rule that matches decides. A request that was sent, and whose response is missing or unreadable, may have been accepted. */
+export function classifySesError(error: SesError): SesErrorMeaning {
+  const meaning = SES_RULES.find((rule) => matches(rule, error))?.meaning;
+  return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT);
 }
 
-function fits({ names, words, status }: SesRule, fault: SesError): boolean {
-  const text = fault.message.toLowerCase();
-  if (names !== undefined && !names.includes(fault.name)) return false;
+function matches({ names, words, status }: SesRule, error: SesError): boolean {
+  const text = error.message.toLowerCase();
+  if (names !== undefined && !names.includes(error.name)) return false;
   if (words !== undefined && !words.some((word) => text.includes(word))) return false;
-  return status === undefined || (fault.status !== null && fault.status >= status[0] && fault.status <= status[1]);
+  return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }
 
-/** A thrown thing, whatever it is, as a fault. */
+/** Any thrown value as an SesError. */
 export function toSesError(error: unknown): SesError {
   const { name, message, sent, $metadata, $response } = Object(error) as {
     readonly name?: unknown;
@@ -49,16 +49,13 @@ export function toSesError(error: unknown): SesError {
   };
 }
 
-/** What each address of a name came to, where the whole has no words of its own. */
+/** The causes of an AggregateError, for an error without a message: one for each address of the host name. */
 function causesOf(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
   return errors.map((one) => (one instanceof Error ? one.message : String(one))).join('; ');
 }
 
-/**
- * A refused signature is answered with the request as the provider has read it, and so with the session's token. What comes
- * before that says enough.
- */
+/** The response to a refused signature quotes the request, with the session token. The text before the quote is kept. */
 function withoutRequest(message: string): string {
   const at = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
     .map((mark) => message.toLowerCase().indexOf(mark))
@@ -66,7 +63,7 @@ function withoutRequest(message: string): string {
   return at.length === 0 ? message : message.slice(0, Math.min(...at)).trimEnd();
 }
 
-/** The outcome that a verdict is, with what was said. */
+/** The outcome of an attempt that failed with this meaning. */
 export function toOutcome(verdict: SesErrorMeaning, reply: Reply): Outcome {
   switch (verdict.kind) {
     case 'bounced':
@@ -74,7 +71,7 @@ export function toOutcome(verdict: SesErrorMeaning, reply: Reply): Outcome {
     case 'deferred':
       return { kind: 'deferred', reply, reason: verdict.reason, scope: verdict.scope };
     case 'throttled':
-      // Slower already, and still too fast: later, without giving up on the provider.
+      // The rate is lower already. Scope `message` does not open the circuit breaker.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
     case 'unanswered':
       return { kind: 'unanswered', reply };

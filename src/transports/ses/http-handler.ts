@@ -1,16 +1,15 @@
 /**
- * HTTP for the SDK, over connections that are kept. It stands in for the SDK's own handler because of two things that that one
- * does not tell or do: whether a request had left whole when its connection died, which decides between "try again" and
- * "perhaps taken", and a bound on the answer.
+ * The HTTP handler of the SDK, with connections that are reused. The SDK's own handler does not report whether a request was sent
+ * completely when its connection failed (which decides between `deferred` and `unanswered`), and does not limit the size of a response.
  *
- * Rejects with the system's error, or a HttpHandlerError.
+ * Fails with the system's error, or an HttpHandlerError.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 
-/** A request as the SDK has signed it. */
+/** A signed request of the SDK. */
 export interface HandlerRequest {
   /** `https:` or `http:`. */
   readonly protocol: string;
@@ -29,10 +28,10 @@ export interface HandlerResponse {
   readonly body: Buffer;
 }
 
-/** What the SDK hands through from the call. */
+/** Options of one call, which the SDK passes on. */
 export interface HandlerOptions {
   readonly abortSignal?: AbortSignal;
-  /** Called when all of the request is with the operating system, and at the latest with the answer. */
+  /** Called when the operating system has the whole request, at the latest with the response. */
   readonly onSent?: () => void;
 }
 
@@ -44,32 +43,32 @@ export interface HttpHandler {
 
 export interface HandlerLimits {
   readonly connectMs: number;
-  /** From the first byte of the request to the last of the answer; connecting has its own. */
+  /** From the first byte of the request to the last byte of the response, without connecting. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
-  /** An idle connection is closed after this, before the other side does so in the moment of its next use. */
+  /** An idle connection is closed after this time, before the peer closes it during its next use. */
   readonly idleMs: number;
 }
 
 export const HANDLER_LIMITS: HandlerLimits = {
   connectMs: 10_000,
-  // The provider answers within seconds; what takes longer is given up, and whether it was taken is not known.
+  // The provider answers within seconds. After this time it is unknown whether the message was accepted.
   responseMs: 60_000,
   maxResponseBytes: 65_536,
   idleMs: 20_000,
 };
 
 export class HttpHandlerError extends Error {
-  override readonly name = 'WireError';
+  override readonly name = 'HttpHandlerError';
 }
 
-/** A wire of at most so many connections. */
+/** A handler with at most `connections` connections to each host. */
 export function createHttpHandler(
   connections: number,
   clock: Clock,
   limits: HandlerLimits = HANDLER_LIMITS,
 ): HttpHandler {
-  // A proxy of the environment is the global agents' affair (NODE_USE_ENV_PROXY); these agents follow them.
+  // The global agents know the proxy of the environment (NODE_USE_ENV_PROXY).
   const { proxyEnv } = https.globalAgent.options;
   const options = { keepAlive: true, maxSockets: connections, timeout: limits.idleMs, proxyEnv } as const;
   const plain = new http.Agent(options);
@@ -79,7 +78,7 @@ export function createHttpHandler(
     handle(request, { abortSignal, onSent } = {}) {
       return new Promise((resolve, reject) => {
         const tls = request.protocol !== 'http:';
-        const made = (tls ? https : http).request({
+        const outgoing = (tls ? https : http).request({
           agent: tls ? secure : plain,
           host: request.hostname.startsWith('[') ? request.hostname.slice(1, -1) : request.hostname,
           port: request.port,
@@ -88,9 +87,10 @@ export function createHttpHandler(
           headers: request.headers,
         });
         let cancel = clock.after(limits.connectMs, () =>
-          made.destroy(new HttpHandlerError(`no connection within ${limits.connectMs / 1_000} seconds`)),
+          outgoing.destroy(new HttpHandlerError(`no connection within ${limits.connectMs / 1_000} seconds`)),
         );
-        const aborted = (): void => void made.destroy(new HttpHandlerError('given up by the service, which stops'));
+        const aborted = (): void =>
+          void outgoing.destroy(new HttpHandlerError('aborted, because the service is stopping'));
         const end = (): void => {
           cancel();
           abortSignal?.removeEventListener('abort', aborted);
@@ -102,19 +102,19 @@ export function createHttpHandler(
         const connected = (): void => {
           cancel();
           cancel = clock.after(limits.responseMs, () =>
-            made.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
+            outgoing.destroy(new HttpHandlerError(`no answer within ${limits.responseMs / 1_000} seconds`)),
           );
         };
         abortSignal?.addEventListener('abort', aborted, { once: true });
-        made.on('socket', (socket) => {
-          // One that was kept, or that a proxy has opened, is ready.
+        outgoing.on('socket', (socket) => {
+          // A reused connection, or one that a proxy has opened, is ready.
           if (isReady(socket)) connected();
           else socket.once(tls ? 'secureConnect' : 'connect', connected);
         });
-        made.on('finish', () => onSent?.());
-        made.on('error', fail);
-        made.on('response', (response) => {
-          // Also where it came before the request was read: it is the answer to it.
+        outgoing.on('finish', () => onSent?.());
+        outgoing.on('error', fail);
+        outgoing.on('response', (response) => {
+          // A response may come before the server has read the whole request.
           onSent?.();
           collect(response, limits.maxResponseBytes).then(
             (body) => {
@@ -122,13 +122,13 @@ export function createHttpHandler(
               resolve({ response: { statusCode: response.statusCode ?? 0, headers: headersOf(response), body } });
             },
             (error: Error) => {
-              made.destroy();
+              outgoing.destroy();
               fail(error);
             },
           );
         });
         if (abortSignal?.aborted) aborted();
-        made.end(request.body);
+        outgoing.end(request.body);
       });
     },
     destroy() {
@@ -143,12 +143,12 @@ function isReady(socket: Socket): boolean {
   return !socket.connecting && !handshaking;
 }
 
-async function collect(response: http.IncomingMessage, most: number): Promise<Buffer> {
+async function collect(response: http.IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > most) throw new HttpHandlerError(`an answer of more than ${most} bytes`);
+    if (size > maxBytes) throw new HttpHandlerError(`a response of more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -1,51 +1,53 @@
 /**
- * How fast messages are handed over: the account's own send rate, and less while the provider says that it is too fast.
- * Several nodes share an account's rate, so each finds its part by being throttled and growing again.
+ * The rate limiter of the SES transport: the account's send rate, and less after the provider has throttled a request. Several nodes
+ * share the rate of an account; each finds its share by slowing down when throttled and speeding up again.
  */
 import type { Clock } from '../../clock.ts';
 
-/** After a throttled answer the rate is this part of what it was; it grows back by `GROW` each second without one. */
-const SHRINK = 0.7;
-const GROW = 0.05;
-const LEAST = 0.05;
-/** Where nothing is known of the account's rate. */
-const UNKNOWN_RATE = 14;
-/** A tenth of a second's worth may go at once: with a whole one, some second would see twice the rate, and be throttled. */
-const BURST_S = 0.1;
+/** A throttled request multiplies the share of the rate by this factor. */
+const SLOW_DOWN_FACTOR = 0.7;
+/** The share grows by this much in each second. */
+const GROWTH_PER_SECOND = 0.05;
+const MIN_SHARE = 0.05;
+/** Messages per second until the rate of the account is known. */
+const DEFAULT_RATE = 14;
+/** With a burst of a whole second, some second would have twice the rate and be throttled. */
+const BURST_SECONDS = 0.1;
 
 export interface RateLimiter {
-  /** Waits for the next place; resolves to false where it is closed. */
+  /** Resolves to true when the next message may be sent, or to false once the limiter is closed. */
   acquire(): Promise<boolean>;
-  /** The account's messages a second, or null where it does not say. */
+  /** Sets the account's send rate in messages per second; null where it is unknown. */
   setRate(perSecond: number | null): void;
+  /** Lowers the rate after a throttled request. */
   slowDown(): void;
-  /** Messages a second now. */
+  /** Messages per second now. */
   readonly currentRate: number;
   close(): void;
 }
 
 export function createRateLimiter(clock: Clock): RateLimiter {
-  let limit = UNKNOWN_RATE;
-  let part = 1;
-  let partAt = clock.now();
-  let tokens = limit * BURST_S;
-  let tokensAt = partAt;
-  const waiting: ((go: boolean) => void)[] = [];
+  let limit = DEFAULT_RATE;
+  let share = 1;
+  let shareAt = clock.now();
+  let tokens = limit * BURST_SECONDS;
+  let tokensAt = shareAt;
+  const waiting: ((acquired: boolean) => void)[] = [];
   let cancel: (() => void) | null = null;
   let closed = false;
 
   function rateNow(): number {
     const now = clock.now();
-    const seconds = Math.max(0, now - partAt) / 1000;
-    part = Math.min(1, part + seconds * GROW);
-    partAt = now;
-    return limit * part;
+    const seconds = Math.max(0, now - shareAt) / 1000;
+    share = Math.min(1, share + seconds * GROWTH_PER_SECOND);
+    shareAt = now;
+    return limit * share;
   }
 
   function refill(): void {
     const now = clock.now();
     const rate = rateNow();
-    tokens = Math.min(Math.max(1, rate * BURST_S), tokens + (Math.max(0, now - tokensAt) / 1000) * rate);
+    tokens = Math.min(Math.max(1, rate * BURST_SECONDS), tokens + (Math.max(0, now - tokensAt) / 1000) * rate);
     tokensAt = now;
   }
 
@@ -74,11 +76,11 @@ export function createRateLimiter(clock: Clock): RateLimiter {
     },
     setRate(perSecond) {
       refill();
-      limit = perSecond === null || perSecond <= 0 ? UNKNOWN_RATE : perSecond;
+      limit = perSecond === null || perSecond <= 0 ? DEFAULT_RATE : perSecond;
     },
     slowDown() {
       refill();
-      part = Math.max(LEAST, part * SHRINK);
+      share = Math.max(MIN_SHARE, share * SLOW_DOWN_FACTOR);
       tokens = Math.min(tokens, 0);
     },
     get currentRate() {

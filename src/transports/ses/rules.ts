@@ -10,9 +10,9 @@ import type { Reason } from '../../model/outcome.ts';
 export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
-  /** The provider asks for slower sending: the same message is tried again after a pause. */
+  /** The provider requests a lower rate. The same message is sent again after a pause. */
   | { readonly kind: 'throttled' }
-  /** The request may have arrived and been acted on. */
+  /** The provider may have accepted the message. */
   | { readonly kind: 'unanswered' };
 
 export interface SesRule {
@@ -20,22 +20,22 @@ export interface SesRule {
   readonly names?: readonly string[];
   /** Any of these in the message, lower case. */
   readonly words?: readonly string[];
-  /** HTTP statuses from, to. */
+  /** The first and the last HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
   /** `name status message`, `-` for none. */
   readonly samples: readonly string[];
 }
 
-/** Ours to mend: alarms, opens the breaker, and is about every message. */
-const OURS: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
-const AWAY: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
-/** The provider's words for a request it does not understand, in both versions of its API. */
+/** The configuration of this service is wrong. It concerns every message, opens the circuit breaker and raises an alarm. */
+const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+/** The names of errors for an invalid request, in both versions of the API. */
 const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
 export const SES_RULES: readonly SesRule[] = [
   {
-    description: 'the daily quota is used up: slower does not help',
+    description: 'the daily quota is used up',
     words: ['daily message quota exceeded', 'daily sending quota'],
     meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
     samples: [
@@ -63,7 +63,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['UnknownError 429 slow down'],
   },
   {
-    description: 'the account or the configuration set may not send',
+    description: 'the account or the configuration set is not allowed to send',
     names: [
       'AccountSuspendedException',
       'SendingPausedException',
@@ -71,7 +71,7 @@ export const SES_RULES: readonly SesRule[] = [
       'ConfigurationSetSendingPausedException',
       'ConfigurationSetDoesNotExistException',
     ],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: [
       'AccountSuspendedException 400 Your account is suspended',
       'SendingPausedException 400 Sending is paused for the configuration set',
@@ -80,13 +80,13 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'an identity is not verified',
     names: ['MailFromDomainNotVerifiedException'],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
-    description: 'an identity is not verified, in words',
+    description: 'an identity is not verified, by text',
     words: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: [
       'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
     ],
@@ -102,14 +102,14 @@ export const SES_RULES: readonly SesRule[] = [
       'sending is disabled',
       'account is under review',
     ],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: [
       'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'MessageRejected 400 Sending suspended for this account.',
     ],
   },
   {
-    description: 'the request is not signed as it must be, or not allowed',
+    description: 'the signature of the request is invalid, or the request is not allowed',
     names: [
       'AccessDeniedException',
       'AccessDenied',
@@ -127,7 +127,7 @@ export const SES_RULES: readonly SesRule[] = [
       'CredentialsProviderError',
       'NotFoundException',
     ],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: [
       'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
       'InvalidSignatureException 403 Signature expired',
@@ -138,18 +138,18 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'not allowed, by status',
     status: [401, 403],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: ['UnknownError 403 Forbidden'],
   },
   {
-    description: 'the policy of the identity lets no such caller send, in words',
+    description: 'the policy of the identity does not allow the request, by text',
     names: ['MessageRejected'],
     words: ['access denied', 'not allowed to send'],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: ['MessageRejected 400 Access denied'],
   },
   {
-    description: 'the provider sends nothing to this address',
+    description: 'the address is on the suppression list of the provider',
     names: ['MessageRejected'],
     words: ['blacklisted', 'suppression list'],
     meaning: { kind: 'bounced', reason: 'policy' },
@@ -162,7 +162,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['MessageRejected 400 Message contains a virus'],
   },
   {
-    description: 'too large',
+    description: 'the message is too large',
     words: ['message length', 'too long', 'too large', 'exceeds the maximum'],
     status: [400, 413],
     meaning: { kind: 'bounced', reason: 'size' },
@@ -172,14 +172,14 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'the configuration set, or another setting of ours, is not one',
+    description: 'the configuration set, or another setting of this service, is invalid',
     names: BAD_REQUEST,
     words: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
-    meaning: OURS,
+    meaning: CONFIGURATION,
     samples: ['BadRequestException 400 Configuration set name <a b> is invalid'],
   },
   {
-    description: 'an address that the provider does not take',
+    description: 'the provider does not accept an address',
     names: BAD_REQUEST,
     words: [
       'address',
@@ -200,26 +200,26 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'content that the provider cannot read',
+    description: 'the provider cannot parse the content',
     names: BAD_REQUEST,
     words: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
     meaning: { kind: 'bounced', reason: 'content' },
     samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
   },
   {
-    description: 'a bad request for a reason that is not known: this message alone, and not for good',
+    description: 'an invalid request for an unknown reason: temporary, and only for this message',
     names: BAD_REQUEST,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
     samples: ['BadRequestException 400 Something that nobody has seen', 'ValidationException 400 1 validation error'],
   },
   {
-    description: 'the provider is in trouble',
+    description: 'the provider has an internal error',
     status: [500, 599],
-    meaning: AWAY,
+    meaning: UNAVAILABLE,
     samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
   },
   {
-    description: 'anything else that was answered',
+    description: 'any other response',
     status: [300, 499],
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
     samples: ['SomethingNewException 418 who knows', 'ConflictException 409 concurrent'],

@@ -1,9 +1,10 @@
 /**
- * Hands messages over to Amazon SES (SESv2, SendEmail with the raw message). The bytes are sent as they are; the provider
- * adds Date and Message-ID of its own where it must and signs a second time if its identity says so.
+ * The transport `ses:`. It sends messages to Amazon SES (SESv2, SendEmail with the raw message). The bytes are unchanged; the provider
+ * replaces Date and Message-ID, and signs a second time where its identity has DKIM.
  *
- * Promises: never faster than the account's send rate, slower while throttled; an error is an outcome by errors.ts; a request
- * that may have arrived without an answer is `unanswered`; the provider's id is kept, for its notices name messages by it.
+ * Guarantees: it never exceeds the account's send rate, and slows down when throttled. Every error becomes an outcome (errors.ts). A
+ * request that may have been accepted without a response is `unanswered`. The outcome has the provider's message id, by which provider
+ * events name the message.
  */
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
@@ -12,21 +13,22 @@ import { createSesClient, type SesClient, type SesSetting, sesHost } from './cli
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
-/** How often the account is asked for its send rate while messages go. */
-const ASK_EVERY_MS = 60_000;
-/** A message that is throttled is tried again so often before it goes back to the queue. */
-const THROTTLED_TRIES = 4;
-const CONNECTIONS = { least: 4, most: 200 } as const;
-const LONGEST_TEXT = 1_000;
-/** The provider's ids are some 60 characters of letters, digits and dashes. */
-const LONGEST_ID = 200;
+/** How often the send rate is read while messages are sent. */
+const READ_RATE_EVERY_MS = 60_000;
+/** Requests for one throttled message before it is deferred. */
+const MAX_REQUESTS = 4;
+const MIN_CONNECTIONS = 4;
+const MAX_CONNECTIONS = 200;
+const MAX_TEXT_LENGTH = 1_000;
+/** The provider's message ids have about 60 characters. */
+const MAX_ID_LENGTH = 200;
 
 export interface SesParts {
   readonly clock: Clock;
-  /** What speaks to the provider; made when first needed. */
+  /** Creates the client at the first attempt; `createSesClient` unless given. */
   readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
-  /** Told of what stops no message but somebody should see to. */
-  readonly onError?: (what: string, error: unknown) => void;
+  /** Called with a failure that stops no message but needs an operator's attention. */
+  readonly onError?: (operation: string, error: unknown) => void;
 }
 
 export function createSesTransport(
@@ -38,45 +40,51 @@ export function createSesTransport(
   const stop = new AbortController();
   const running = new Set<Promise<Attempt>>();
   let client: Promise<SesClient> | null = null;
-  let askedAt = Number.NEGATIVE_INFINITY;
-  let known = false;
-  let silent = false;
+  let readAt = Number.NEGATIVE_INFINITY;
+  let isRateKnown = false;
+  let hasReportedFailure = false;
 
   function clientOf(): Promise<SesClient> {
-    client ??= connect(setting, CONNECTIONS.most, clock);
+    client ??= connect(setting, MAX_CONNECTIONS, clock);
     return client;
   }
 
-  /** Asks for the send rate now and then. An account that does not say sends on at the rate known last, and is told of once. */
-  function askRate(ses: SesClient): void {
-    const since = clock.now() - askedAt;
-    // A clock set back must not keep it from being asked.
-    if (since >= 0 && since < ASK_EVERY_MS) return;
-    askedAt = clock.now();
+  /** Reads the send rate at intervals. Where that fails, the last known rate stays and the failure is reported once. */
+  function readRate(ses: SesClient): void {
+    const sinceMs = clock.now() - readAt;
+    // A clock that is set back must not delay the next read.
+    if (sinceMs >= 0 && sinceMs < READ_RATE_EVERY_MS) return;
+    readAt = clock.now();
     ses.getAccount(stop.signal).then(
       ({ maxSendRate }) => {
-        known = true;
-        silent = false;
+        isRateKnown = true;
+        hasReportedFailure = false;
         pace.setRate(maxSendRate);
       },
       (error: unknown) => {
-        if (silent || stop.signal.aborted) return;
-        silent = true;
+        if (hasReportedFailure || stop.signal.aborted) return;
+        hasReportedFailure = true;
         const { name, message, status } = toSesError(error);
-        const rate = `${Number(pace.currentRate.toFixed(1))} messages a second`;
+        const rate = `${Number(pace.currentRate.toFixed(1))} messages per second`;
         const remedy = status === 403 ? '; allow ses:GetAccount' : '';
-        const text = `${host} does not say the account's send rate, so it stays at ${rate}${remedy}. ${name}: ${message}`;
+        const text = `the send rate of the account cannot be read from ${host}, so it stays at ${rate}${remedy}. ${name}: ${message}`;
         failed?.('ses', new Error(clean(text)));
       },
     );
   }
 
-  async function attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
+  async function attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
     const startedAt = clock.now();
-    const conversation: string[] = [];
+    const transcript: string[] = [];
     const end = (outcome: Outcome, reached = true): Attempt => {
-      if (conversation.length === 0) conversation.push(`* ${outcome.reply.text}`);
-      return { outcome, startedAt, tookMs: clock.now() - startedAt, remote: reached ? host : null, conversation };
+      if (transcript.length === 0) transcript.push(`* ${outcome.reply.text}`);
+      return {
+        outcome,
+        startedAt,
+        tookMs: clock.now() - startedAt,
+        remote: reached ? host : null,
+        conversation: transcript,
+      };
     };
     const { to, smtputf8 } = message.envelope;
     // Its Developer Guide: SMTPUTF8 (RFC 6531) is not supported, and the part before the @ is ASCII.
@@ -96,31 +104,33 @@ export function createSesTransport(
       client = null;
       return end(deferred(error, 'transport'), false);
     }
-    askRate(ses);
-    for (let tries = 1; ; tries += 1) {
+    readRate(ses);
+    for (let request = 1; ; request += 1) {
       if (!(await pace.acquire())) return end(deferred('the transport was closed', 'message'), false);
-      if (tries === 1 && beforeHandover !== null) {
+      if (request === 1 && beforeCompletion !== null) {
         try {
-          await beforeHandover();
+          await beforeCompletion();
         } catch (error) {
           return end(deferred(error, 'message'), false);
         }
       }
-      conversation.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
+      transcript.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
-        return end(taken(await ses.send({ id: message.id, to, data: message.data }, stop.signal), conversation));
+        return end(
+          outcomeOfResponse(await ses.send({ id: message.id, to, data: message.data }, stop.signal), transcript),
+        );
       } catch (error) {
         const fault = toSesError(error);
         const verdict = classifySesError(fault);
         const answered = fault.status !== null;
         const text =
           stop.signal.aborted && !answered
-            ? 'given up: the service is stopping'
+            ? 'aborted, because the service is stopping'
             : clean(`${fault.name}${answered ? ` (${fault.status})` : ''}: ${fault.message}`);
-        conversation.push(`${answered ? 'S:' : '*'} ${text}`);
+        transcript.push(`${answered ? 'S:' : '*'} ${text}`);
         if (verdict.kind === 'throttled') {
           pace.slowDown();
-          if (tries < THROTTLED_TRIES) continue;
+          if (request < MAX_REQUESTS) continue;
         }
         const reached = answered || verdict.kind === 'unanswered';
         return end(toOutcome(verdict, replyOf(reached ? 'content' : 'connect', text)), reached);
@@ -130,12 +140,12 @@ export function createSesTransport(
 
   return {
     get concurrency() {
-      // A second's worth under way at once, whatever the way to the provider takes.
-      const wanted = known ? Math.ceil(pace.currentRate) : CONNECTIONS.least;
-      return Math.min(CONNECTIONS.most, Math.max(CONNECTIONS.least, wanted));
+      // As many attempts as one second may begin, so that latency does not limit the rate.
+      const perSecond = isRateKnown ? Math.ceil(pace.currentRate) : MIN_CONNECTIONS;
+      return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },
-    attempt(message, beforeHandover) {
-      const one = attempt(message, beforeHandover);
+    attempt(message, beforeCompletion) {
+      const one = attempt(message, beforeCompletion);
       running.add(one);
       const over = () => running.delete(one);
       one.then(over, over);
@@ -154,18 +164,18 @@ export function createSesTransport(
   };
 }
 
-function taken(id: string | null, conversation: string[]): Outcome {
+function outcomeOfResponse(id: string | null, transcript: string[]): Outcome {
   if (id === null || !isReference(id)) {
-    conversation.push('S: 200 without a message id');
+    transcript.push('S: 200 without a message id');
     return { kind: 'unanswered', reply: replyOf('content', 'the provider answered without a message id') };
   }
-  conversation.push(`S: 200 ${id}`);
-  return { kind: 'delivered', reply: replyOf('content', `taken as ${id}`), reference: id };
+  transcript.push(`S: 200 ${id}`);
+  return { kind: 'delivered', reply: replyOf('content', `accepted as ${id}`), reference: id };
 }
 
-/** Printable ASCII without spaces, and not endless: it becomes a key in the store. */
+/** Printable ASCII without spaces, of limited length: the id becomes a key in the store. */
 function isReference(id: string): boolean {
-  if (id === '' || id.length > LONGEST_ID) return false;
+  if (id === '' || id.length > MAX_ID_LENGTH) return false;
   for (let at = 0; at < id.length; at += 1) {
     const code = id.charCodeAt(at);
     if (code <= 0x20 || code >= 0x7f) return false;
@@ -178,7 +188,7 @@ function deferred(error: unknown, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: replyOf('connect', clean(text)), reason: 'unknown', scope };
 }
 
-/** No SMTP is spoken, so there is no reply code. */
+/** The API has no SMTP reply codes. */
 function replyOf(stage: Reply['stage'], text: string): Reply {
   return { stage, code: null, enhanced: null, text };
 }
@@ -193,6 +203,6 @@ function hasControl(text: string): boolean {
 
 function clean(text: string): string {
   let line = '';
-  for (const character of text.slice(0, LONGEST_TEXT)) line += hasControl(character) ? ' ' : character;
+  for (const character of text.slice(0, MAX_TEXT_LENGTH)) line += hasControl(character) ? ' ' : character;
   return line;
 }

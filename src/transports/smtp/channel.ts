@@ -1,17 +1,17 @@
 /**
- * One socket that speaks SMTP: writes lines, hands out replies in order, watches the time, knows how it ended.
+ * One SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
  *
- * Promises: `next` never rejects, it answers a reply or how the connection was lost; after a loss every further call
- * answers the same. One timer per connection, moved lazily, so that a wait costs no timer of its own. Listeners
- * are set once per socket and taken away when TLS takes the socket over.
+ * Guarantees: `nextReply` never rejects; it resolves to a reply or to the loss of the connection. After a loss every call resolves to
+ * the same loss. A connection has one timer, which a wait moves instead of starting another. Listeners are set once per socket and
+ * removed when TLS takes over the socket.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
 import { ReplyParser, type ServerReply, sanitizeLine } from './protocol.ts';
 
-/** Replies that nobody asked for and that may wait to be read; a server that sends more is confused or hostile. */
-const MAX_WAITING = 16;
+/** Unread replies; a server that sends more is faulty or hostile. */
+const MAX_UNREAD = 16;
 
 export class Channel {
   readonly #clock: MonotonicClock;
@@ -33,7 +33,7 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** Takes over a socket that is connecting; `peer` is `host:port` for texts. */
+  /** `socket` is connecting; `peer` is `host:port` for texts. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -49,7 +49,7 @@ export class Channel {
     return this.#lost === null;
   }
 
-  /** How it was lost, or null while it lives. */
+  /** How the connection was lost, or null. */
   get lost(): ConnectionLost | null {
     return this.#lost;
   }
@@ -62,12 +62,12 @@ export class Channel {
     return this.#socket.remoteAddress ?? null;
   }
 
-  /** True where a reply, or part of one, lies unread. */
+  /** True where a reply, or a part of one, is unread. */
   get unread(): boolean {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
-  /** Where lines go from now on, and until when the work that begins may take (time of the monotonic clock). */
+  /** Begins the work for one message: sets its transcript, and its deadline on the monotonic clock. */
   beginWork(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;
@@ -80,14 +80,14 @@ export class Channel {
     this.write(`${line}\r\n`);
   }
 
-  /** Sends bytes that are in the transcript already; `whenFlushed` once the system has taken them all. */
+  /** Sends bytes that the transcript has already. Calls `whenFlushed` once the operating system has all of them. */
   write(data: string | Buffer, whenFlushed?: () => void): void {
     if (this.#lost !== null) return;
     if (whenFlushed === undefined) this.#socket.write(data);
     else this.#socket.write(data, (error) => (error ? undefined : whenFlushed()));
   }
 
-  /** Sends two pieces with one system call where the socket can. */
+  /** Sends two buffers, with one system call where the socket supports it. */
   writeBoth(first: Buffer, second: Buffer, whenFlushed: () => void): void {
     this.#socket.cork();
     this.write(first);
@@ -95,7 +95,7 @@ export class Channel {
     this.#socket.uncork();
   }
 
-  /** The next reply, or how the connection was lost. `limited` false waits beyond the limit given to `begin`. */
+  /** The next reply, or the loss of the connection. With `limited` false the deadline of `beginWork` does not apply. */
   nextReply(what: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
@@ -106,7 +106,7 @@ export class Channel {
     });
   }
 
-  /** Resolves when the TCP connection stands: null, or how it failed. */
+  /** Resolves to null once the TCP connection is established, or to its failure. */
   async untilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
     const lost = await this.#event('connect', 'the connection', timeoutMs);
     this.#established = lost === null;
@@ -122,8 +122,8 @@ export class Channel {
   }
 
   /**
-   * Starts TLS on this connection. Whatever came in clear text before is forgotten, and not one of its bytes is
-   * ever read as a reply (RFC 3207 section 4.2).
+   * Starts TLS on this connection. Bytes that came in clear text before are discarded and never read as a reply
+   * (RFC 3207 section 4.2).
    */
   startTls(
     secure: (options: ConnectionOptions) => TLSSocket,
@@ -147,7 +147,7 @@ export class Channel {
     return this.#event('secureConnect', 'the TLS handshake', timeoutMs).then((lost) => {
       this.#secure = lost === null;
       if (lost === null || lost.cause === 'timeout') return lost;
-      // With `rejectUnauthorized`, Node ends the connection after the handshake and says why here.
+      // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason here.
       const refused: unknown = tls.authorizationError;
       const certificate = refused !== undefined && refused !== null;
       this.#lost = {
@@ -169,15 +169,15 @@ export class Channel {
   }
 
   /**
-   * Lies idle until `begin`. `onEnd` is called once if that does not come: with true, and the connection still good,
-   * after `idleMs`; with false when the connection is lost or the server says something unasked.
+   * Marks the connection as idle until `beginWork`. `onEnd` is called once unless work begins first: with true after `idleMs`, while
+   * the connection is still usable; with false when the connection is lost or the server sends an unexpected reply.
    */
   idle(idleMs: number, onEnd: (expired: boolean) => void): void {
     this.#wait('work', idleMs, false);
     this.#onIdleEnd = onEnd;
   }
 
-  /** Ends at once. Later answers say `closed`. */
+  /** Closes the connection at once. Later calls resolve to a loss with the cause `closed`. */
   destroy(text = 'the connection was closed by this side'): void {
     this.#lose('closed', text);
   }
@@ -195,7 +195,11 @@ export class Channel {
       socket.once(event, ready);
       this.#waiter = (answer) => {
         socket.off(event, ready);
-        resolve(answer.kind === 'lost' ? answer : this.#lose('protocol', `${this.#peer} spoke before it was its turn`));
+        resolve(
+          answer.kind === 'lost'
+            ? answer
+            : this.#lose('protocol', `${this.#peer} sent a reply before the connection was ready`),
+        );
       };
     });
   }
@@ -230,8 +234,8 @@ export class Channel {
       waiter(reply);
     } else if (this.#onIdleEnd !== null) {
       this.#lose('closed', `${this.#peer} ended the idle connection: ${reply.lines[0] ?? ''}`);
-    } else if (this.#replies.push(reply) > MAX_WAITING) {
-      this.#lose('protocol', `${this.#peer} sent replies that nobody asked for`);
+    } else if (this.#replies.push(reply) > MAX_UNREAD) {
+      this.#lose('protocol', `${this.#peer} sent unexpected replies`);
     }
   };
 
@@ -291,16 +295,16 @@ export class Channel {
       this.#onIdleEnd = null;
       onIdleEnd(true);
     } else {
-      this.#lose('timeout', `${this.#peer} gave no answer in time; waited for ${this.#waitingFor}`);
+      this.#lose('timeout', `${this.#peer} did not answer in time; waited for ${this.#waitingFor}`);
     }
   };
 }
 
-// The conversation of one attempt as `message show` prints it: `C: ` our lines, `S: ` the server's, `* ` remarks.
-// Bounded (100 lines of 500 characters); callers leave credentials and content out.
+// The SMTP transcript of one attempt, as `message show` prints it: `C: ` lines of the client, `S: ` lines of the server, `* ` remarks.
+// At most 100 lines of 500 characters. Callers omit credentials and content.
 
 const MAX_LINES = 100;
-const MAX_LENGTH = 500;
+const MAX_LINE_LENGTH = 500;
 
 export class Transcript {
   readonly lines: string[] = [];
@@ -318,12 +322,12 @@ export class Transcript {
   }
 
   #add(prefix: string, line: string): void {
-    if (this.lines.length < MAX_LINES) this.lines.push(prefix + sanitizeLine(line, MAX_LENGTH));
+    if (this.lines.length < MAX_LINES) this.lines.push(prefix + sanitizeLine(line, MAX_LINE_LENGTH));
     else if (this.lines.length === MAX_LINES) this.lines.push('* (cut here)');
   }
 }
 
-// How a connection ended without the reply that was waited for, in words for the operator.
+// The loss of a connection, with a text for the operator.
 
 export interface ConnectionLost {
   readonly kind: 'lost';
@@ -333,49 +337,49 @@ export interface ConnectionLost {
 
 export type ReplyOrLost = ServerReply | ConnectionLost;
 
-/** Why no connection came about, from the system's error code, with what to look at. */
+/** Why the connection was not established, from the system's error code, with a remedy where there is one. */
 function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
       return `${peer} refused the connection (ECONNREFUSED); is the mail server running there?`;
     case 'ENOTFOUND':
-      return `the host name of ${peer} is not known (ENOTFOUND)`;
+      return `the host name of ${peer} does not exist (ENOTFOUND)`;
     case 'EAI_AGAIN':
-      return `the name service did not answer for ${peer} (EAI_AGAIN)`;
+      return `DNS did not answer for the host name of ${peer} (EAI_AGAIN)`;
     default:
       return `no connection to ${peer}: ${error.code ?? error.message}`;
   }
 }
 
-/** OpenSSL's reason without its file names and line break; null where there is no fault. */
+/** OpenSSL's reason without its file names and line break; null where there is no error. */
 function handshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
-  if (reason === 'wrong version number') return 'what answers there speaks no TLS (wrong version number)';
+  if (reason === 'wrong version number') return 'the server does not speak TLS on this port (wrong version number)';
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// Every wait and bound of the SMTP client in one table. RFC 5321 section 4.5.3.2 asks for minutes at each step so
-// that no slow server is given up too early; a queue that tries again makes shorter ones safe, except after the
-// final dot, where giving up makes duplicates: there the wait is the longest.
+// The time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a slow server is not abandoned
+// too early. Shorter limits are safe here, since the queue retries; the limit after the final dot is the longest, since a timeout there
+// causes a duplicate.
 
 export interface SmtpLimits {
-  /** TCP, name resolution included. */
+  /** TCP, with name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
-  /** EHLO, AUTH, MAIL, RCPT, DATA: each answer. */
+  /** Each reply to EHLO, AUTH, MAIL, RCPT, DATA. */
   readonly commandMs: number;
-  /** From the final dot to its answer. */
+  /** From the final dot to its reply. */
   readonly contentMs: number;
-  /** From the begin of an attempt to its final dot, all steps and connections together. */
+  /** From the begin of an attempt to its final dot, over all steps and connections. */
   readonly attemptMs: number;
   readonly quitMs: number;
   /** How long an unused connection is kept. */
   readonly idleMs: number;
   /** Messages after which a connection ends with QUIT, so that a relay can balance its load. */
   readonly messagesPerConnection: number;
-  /** How long `offered` stays in clear text after a TLS handshake failed. */
+  /** How long `tls=offered` uses clear text after a failed TLS handshake. */
   readonly clearAfterTlsFailureMs: number;
 }
 

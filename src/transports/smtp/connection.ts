@@ -1,8 +1,8 @@
 /**
- * SMTP connections: opens one and makes it ready for mail (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and keeps those that are idle.
+ * SMTP connections: opens a connection and prepares it for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle connections.
  *
- * Guarantees: opening never rejects; credentials never cross a network in clear text unless the operator wrote `tls=never`;
- * what a server said before TLS is forgotten (RFC 3207 section 4.2). Fails with the deferred outcome to record.
+ * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies from before TLS are
+ * discarded (RFC 3207 section 4.2). Fails with the deferred outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -13,7 +13,7 @@ import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
 import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from './protocol.ts';
 
-/** The network, as it is handed in. */
+/** The network, injected. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
   /** A socket that begins to connect; `node:net` unless given. */
@@ -25,15 +25,15 @@ export interface SmtpNetwork {
 /** How to open one connection. */
 interface Opening {
   readonly transcript: Transcript;
-  /** STARTTLS is not asked for even where it is offered. */
+  /** True: STARTTLS is not used even where the server offers it. */
   readonly plaintext: boolean;
-  /** When the attempt has to be through, in the time of the monotonic clock. */
+  /** When the attempt must end, on the monotonic clock. */
   readonly deadline: number;
-  /** Gets the channel at once, so that it can be ended while it is still opening. */
+  /** Called with the channel at once, so that it can be closed while it is opening. */
   readonly onChannel: (channel: Channel) => void;
 }
 
-/** Opens a connection and makes it ready for MAIL. */
+/** Opens a connection and prepares it for MAIL. */
 export async function openConnection(
   setting: SmtpSetting,
   network: SmtpNetwork,
@@ -67,7 +67,7 @@ export async function openConnection(
       const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return failed(lostOutcome('starttls', answer), true);
       if (answer.code === 220) {
-        // Bytes after the 220 were put there in clear text by somebody who hopes to be read as TLS (CVE-2011-0411).
+        // Clear text after the 220 is an injection (CVE-2011-0411).
         if (channel.unread) {
           return ended(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
@@ -83,13 +83,13 @@ export async function openConnection(
         return refused(channel, 'starttls', answer);
       }
     } else if (setting.tls === 'required') {
-      const text = `${peer} does not offer STARTTLS, which this transport requires; let the server offer it, or leave ?tls=required out`;
+      const text = `${peer} does not offer STARTTLS, which this transport requires; enable STARTTLS on the server, or remove ?tls=required`;
       return ended(channel, 'starttls', 'configuration', text);
     }
   }
 
   if (setting.auth !== null) {
-    const refusal = await signIn(channel, setting, setting.auth, hello.extensions, limits);
+    const refusal = await authenticate(channel, setting, setting.auth, hello.extensions, limits);
     if (refusal !== null) return refusal;
   }
   return {
@@ -130,19 +130,19 @@ function describe(channel: Channel, peer: string): string {
   return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.tlsDescription() ?? 'clear text'}`;
 }
 
-// EHLO and what the server offers in its answer (RFC 5321 section 4.1.1.1); HELO for servers without it.
+// EHLO and the extensions that the server offers (RFC 5321 section 4.1.1.1); HELO for servers without EHLO.
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
 
 type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
 
-/** Says EHLO, and HELO where that is not known. */
+/** Sends EHLO, and HELO where the server does not know EHLO. */
 async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
   channel.command(helloCommand('EHLO', name));
   const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
-  // RFC 5321 section 3.2: a server that does not know EHLO is asked with HELO.
+  // RFC 5321 section 3.2.
   if (answer.code < 500 || answer.code > 504) return refused(channel, 'ehlo', answer);
   channel.command(helloCommand('HELO', name));
   const older = await channel.nextReply('the answer to HELO', limits.commandMs);
@@ -158,7 +158,7 @@ function extensionsOf(reply: ServerReply): Extensions {
     const words = line.slice(4).trim().toUpperCase().split(' ');
     const keyword = words[0] ?? '';
     keywords.add(keyword);
-    // `AUTH=LOGIN` is what servers before RFC 2554 wrote.
+    // Servers from before RFC 2554 send `AUTH=LOGIN`.
     if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
       if (keyword.length > 5) auth.add(keyword.slice(5));
       for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
@@ -173,10 +173,10 @@ function extensionsOf(reply: ServerReply): Extensions {
   };
 }
 
-// What opening a connection comes to: one ready for mail, or the deferred outcome to record. Whatever goes wrong
-// before the first MAIL is no message's fault, so nothing here ever bounces.
+// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before the first MAIL
+// does not depend on the message, so it never bounces one.
 
-/** What the server has offered in its answer to EHLO (RFC 5321 section 4.1.1.1). */
+/** The extensions in the reply to EHLO (RFC 5321 section 4.1.1.1). */
 interface Extensions {
   readonly pipelining: boolean;
   readonly size: boolean;
@@ -194,16 +194,16 @@ export interface Connection {
   readonly description: string;
   /** Messages begun on it. */
   served: number;
-  /** A transaction was left open on the server: the next one begins with RSET. */
+  /** A transaction is still open on the server: the next one begins with RSET. */
   needsReset: boolean;
 }
 
 interface OpeningFailed {
   readonly kind: 'failed';
   readonly outcome: Outcome;
-  /** The server was reached, whatever came then. */
+  /** The TCP connection was established. */
   readonly reached: boolean;
-  /** STARTTLS broke down under `offered`: clear text is the next thing to try (RFC 7435). */
+  /** The TLS handshake failed under `tls=offered`: the caller may try again in clear text (RFC 7435). */
   readonly tlsFailed: boolean;
 }
 
@@ -220,18 +220,17 @@ function deferred(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
-/** The end of an opening that came to nothing. */
 function failed(outcome: Outcome, reached: boolean): OpeningFailed {
   return { kind: 'failed', outcome, reached, tlsFailed: false };
 }
 
-/** Gives the connection up for a reason of our own. */
+/** Closes the connection for a reason of this side. */
 function ended(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
   return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
-/** Gives the connection up because of the server's reply. No message has been named yet, so none can bounce. */
+/** Closes the connection because of the server's reply. No message depends on it yet, so the outcome is always deferred. */
 function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
   channel.destroy();
   const reply = toReply(stage, answer);
@@ -239,13 +238,13 @@ function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFa
   return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
 }
 
-// Signs in at the server (RFC 4954). Promises: credentials cross a network in clear text only where the operator
-// wrote `tls=never`; they are in no transcript and no error.
+// Authentication (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. They are in no transcript and
+// no error.
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-/** AUTH PLAIN, or LOGIN where PLAIN is not offered; null when signed in. */
-async function signIn(
+/** AUTH PLAIN, or LOGIN where the server does not offer PLAIN. Null on success. */
+async function authenticate(
   channel: Channel,
   setting: SmtpSetting,
   auth: { readonly user: string; readonly pass: string },
@@ -254,7 +253,7 @@ async function signIn(
 ): Promise<OpeningFailed | null> {
   const peer = `${setting.host}:${setting.port}`;
   if (!channel.secure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
-    const text = `the credentials for ${peer} are not sent in clear text; the server must offer STARTTLS, or set ?tls=never to send them anyway`;
+    const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
     return ended(channel, 'auth', 'configuration', text);
   }
   let answer: ServerReply | ConnectionLost;
@@ -271,24 +270,25 @@ async function signIn(
     }
   } else {
     const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
-    const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; leave them out of the transport URL, or use the server's submission port`;
+    const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
     return ended(channel, 'auth', 'configuration', text);
   }
   if (answer.kind === 'lost') return failed(lostOutcome('auth', answer), true);
   return answer.code === 235 ? null : refused(channel, 'auth', answer);
 }
 
-/** True for an address of this machine's own loopback interface, IPv4-mapped ones included. */
+/** True for a loopback address, also an IPv4-mapped one. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-// Keeps up to `size` connections: hands out an idle one or the right to open one, and takes them back.
+// A pool of up to `size` connections, with no knowledge of messages. A caller acquires an idle connection, or the permission to open one,
+// and releases it later.
 //
-// Promises: never more than `size` at once (closing ones included); the connection used last is reused first, so
-// that spare ones grow idle and end; whoever waits is served in order. Knows nothing of messages.
+// Guarantees: never more than `size` connections at the same time, with those that are closing. The connection that was used last is
+// reused first, so that surplus ones reach their idle time. Waiting callers are served in order.
 
-/** A connection, the right to open one (to be answered with `opened` or `freed`), or none: the pool is closed. */
+/** A connection, the permission to open one (`opened` or `freed` follows), or `closed`: the pool is closed. */
 type Acquired = Connection | 'open' | 'closed';
 
 export class ConnectionPool {
@@ -308,7 +308,7 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** With `fresh`, never an idle connection: one that lay unused ends in its place if need be. */
+  /** With `fresh`, never an idle connection. A full pool closes an idle one for it. */
   acquire(fresh: boolean): Acquired | Promise<Acquired> {
     if (this.#closed) return 'closed';
     if (!fresh) {
@@ -319,7 +319,7 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldest = this.#idle[0];
-      // Its end is noticed by `idle` below, which frees the place at once.
+      // The callback of `idle` below frees its slot at once.
       if (oldest !== undefined) oldest.channel.destroy();
     }
     if (this.#count < this.#size) {
@@ -331,12 +331,12 @@ export class ConnectionPool {
     });
   }
 
-  /** The right to open was used: the connection is now the caller's. */
+  /** The caller has opened a connection with its permission. */
   opened(connection: Connection): void {
     this.#busy.add(connection);
   }
 
-  /** The right to open came to nothing. */
+  /** The caller returns its permission without a connection. */
   freed(): void {
     this.#count -= 1;
     if (this.#closed) {
@@ -350,7 +350,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Takes a connection back, dead or alive. */
+  /** The caller returns a connection, also one that is closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.alive) {
@@ -376,7 +376,7 @@ export class ConnectionPool {
     });
   }
 
-  /** Ends idle connections with QUIT now, busy ones when they come back, and all that are left after `timeoutMs`. */
+  /** Sends QUIT on idle connections now and on busy ones when they are released. Closes all others after `timeoutMs`. */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     for (const waiter of this.#waiting.splice(0)) waiter('closed');

@@ -1,12 +1,12 @@
 /**
- * A session with the relay that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT, over the same code that opens
- * connections for messages. Never rejects; its answer holds no credentials.
+ * Probes a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. It opens the connection with the code
+ * that messages use. Never rejects. The result has no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
 
-/** What an SMTP conversation (greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT) came to. */
+/** The result of a session without a message. */
 export type RelaySession =
   | {
       readonly kind: 'ready';
@@ -14,26 +14,25 @@ export type RelaySession =
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
-      /** TLS was offered and broke down, and the conversation went on in clear text. */
+      /** TLS was offered and failed, and the session continued in clear text. */
       readonly fellBack: boolean;
     }
   | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
 
-/** What a session with the relay came to. */
 export interface RelayProbe {
   readonly session: RelaySession;
-  /** The first line of the server and this machine's time then, in ms since the epoch; or null. */
+  /** The first line of the server, and when it came (ms since the epoch of this machine's clock); or null. */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
-/** A person waits for it; servers that let a greeting wait on purpose take some seconds for it. */
+/** Short, since a person waits. Some servers delay the greeting by some seconds on purpose. */
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
 
-/** Opens the session and ends it; it is over after `timeoutMs` at the latest. */
+/** Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const limitAt = clock.monotonic() + timeoutMs;
   const first = await converse(setting, clock, limitAt, false);
-  // As the transport itself does: where TLS was only taken because it was offered, mail goes on without it.
+  // As the transport does: opportunistic TLS that fails falls back to clear text.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
   const second = await converse(setting, clock, limitAt, true);
   const { session: conversation } = second.probe;
@@ -47,7 +46,7 @@ async function converse(
   limitAt: number,
   clear: boolean,
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
-  const transcript = new GreetedTranscript(clock);
+  const transcript = new GreetingTranscript(clock);
   const onChannel = () => undefined;
   const opened = await openConnection(setting, { clock }, LIMITS, {
     transcript,
@@ -85,8 +84,8 @@ async function converse(
   return { probe: told(ready), tlsFailed: false };
 }
 
-/** Remembers the first line of the server and when it came. */
-class GreetedTranscript extends Transcript {
+/** Records the first line of the server and when it came. */
+class GreetingTranscript extends Transcript {
   readonly #clock: MonotonicClock;
   greeting: { readonly text: string; readonly at: number } | null = null;
 

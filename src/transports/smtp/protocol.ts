@@ -1,9 +1,9 @@
 /**
- * The SMTP lines themselves: commands written, replies read.
+ * SMTP command lines and replies. Pure.
  *
- * The one writer of command lines. What does not fit on one line of one command (CR, LF, NUL, any other control character,
- * 8-bit text without SMTPUTF8, too many octets) throws here, before a byte is sent; a line break in an address, a name or a
- * credential would otherwise become a command of its own. Pure.
+ * All command lines are written here. Fails: a text that cannot be a part of one command line (CR, LF, NUL, another control character,
+ * 8-bit text without SMTPUTF8, too many octets) throws before a byte is sent. A line break in an address, a name or a credential would
+ * otherwise become a further command.
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
@@ -16,18 +16,18 @@ const MAX_AUTH = 12_288;
 /** RFC 5321 section 4.5.3.1.2. */
 const MAX_NAME = 255;
 
-/** A text that cannot be written as an SMTP command; the message names the part, never its content. */
+/** A text that cannot be written as an SMTP command. The error message names the part, never its content. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** The lines of one mail transaction, without line ends and without the parameters the server decides about. */
+/** The lines of one mail transaction, without line ends and without the parameters that depend on the server. */
 export interface EnvelopeLines {
   readonly mail: string;
   readonly rcpt: string;
 }
 
-/** `MAIL FROM:<…>` and `RCPT TO:<…>` for two bare addr-specs (an empty `from` is the null path). */
+/** `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets (an empty `from` is the null path). */
 export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return { mail: path('MAIL FROM:<', 'sender', from, smtputf8), rcpt: path('RCPT TO:<', 'recipient', to, smtputf8) };
@@ -89,7 +89,7 @@ function check(what: string, text: string, eightBit: boolean, maxOctets: number)
     const unit = text.charCodeAt(i);
     if (unit < 32 || unit === 127) throw new CommandError(`${what} has a line break or control character`);
     if (unit > 127) {
-      if (!eightBit) throw new CommandError(`${what} is not ASCII and SMTPUTF8 is not asked for`);
+      if (!eightBit) throw new CommandError(`${what} is not ASCII and SMTPUTF8 is not used`);
       if (unit >= 0xd800 && unit <= 0xdfff && !text.isWellFormed()) {
         throw new CommandError(`${what} has a lone surrogate`);
       }
@@ -99,10 +99,10 @@ function check(what: string, text: string, eightBit: boolean, maxOctets: number)
   if (octets > maxOctets) throw new CommandError(`${what} is longer than ${maxOctets} octets`);
 }
 
-// Turns the bytes a server sends into SMTP replies, however they are cut into chunks.
+// Parses the bytes of a server into SMTP replies, for any chunks.
 //
-// Promises: linear time, bounded memory (2 KiB a line, 16 KiB a reply; RFC 5321 section 4.5.3.1.5 says 512 octets
-// a line), bare LF accepted as a line end. Fails by returning the fault as one line; the connection is then useless.
+// Guarantees: linear time; bounded memory (2 KiB per line, 16 KiB per reply; RFC 5321 section 4.5.3.1.5 has 512 octets per line); accepts
+// a bare LF as a line end. Fails by returning the error as one line; the connection is then unusable.
 
 const MAX_LINE = 2_048;
 const MAX_REPLY = 16_384;
@@ -110,14 +110,14 @@ const MAX_TEXT = 1_000;
 const LF = 10;
 const CR = 13;
 
-/** One whole reply; `lines` are as sent, code included, line ends not. */
+/** One complete reply. `lines` have the code and no line ends. */
 export interface ServerReply {
   readonly kind: 'reply';
   readonly code: number;
   readonly lines: readonly string[];
 }
 
-/** The parser of one connection. `onReply` is called for each whole reply, in order. */
+/** The parser of one connection. Calls `onReply` for each complete reply, in order. */
 export class ReplyParser {
   readonly #onReply: (reply: ServerReply) => void;
   #held: Buffer | null = null;
@@ -135,7 +135,7 @@ export class ReplyParser {
     return this.#heldLength > 0 || this.#lines.length > 0;
   }
 
-  /** Takes the next bytes; answers null, or the fault in one line. */
+  /** Parses the next bytes. Returns null, or the error as one line. */
   push(chunk: Buffer): string | null {
     let start = 0;
     while (start < chunk.length) {
@@ -189,7 +189,7 @@ export class ReplyParser {
   }
 }
 
-/** The reply as outcomes hold it: enhanced code split off (RFC 2034), text in one clean line. */
+/** The reply in the form of outcomes: with the enhanced code apart (RFC 2034), and the text as one line without control characters. */
 export function toReply(stage: Stage, reply: ServerReply): Reply {
   let enhanced: string | null = null;
   let text = '';
@@ -201,7 +201,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
       const start = line.charAt(4) === '#' ? 5 : 4;
       const found = line.slice(start, 4 + length);
       enhanced ??= found;
-      // Servers repeat the code on every line; one that differs is part of the text.
+      // Servers repeat the code on each line. A different one is part of the text.
       if (found === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(from).trim();
@@ -210,12 +210,12 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT) };
 }
 
-/** A reply line of one's own wording, such as `550 5.1.1 No such user`, as an outcome holds it. */
+/** A single reply line, such as `550 5.1.1 No such user`, in the form of outcomes. */
 export function replyFromLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: codeOf(line), lines: [line] });
 }
 
-/** Text of a stranger without control characters, cut to `max` characters. */
+/** Untrusted text on one line: control characters become spaces, and the text is cut to `max` characters. */
 export function sanitizeLine(text: string, max: number): string {
   const cut = text.length > max ? text.slice(0, max) : text;
   for (let i = 0; i < cut.length; i += 1) {

@@ -1,8 +1,8 @@
 /**
- * The transport `smtp:` and `smtps:`: hands messages to one relay over pooled connections.
+ * The transport `smtp:` and `smtps:`. It sends messages to one relay over pooled connections.
  *
- * Promises what every transport promises: never rejects, `beforeHandover` once and just before the final dot. A
- * reused connection that proves dead before that costs no attempt: the message goes once more over a fresh one.
+ * Guarantees: those of every transport (never rejects; `beforeCompletion` once, immediately before the final dot). Where a reused
+ * connection turns out to be closed before the final dot, the same attempt uses a new connection.
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
@@ -37,12 +37,12 @@ import {
   toReply,
 } from './protocol.ts';
 
-/** What the transport needs from outside; `limits` replaces single figures of `SMTP_LIMITS`. */
+/** `limits` replaces single values of `SMTP_LIMITS`. */
 export interface SmtpParts extends SmtpNetwork {
   readonly limits?: Partial<SmtpLimits>;
 }
 
-/** Makes the transport. Throws `CommandError` where the EHLO name or the credentials cannot be sent as SMTP lines. */
+/** Throws `CommandError` where the EHLO name or the credentials cannot be sent as SMTP lines. */
 export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Transport {
   helloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
@@ -76,10 +76,9 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
   async function open(transcript: Transcript, limitAt: number): Promise<OpenResult> {
     const opened = await openOnce(transcript, limitAt, clock.monotonic() < clearUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
-    // RFC 7435: where encryption is only opportunistic, its failure must not stop the mail. With credentials
-    // at stake it does.
+    // RFC 7435: a failure of opportunistic encryption must not stop messages. Credentials are never sent in clear text for it.
     clearUntil = clock.monotonic() + limits.clearAfterTlsFailureMs;
-    transcript.remark('TLS failed; once more in clear text');
+    transcript.remark('TLS failed; repeated in clear text');
     return openOnce(transcript, limitAt, true);
   }
 
@@ -92,16 +91,16 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
       for (const channel of opening) channel.destroy('the service is stopping');
     },
 
-    async attempt(message: OutgoingMessage, beforeHandover: (() => Promise<void>) | null): Promise<Attempt> {
+    async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
       const startedAt = clock.now();
-      const startedSteady = clock.monotonic();
-      const limitAt = startedSteady + limits.attemptMs;
+      const startedMonotonic = clock.monotonic();
+      const limitAt = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript();
       let reached = false;
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
         startedAt,
-        tookMs: clock.monotonic() - startedSteady,
+        tookMs: clock.monotonic() - startedMonotonic,
         remote: reached ? remote : null,
         conversation: transcript.lines,
       });
@@ -135,7 +134,7 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
           connection.channel.beginWork(transcript, limitAt);
           let outcome: Outcome | 'stale';
           try {
-            outcome = await transact(connection, message, lines, beforeHandover, limits, transcript);
+            outcome = await transact(connection, message, lines, beforeCompletion, limits, transcript);
           } catch (error) {
             connection.channel.destroy();
             throw error;
@@ -143,11 +142,12 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
             pool.release(connection);
           }
           if (outcome !== 'stale') return finish(outcome);
-          transcript.remark('the kept connection was dead; once more over a new one');
+          transcript.remark('the reused connection was closed; repeated over a new one');
         }
       } catch (error) {
-        // A bug of ours or of the caller: kept as temporary, and as this message's own.
-        const text = error instanceof CommandError ? error.message : `the attempt failed inside: ${String(error)}`;
+        // A bug of this code or of the caller: temporary, and only for this message.
+        const text =
+          error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
         return finish(ownFault('unknown', text, 'message'));
       }
     },
@@ -158,23 +158,23 @@ function ownFault(reason: 'connection' | 'unknown', text: string, scope: 'messag
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
-// One message over a ready connection: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3), the commands in
-// one write where the server offers PIPELINING (RFC 2920).
+// One message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). The commands are one
+// write where the server offers PIPELINING (RFC 2920).
 //
-// Promises: never rejects; once the final dot may have left this machine a lost connection is `unanswered`, before it
-// is deferred. `stale` says that a reused connection turned out dead and nothing of this message was taken.
+// Guarantees: never rejects. A connection that is lost once the final dot may have left this machine is `unanswered`; before that it is
+// deferred. `stale` means that a reused connection was closed and the server accepted nothing of the message.
 
-/** Below this a copy into one buffer, so one system call and one TLS record, beats a vectored write. */
-const COPY_BELOW = 65_536;
+/** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
+const COPY_BELOW_BYTES = 65_536;
 
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
-/** Sends `message`; `'stale'` asks for another connection. Leaves the connection usable, or destroyed. */
+/** Sends `message`. `'stale'` requires another connection. Afterwards the connection is usable or destroyed. */
 async function transact(
   connection: Connection,
   message: OutgoingMessage,
   lines: EnvelopeLines,
-  beforeHandover: (() => Promise<void>) | null,
+  beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
   transcript: Transcript,
 ): Promise<Outcome | 'stale'> {
@@ -185,7 +185,7 @@ async function transact(
   connection.served += 1;
   const mail = mailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
-  // RFC 2920 section 3.1: RSET, MAIL and RCPT may stand anywhere in a group, DATA at its end.
+  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group, DATA only at its end.
   let group = '';
   if (connection.needsReset) {
     transcript.client('RSET');
@@ -233,18 +233,18 @@ async function transact(
   if (third.kind === 'lost') return refusal === null ? lostBefore('data', third, reused) : outcomeOf(refusal);
   if (third.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: third });
   if (refusal !== null) {
-    // RFC 2920 section 3.1: 354 although no recipient stands; a lone dot ends it, and is refused.
+    // RFC 2920 section 3.1: 354 without a valid recipient. A final dot ends the empty message, and the server refuses it.
     channel.command('.');
     await channel.nextReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal);
   }
-  return sendContent(connection, message.data, beforeHandover, limits, transcript);
+  return sendContent(connection, message.data, beforeCompletion, limits, transcript);
 }
 
 async function sendContent(
   connection: Connection,
   data: Buffer,
-  beforeHandover: (() => Promise<void>) | null,
+  beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
   transcript: Transcript,
 ): Promise<Outcome> {
@@ -255,18 +255,18 @@ async function sendContent(
   const whenFlushed = (): void => {
     flushed = true;
   };
-  if (beforeHandover === null) {
-    if (content.length < COPY_BELOW) channel.write(Buffer.concat([content, FINAL_DOT]), whenFlushed);
+  if (beforeCompletion === null) {
+    if (content.length < COPY_BELOW_BYTES) channel.write(Buffer.concat([content, FINAL_DOT]), whenFlushed);
     else channel.writeBoth(content, FINAL_DOT, whenFlushed);
   } else {
     channel.write(content);
-    const refusal = await permission(connection, beforeHandover);
+    const refusal = await awaitPermission(connection, beforeCompletion);
     if (refusal !== null) return refusal;
     channel.write(FINAL_DOT, whenFlushed);
   }
   const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // The system had not taken all bytes, so the final dot never left; TLS layers buffer, so there nobody knows.
+    // Without a flush the operating system never had the final dot. With TLS that is unknown, since TLS has a buffer.
     if (!flushed && !channel.secure) return lostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
@@ -274,20 +274,20 @@ async function sendContent(
   return classify(toReply('content', answer));
 }
 
-/** Asks for leave to write the final dot; null is yes. Where it is no, the connection ends and the message with it. */
-async function permission(connection: Connection, beforeHandover: () => Promise<void>): Promise<Outcome | null> {
+/** Awaits `beforeCompletion`. Null: the final dot may be written. Otherwise the connection is closed and this is the outcome. */
+async function awaitPermission(connection: Connection, beforeCompletion: () => Promise<void>): Promise<Outcome | null> {
   const { channel } = connection;
   try {
-    await Promise.race([beforeHandover(), channel.untilLost()]);
+    await Promise.race([beforeCompletion(), channel.untilLost()]);
   } catch (error) {
     channel.destroy();
-    const text = `not handed over: ${error instanceof Error ? error.message : String(error)}`;
+    const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
     const reply = { stage: 'content', code: null, enhanced: null, text } as const;
     return { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
   }
   if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
   if (!channel.unread) return null;
-  // The server spoke before the end of the message: whatever it says, it has not taken it.
+  // A reply before the end of the message: the server cannot have accepted it.
   const early: ReplyOrLost = await channel.nextReply('an early answer', 0);
   channel.destroy();
   if (early.kind === 'lost') return lostOutcome('content', early);
@@ -300,10 +300,10 @@ function positive(reply: ServerReply): boolean {
   return reply.code >= 200 && reply.code < 260;
 }
 
-/** A kept connection that breaks, or never says another word (half open), was dead; nothing of the message was taken. */
+/** A reused connection that is lost, or never answers MAIL (half open), was closed before: the server accepted nothing. */
 function lostBefore(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
-  const dead = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
-  return reused && dead ? 'stale' : lostOutcome(stage, lost);
+  const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
+  return reused && wasClosed ? 'stale' : lostOutcome(stage, lost);
 }
 
 function outcomeOf(refusal: Refusal): Outcome {
@@ -333,19 +333,18 @@ function withoutSmtputf8(): Outcome {
   };
 }
 
-// Message content as it stands between the 354 reply and the final dot: dot-stuffed and ended by a line end
-// (RFC 5321 section 4.5.2). Linear; a message without a line that begins with a dot is not copied.
+// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2). Linear. A message
+// without a line that begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;
 const CR = 0x0d;
 const LF_DOT = Buffer.from('\n.');
-/** The final dot and its line end. */
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * The content to send before the final dot; `data` itself where nothing has to change. A dot after a bare LF is
- * doubled as well: a server that takes a bare LF for a line end must not see the end of the message there.
+ * The content to send before the final dot; `data` itself where nothing changes. A dot after a bare LF is doubled too, so that a server
+ * that accepts a bare LF as a line end does not find the end of the message there.
  */
 export function dotStuff(data: Buffer): Buffer {
   let dots = data[0] === DOT ? 1 : 0;

@@ -14,11 +14,11 @@ const change = (suppress: StateChange['suppress']): StateChange => ({
   suppress,
 });
 
-function screened(answer: boolean) {
+function suppressionCheck(answer: boolean) {
   const clock = virtualClock(START);
-  const asked: string[] = [];
-  const screening = createSuppressionCheck(clock, async ({ id }) => {
-    asked.push(id);
+  const queried: string[] = [];
+  const check = createSuppressionCheck(clock, async ({ id }) => {
+    queried.push(id);
     return answer;
   });
   const leased = (to = 'rita@example.com', accountId = 1): LeasedMessage => ({
@@ -26,52 +26,52 @@ function screened(answer: boolean) {
     attempts: 1,
     lease: { owner: 'n', until: clock.now() + LEASE_MS },
   });
-  return { clock, asked, screening, leased };
+  return { clock, queried, check, leased };
 }
 
-test('a recipient this node has just suppressed is not sent another message, whatever the case of letters', () => {
-  const { screening, leased } = screened(true);
-  expect(screening.mayReceive(leased())).toBe(true);
-  screening.recordChange(leased('Rita@example.com'), change('bounce'));
-  expect(screening.mayReceive(leased())).toBe(false);
-  expect(screening.mayReceive(leased('max@example.com'))).toBe(true);
-  expect(screening.mayReceive(leased('rita@example.com', 2))).toBe(true);
+test('a recipient that this node has just suppressed gets no other message, in any letter case', () => {
+  const { check, leased } = suppressionCheck(true);
+  expect(check.mayReceive(leased())).toBe(true);
+  check.recordChange(leased('Rita@example.com'), change('bounce'));
+  expect(check.mayReceive(leased())).toBe(false);
+  expect(check.mayReceive(leased('max@example.com'))).toBe(true);
+  expect(check.mayReceive(leased('rita@example.com', 2))).toBe(true);
 });
 
-test('a bounce that suppresses nobody holds nothing back', () => {
-  const { screening, leased } = screened(true);
-  screening.recordChange(leased(), change(null));
-  expect(screening.mayReceive(leased())).toBe(true);
+test('a bounce that suppresses no recipient stops no message', () => {
+  const { check, leased } = suppressionCheck(true);
+  check.recordChange(leased(), change(null));
+  expect(check.mayReceive(leased())).toBe(true);
 });
 
-test('what has waited for a second is asked of the store, which also knows what others have suppressed', async () => {
+test('for a lease older than a second the store is queried, which knows the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
-    const { clock, asked, screening, leased } = screened(answer);
+    const { clock, queried, check, leased } = suppressionCheck(answer);
     const mail = leased();
-    expect(screening.mayReceive(mail)).toBe(true);
+    expect(check.mayReceive(mail)).toBe(true);
     await clock.advance(1_000);
-    expect(await screening.mayReceive(mail)).toBe(answer);
-    expect(asked).toEqual([mail.id]);
+    expect(await check.mayReceive(mail)).toBe(answer);
+    expect(queried).toEqual([mail.id]);
   }
 });
 
-test('after a while the store alone decides, so that a suppression taken back counts no longer', async () => {
-  const { clock, screening, leased } = screened(true);
-  screening.recordChange(leased(), change('bounce'));
+test('after five seconds only the store decides, so that a removed suppression stops no message', async () => {
+  const { clock, check, leased } = suppressionCheck(true);
+  check.recordChange(leased(), change('bounce'));
   await clock.advance(5_000);
-  expect(screening.mayReceive(leased())).toBe(true);
+  expect(check.mayReceive(leased())).toBe(true);
 });
 
-test('what was suppressed just now is not forgotten because many were long ago', async () => {
-  const { clock, screening, leased } = screened(true);
-  for (let n = 0; n < 9_999; n += 1) screening.recordChange(leased(`n${n}@example.com`), change('bounce'));
+test('a recent suppression stays in memory after many old ones', async () => {
+  const { clock, check, leased } = suppressionCheck(true);
+  for (let n = 0; n < 9_999; n += 1) check.recordChange(leased(`n${n}@example.com`), change('bounce'));
   await clock.advance(5_000);
-  screening.recordChange(leased(), change('bounce'));
-  screening.recordChange(leased('max@example.com'), change('bounce'));
-  expect(screening.mayReceive(leased())).toBe(false);
+  check.recordChange(leased(), change('bounce'));
+  check.recordChange(leased('max@example.com'), change('bounce'));
+  expect(check.mayReceive(leased())).toBe(false);
 });
 
-// The breaker: a dead next hop is probed by one attempt at a time, ever more rarely, and forgotten at once.
+// The circuit breaker: probes a failing next hop with one attempt at a time, less and less often, and closes at the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
 const DEAD: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -85,8 +85,8 @@ function opened(jitter = 0) {
   return breaker;
 }
 
-describe('the breaker', () => {
-  test('opens after three failures in a row, not before, and not over failures with an answer between', () => {
+describe('the circuit breaker', () => {
+  test('opens after three consecutive failures, not before, and not with a success between them', () => {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
       breaker.recordOutcome(DEAD, 0);
@@ -100,7 +100,7 @@ describe('the breaker', () => {
     expect(breaker.state).toBe('open');
   });
 
-  test('admits nothing while open, then exactly one probe', () => {
+  test('allows no attempt while open, then exactly one probe', () => {
     const breaker = opened();
     expect(breaker.retryAt(1_000)).toBe(3_000);
     expect(breaker.allowsAttempt(2_999)).toBe(false);
@@ -123,7 +123,7 @@ describe('the breaker', () => {
     expect([breaker.allowsAttempt(3_100), breaker.allowsAttempt(3_100)]).toEqual([true, true]);
   });
 
-  test('waits twice as long after each failed probe, up to five minutes, and begins anew once closed', () => {
+  test('doubles the wait after each failed probe, up to five minutes, and resets it once closed', () => {
     const breaker = opened();
     const waits: number[] = [];
     let now = 1_000;
@@ -140,7 +140,7 @@ describe('the breaker', () => {
     expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
   });
 
-  test('takes up to a quarter off each wait at random', () => {
+  test('reduces each wait by up to a quarter at random', () => {
     expect(opened(0.999_999).retryAt(1_000)).toBe(2_500);
   });
 
@@ -150,7 +150,7 @@ describe('the breaker', () => {
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
-  test('a probe that is given back, or never reported, leaves its place to another', () => {
+  test('a probe that is released, or never recorded, allows another probe', () => {
     const breaker = opened();
     expect(breaker.allowsAttempt(3_000)).toBe(true);
     breaker.releaseProbe(3_100);
@@ -159,7 +159,7 @@ describe('the breaker', () => {
     expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
-  test('a clock set back does not keep it open', () => {
+  test('a clock that is set back does not keep it open', () => {
     const breaker = opened();
     expect(breaker.retryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
@@ -182,7 +182,7 @@ describe('the breaker', () => {
     ]);
   });
 
-  test('whatever happens, no two probes run at once and a wait is never over five minutes', () => {
+  test('for any sequence of calls, no two probes run at the same time and no wait exceeds five minutes', () => {
     const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

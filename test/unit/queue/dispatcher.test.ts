@@ -23,7 +23,7 @@ const unanswered: Attempt['outcome'] = {
   reply: { stage: 'content', code: null, enhanced: null, text: 'connection lost' },
 };
 
-test('queued mail is delivered once, in one attempt', async () => {
+test('a queued message is delivered once, in one attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
   const mail = newMessage({ acceptedAt: START });
   store.accept([mail]);
@@ -33,7 +33,7 @@ test('queued mail is delivered once, in one attempt', async () => {
   expect(store.findMessage(mail.id)?.state).toBe('delivered');
 });
 
-test('a temporarily refused message is tried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
+test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
   const { clock, store, dispatcher, attempts } = queueRig({ respond: () => attemptWith(deferral()) });
   const mail = newMessage({ acceptedAt: START });
   store.accept([mail]);
@@ -46,7 +46,7 @@ test('a temporarily refused message is tried after about 1, 5, 15, 30 and 60 min
   expect(store.findMessage(mail.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
 });
 
-test('mail found past its maximum age is ended without an attempt', async () => {
+test('a message past its maximum age expires without an attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
   const mail = newMessage({ acceptedAt: START - 24 * HOUR });
   store.accept([mail]);
@@ -55,7 +55,7 @@ test('mail found past its maximum age is ended without an attempt', async () => 
   expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([0, 'expired']);
 });
 
-test('newly accepted mail goes straight from memory under its lease', async () => {
+test('a new message is attempted from memory under its lease', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
   dispatcher.start();
   await clock.advance(1);
@@ -68,7 +68,7 @@ test('newly accepted mail goes straight from memory under its lease', async () =
   expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([1, 'delivered']);
 });
 
-test('no more leases are held than the bound, and those returned are free again', async () => {
+test('the number of leases stays within its limit, and returned leases are available again', async () => {
   const { clock, dispatcher } = queueRig();
   dispatcher.start();
   await clock.advance(1);
@@ -80,7 +80,7 @@ test('no more leases are held than the bound, and those returned are free again'
   expect(dispatcher.leaseForNewMessage(clock.now(), 100)).toBeNull();
 });
 
-test('an outcome that cannot be recorded is kept and recorded later; meanwhile nothing more is begun, and nothing is sent again', async () => {
+test('an outcome that cannot be recorded is recorded later; until then no attempt begins and no message is sent again', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
@@ -108,7 +108,7 @@ test('an outcome that cannot be recorded is kept and recorded later; meanwhile n
   expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlight]).toEqual([[mail.id, behind.id], 0]);
 });
 
-test('a failing claim is reported and tried again', async () => {
+test('a failed claim is reported and repeated', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
@@ -127,7 +127,7 @@ test('a failing claim is reported and tried again', async () => {
   expect(rig.attempts).toHaveLength(1);
 });
 
-test('a message lost after handing over is sent again under resend and waits for the operator under hold', async () => {
+test('an unanswered message is sent again under resend and waits for the operator under hold', async () => {
   for (const [onUncertain, state, tries] of [
     ['resend', 'delivered', 2],
     ['hold', 'uncertain', 1],
@@ -178,7 +178,7 @@ test('under hold the mark is in the store before the message is completed, and a
   expect(rig.lost).toEqual([mail.id]);
 });
 
-test('a transport that throws, or a message that cannot be made, defers and drops nothing', async () => {
+test('a transport that throws, or a message that cannot be prepared, defers the message and drops none', async () => {
   const rig = queueRig({
     respond: () => {
       throw new Error('bug');
@@ -192,7 +192,7 @@ test('a transport that throws, or a message that cannot be made, defers and drop
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
-test('while the breaker refuses nothing begins, and then exactly one attempt probes', async () => {
+test('while the circuit breaker is open no attempt begins, and then exactly one probe', async () => {
   let retryAt: number | null = START + 30_000;
   const rig = queueRig({
     parts: {
@@ -218,7 +218,7 @@ test('while the breaker refuses nothing begins, and then exactly one attempt pro
   expect(rig.attempts).toHaveLength(10);
 });
 
-test('what is held when the breaker opens goes back to the store, uncounted, where an operator can see and cancel it', async () => {
+test('when the circuit breaker opens, leased messages are released to the store uncounted, where an operator can cancel them', async () => {
   let retryAt: number | null = null;
   const rig = queueRig({
     concurrency: 1,
@@ -244,7 +244,7 @@ test('what is held when the breaker opens goes back to the store, uncounted, whe
   expect(rig.store.cancelMessage(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
-test('a probe that the breaker refuses after all waits for the next one', async () => {
+test('a probe that the circuit breaker refuses waits for the next one', async () => {
   let admitted = false;
   const rig = queueRig({
     parts: {
@@ -265,7 +265,7 @@ test('a probe that the breaker refuses after all waits for the next one', async 
   expect(rig.attempts).toHaveLength(1);
 });
 
-test('draining waits for attempts under way and gives the other leases back uncounted', async () => {
+test('draining waits for running attempts and releases the other leases uncounted', async () => {
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
   const mails = [
@@ -286,7 +286,7 @@ test('draining waits for attempts under way and gives the other leases back unco
   expect(shown.filter((mail) => mail?.state === 'queued').map((mail) => mail?.attempts)).toEqual([0, 0]);
 });
 
-test('draining ends within its bound when an attempt never does', async () => {
+test('draining ends within its time limit when an attempt never ends', async () => {
   const rig = queueRig({ respond: () => new Promise(() => undefined) });
   const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -300,7 +300,7 @@ test('draining ends within its bound when an attempt never does', async () => {
   expect([ended, rig.store.findMessage(mail.id)?.state]).toEqual([true, 'sending']);
 });
 
-test('a simulated complaint follows its delivery in the same transaction', async () => {
+test('the complaint of a local answer follows the delivery in the same transaction', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
   const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -313,7 +313,7 @@ test('a simulated complaint follows its delivery in the same transaction', async
   ]);
 });
 
-test('mail of an account held back is given back uncounted', async () => {
+test('a message that must not be attempted is released uncounted', async () => {
   const rig = queueRig({ parts: { mustNotAttempt: () => true } });
   const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -335,7 +335,7 @@ test('accounts take turns in memory too', async () => {
   expect(rig.attempts.findIndex(({ id }) => id === other.id)).toBeLessThan(3);
 });
 
-test('what was prepared is not sent once its account is locked or its recipient suppressed', async () => {
+test('a prepared message is not sent once its account is locked or its recipient suppressed', async () => {
   let [locked, suppressed] = [false, false];
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({
@@ -366,7 +366,7 @@ test('what was prepared is not sent once its account is locked or its recipient 
   ]);
 });
 
-test('a settlement that comes after its lease was taken over changes nothing and is told', async () => {
+test('a settlement after the lease was recovered changes nothing and is published', async () => {
   const rig = queueRig({
     respond: ({ id }) => {
       rig.store.recover({
@@ -398,7 +398,7 @@ test('a settlement that comes after its lease was taken over changes nothing and
   expect([rig.store.findMessage(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
 });
 
-test('memory stays flat: leases are bounded by the size of their messages too, and one above the bound goes alone', async () => {
+test('memory is limited: the size of leased messages has a limit, and a larger message is leased alone', async () => {
   const { clock, dispatcher } = queueRig();
   dispatcher.start();
   await clock.advance(1);
@@ -411,7 +411,7 @@ test('memory stays flat: leases are bounded by the size of their messages too, a
   expect(dispatcher.leaseForNewMessage(clock.now(), 1)).toBeNull();
 });
 
-test('of a backlog of large messages only so many are in memory at once, and all are delivered', async () => {
+test('a backlog of large messages is delivered with a limited number of them in memory', async () => {
   const message = 'x'.repeat(2_000_000);
   const rig = queueRig({
     concurrency: 2,
@@ -436,7 +436,7 @@ test('of a backlog of large messages only so many are in memory at once, and all
   expect(most).toBeLessThanOrEqual(9);
 });
 
-test('however long the store fails, a lease whose outcome is held here is not taken back: nothing is sent twice', async () => {
+test('while the store fails, a lease with an unrecorded outcome is not recovered: no message is sent twice', async () => {
   for (const onUncertain of ['resend', 'hold'] as const) {
     let broken = true;
     const rig = queueRig({
@@ -466,7 +466,7 @@ test('however long the store fails, a lease whose outcome is held here is not ta
   }
 });
 
-test('draining with nothing under way ends at once, also where leases have to be given back', async () => {
+test('draining without running attempts ends at once, also where leases are released', async () => {
   const rig = queueRig({
     parts: {
       breaker: {
@@ -487,7 +487,7 @@ test('draining with nothing under way ends at once, also where leases have to be
   expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
 });
 
-test('what is given back does not keep a drain waiting for its bound', async () => {
+test('released leases do not delay a drain until its time limit', async () => {
   let finish: (() => void) | null = null;
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({
@@ -518,7 +518,7 @@ test('what is given back does not keep a drain waiting for its bound', async () 
   expect(rig.store.queueFigures()).toMatchObject({ queued: 1, sending: 0 });
 });
 
-test('a claim under way when the node drains is waited for, and its leases go back', async () => {
+test('a drain waits for a running claim and releases its leases', async () => {
   let answer: (() => void) | null = null;
   const rig = queueRig({
     parts: {
@@ -547,7 +547,7 @@ test('a claim under way when the node drains is waited for, and its leases go ba
   expect(rig.attempts).toEqual([]);
 });
 
-test('a next hop that comes and goes is probed with one lease at a time and leaves no trace in other histories', async () => {
+test('an unstable next hop is probed with one lease at a time, and other messages get no history entry', async () => {
   const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
   let leased = 0;
   const rig = queueRig({
@@ -578,7 +578,7 @@ test('a next hop that comes and goes is probed with one lease at a time and leav
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
-test('an attempt that never ends is given up, recorded, and does not keep the next probe from going', async () => {
+test('an attempt that never ends is aborted and recorded, and the next probe is made', async () => {
   for (const [onUncertain, marks, state] of [
     ['resend', false, 'delivered'],
     ['hold', false, 'delivered'],
@@ -605,11 +605,11 @@ test('an attempt that never ends is given up, recorded, and does not keep the ne
       state,
       'delivered',
     ]);
-    expect(rig.failures).toEqual(['attempt: the attempt did not end within 10 minutes and was given up']);
+    expect(rig.failures).toEqual(['attempt: the attempt did not end within 10 minutes and was aborted']);
   }
 });
 
-test('a mark that the store does not answer ends the attempt before the message is handed over', async () => {
+test('a mark that the store does not answer ends the attempt before the message is complete', async () => {
   let handedOver = false;
   const rig = queueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
@@ -630,7 +630,7 @@ test('a mark that the store does not answer ends the attempt before the message 
   expect([handedOver, rig.store.findMessage(mail.id)?.state]).toEqual([false, 'queued']);
 });
 
-test('once stopped, an outcome that cannot be recorded is tried no more', async () => {
+test('once stopped, a failed record of an outcome is not repeated', async () => {
   let tries = 0;
   const rig = queueRig({
     parts: {
@@ -651,7 +651,7 @@ test('once stopped, an outcome that cannot be recorded is tried no more', async 
   expect([tries, rig.dispatcher.inFlight]).toEqual([after, 0]);
 });
 
-test('each change of a settlement is an event, once it is recorded', async () => {
+test('each change of a settlement is published once it is recorded', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
   const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);
@@ -661,7 +661,7 @@ test('each change of a settlement is an event, once it is recorded', async () =>
   expect(rig.published[1]).toMatchObject({ id: mail.id, accountId: 1, to: mail.to, acceptedAt: START, attempts: 1 });
 });
 
-test('an outcome that is not recorded is no event of its message', async () => {
+test('an outcome that is not recorded is not published', async () => {
   const rig = queueRig({ parts: { settle: async () => 'lost' } });
   rig.store.accept([newMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
@@ -669,7 +669,7 @@ test('an outcome that is not recorded is no event of its message', async () => {
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
 });
 
-test('an outcome is published after its commit, however long the store takes', async () => {
+test('an outcome is published after its commit, also with a slow store', async () => {
   const commit = Promise.withResolvers<'settled'>();
   const rig = queueRig({ parts: { settle: () => commit.promise } });
   rig.store.accept([newMessage({ acceptedAt: START })]);
@@ -681,7 +681,7 @@ test('an outcome is published after its commit, however long the store takes', a
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
 });
 
-test('what the simulator answers touches no reputation, and what the next hop answers does', async () => {
+test('a local answer changes no reputation, and an answer of the next hop does', async () => {
   const bounced = {
     kind: 'bounced',
     reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
@@ -701,7 +701,7 @@ test('what the simulator answers touches no reputation, and what the next hop an
   }
 });
 
-test('a step of the clock gives up no attempt under way', async () => {
+test('a step of the clock aborts no running attempt', async () => {
   const answer = Promise.withResolvers<Attempt>();
   const rig = queueRig({ respond: () => answer.promise });
   const mail = newMessage({ acceptedAt: START });
@@ -764,7 +764,7 @@ const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => (
   limits: LIMITS,
 });
 
-test('a mail request accepted under a lease goes to delivery from memory, as its first attempt', async () => {
+test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
   const { submit, told, offered, committed } = intakeRig(accepted('sending'), LEASE);
   const mail = newMessage();
   expect(await submit(mail)).toEqual(accepted('sending'));
@@ -774,13 +774,13 @@ test('a mail request accepted under a lease goes to delivery from memory, as its
   expect(offered).toEqual([{ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE }]);
 });
 
-test('one accepted without a lease wakes delivery', async () => {
+test('a message accepted without a lease wakes the dispatcher', async () => {
   const { submit, told } = intakeRig(accepted('queued'), null);
   await submit(newMessage());
   expect(told).toEqual(['woken']);
 });
 
-describe('a lease that is not used is returned, once', () => {
+describe('an unused lease is returned once', () => {
   const unused: readonly (readonly [string, AcceptResult])[] = [
     ['suppressed', accepted('suppressed')],
     ['replayed', { kind: 'replayed', id: newMessage().id }],
@@ -799,26 +799,26 @@ describe('a lease that is not used is returned, once', () => {
     expect(without.told).toEqual([]);
   });
 
-  test('where the store cannot commit, and the caller is told', async () => {
+  test('where the store cannot commit, and the call rejects', async () => {
     const { submit, told } = intakeRig(new StoreError('the disk is full'), LEASE);
     await expect(submit(newMessage())).rejects.toThrow('the disk is full');
     expect(told).toEqual(['returned']);
   });
 });
 
-test('the simulator’s suppressed address is marked for the store', async () => {
+test('a message that the transport suppresses is marked for the store', async () => {
   const { submit, committed } = intakeRig(accepted('suppressed'), LEASE);
   await submit(newMessage({ to: 'suppressed@x.example' }));
   expect(committed[0]?.suppressedBy).toBe('simulator');
 });
 
-test('a node that does not deliver leaves everything in the queue', async () => {
+test('a node that does not deliver leaves every message in the queue', async () => {
   const { alone, told, committed } = intakeRig(accepted('queued'), LEASE);
   await alone(newMessage());
   expect([told, committed[0]?.lease]).toEqual([[], null]);
 });
 
-test('an idempotency key is held for 24 hours of running time, whatever the clock shows', async () => {
+test('an idempotency key is kept for 24 hours of running time, for any step of the clock', async () => {
   const { submit, committed } = intakeRig(accepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));

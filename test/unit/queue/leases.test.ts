@@ -16,52 +16,52 @@ import { queueRig, START } from '../../rig/queue.ts';
 
 const MIB = 1024 * 1024;
 
-test('no more is held than the bounds of number and of size', () => {
-  const held = createLeaseBudget();
-  for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) held.reserve(1);
-  expect([held.fits(1), held.claimLimits(0)]).toEqual([false, null]);
+test('leases stay within the limits on number and size', () => {
+  const budget = createLeaseBudget();
+  for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) budget.reserve(1);
+  expect([budget.fits(1), budget.claimLimits(0)]).toEqual([false, null]);
   const large = createLeaseBudget();
   large.reserve(MAX_LEASED_BYTES - 10);
   expect([large.fits(10), large.fits(11)]).toEqual([true, false]);
 });
 
-test('one larger than the bound is held, alone', () => {
-  const held = createLeaseBudget();
-  expect(held.fits(2 * MAX_LEASED_BYTES)).toBe(true);
-  held.reserve(2 * MAX_LEASED_BYTES);
-  expect([held.fits(1), held.claimLimits(0)]).toEqual([false, null]);
-  held.release(2 * MAX_LEASED_BYTES);
-  expect(held.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT, bytes: 16 * MIB });
+test('a message larger than the limit is leased alone', () => {
+  const budget = createLeaseBudget();
+  expect(budget.fits(2 * MAX_LEASED_BYTES)).toBe(true);
+  budget.reserve(2 * MAX_LEASED_BYTES);
+  expect([budget.fits(1), budget.claimLimits(0)]).toEqual([false, null]);
+  budget.release(2 * MAX_LEASED_BYTES);
+  expect(budget.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT, bytes: 16 * MIB });
 });
 
-test('a claim asks for no more text than half of what is free, since text in memory may be twice what it is as UTF-8', () => {
-  const held = createLeaseBudget();
-  held.reserve(20 * MIB);
-  expect(held.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
+test('a claim is limited to half of the free memory, since text may need twice its UTF-8 size', () => {
+  const budget = createLeaseBudget();
+  budget.reserve(20 * MIB);
+  expect(budget.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
   expect(memoryBytesOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
-test('no claim is made while plenty waits already, or for a few large ones', () => {
-  const held = createLeaseBudget();
-  expect([held.claimLimits(MIN_LEASE_LIMIT / 4) === null, held.claimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual([
+test('there is no claim while many messages wait, or for a few large ones', () => {
+  const budget = createLeaseBudget();
+  expect([budget.claimLimits(MIN_LEASE_LIMIT / 4) === null, budget.claimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual([
     false,
     null,
   ]);
-  held.reserve(MAX_LEASED_BYTES - 10);
-  expect(held.claimLimits(1)).toBeNull();
-  expect(held.claimLimits(0)).not.toBeNull();
+  budget.reserve(MAX_LEASED_BYTES - 10);
+  expect(budget.claimLimits(1)).toBeNull();
+  expect(budget.claimLimits(0)).not.toBeNull();
 });
 
-test('a fast next hop may have more waiting for it, a slow one keeps the least', () => {
-  const held = createLeaseBudget();
-  held.setAttemptRate(1);
-  expect(held.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
-  held.setAttemptRate(1_000);
-  expect(held.claimLimits(0)?.mails).toBe(4_000);
-  held.setAttemptRate(1_000_000);
-  expect(held.claimLimits(0)?.mails).toBe(8_192);
-  held.setAttemptRate(0);
-  expect(held.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
+test('a fast next hop raises the limit on leases, a slow one keeps the minimum', () => {
+  const budget = createLeaseBudget();
+  budget.setAttemptRate(1);
+  expect(budget.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
+  budget.setAttemptRate(1_000);
+  expect(budget.claimLimits(0)?.mails).toBe(4_000);
+  budget.setAttemptRate(1_000_000);
+  expect(budget.claimLimits(0)?.mails).toBe(8_192);
+  budget.setAttemptRate(0);
+  expect(budget.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
 });
 
 function leased(accountId: number, id: string): LeasedMessage {
@@ -69,7 +69,7 @@ function leased(accountId: number, id: string): LeasedMessage {
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
-test('accounts take turns: one mail does not wait behind a thousand of another account', () => {
+test('accounts take turns: one message does not wait behind a thousand of another account', () => {
   const ready = createReadyQueue();
   for (let n = 0; n < 1_000; n += 1) ready.enqueue(leased(1, `a${n}`));
   ready.enqueue(leased(2, 'b0'));
@@ -79,22 +79,24 @@ test('accounts take turns: one mail does not wait behind a thousand of another a
   expect(ready.size).toBe(997);
 });
 
-test('an empty one gives nothing and can be filled again', () => {
+test('an empty queue returns nothing and can be filled again', () => {
   const ready = createReadyQueue();
   expect([ready.dequeue(), ready.size, ready.dequeueAll()]).toEqual([undefined, 0, []]);
   ready.enqueue(leased(1, 'a'));
   expect([ready.dequeue()?.id, ready.dequeue(), ready.size]).toEqual(['a', undefined, 0]);
 });
 
-test('nothing is lost or given twice, each account keeps its order, and the size is always right', () => {
-  const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('take' as const)), { maxLength: 2_000 });
+test('no message is lost or returned twice, each account keeps its order, and the size is always right', () => {
+  const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('dequeue' as const)), {
+    maxLength: 2_000,
+  });
   fc.assert(
     fc.property(steps, (run) => {
       const ready = createReadyQueue();
       const waiting = new Map<number, string[]>();
       let [made, size] = [0, 0];
       for (const step of run) {
-        if (step === 'take') {
+        if (step === 'dequeue') {
           const mail = ready.dequeue();
           expect(mail === undefined).toBe(size === 0);
           if (mail === undefined) continue;
@@ -120,7 +122,7 @@ test('nothing is lost or given twice, each account keeps its order, and the size
   );
 });
 
-test('a long line keeps its order across its inner clearing out', () => {
+test('a long queue keeps its order when it is compacted', () => {
   const ready = createReadyQueue();
   for (let n = 0; n < 2_000; n += 1) ready.enqueue(leased(1, String(n)));
   expect(ready.dequeueAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, n) => n));
@@ -128,8 +130,8 @@ test('a long line keeps its order across its inner clearing out', () => {
 
 const MODES = Object.keys(MODE_TRANSITIONS) as Mode[];
 
-/** A way from `starting` to each mode. */
-const WAYS: Readonly<Record<Mode, readonly Mode[]>> = {
+/** The transitions from `starting` to each mode. */
+const PATHS: Readonly<Record<Mode, readonly Mode[]>> = {
   starting: [],
   running: ['running'],
   draining: ['running', 'draining'],
@@ -140,7 +142,7 @@ test('the mode follows its table of transitions; every other transition throws a
   const taken = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
       const mode = createMode();
-      for (const step of WAYS[from]) mode.enter(step);
+      for (const step of PATHS[from]) mode.enter(step);
       expect(mode.current).toBe(from);
       if (MODE_TRANSITIONS[from].includes(to)) {
         mode.enter(to);
@@ -165,7 +167,7 @@ test('a dispatcher starts once, and not once it drains', async () => {
   expect(() => dispatcher.start()).toThrow('no transition from stopped to running');
 });
 
-test('before its start a dispatcher claims nothing, gives no lease, and drains at once', async () => {
+test('before its start a dispatcher claims nothing, returns no lease, and drains at once', async () => {
   const rig = queueRig();
   const mail = newMessage({ acceptedAt: START });
   rig.store.accept([mail]);

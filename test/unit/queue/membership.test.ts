@@ -6,17 +6,17 @@ import { virtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 5);
 const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 
-/** A node whose store answers, fails, or takes its time, as told. */
+/** A node whose store answers, fails or is slow. */
 async function member() {
   const clock = virtualClock(START);
-  const store = { away: false, beats: 0, left: [] as string[], slowMs: 0 };
+  const store = { failing: false, heartbeats: 0, left: [] as string[], slowMs: 0 };
   const failed: string[] = [];
   const membership = await joinCluster({
     node: NODE,
     store: {
       async recordHeartbeat() {
-        store.beats += 1;
-        if (store.away) throw new Error('the database is away');
+        store.heartbeats += 1;
+        if (store.failing) throw new Error('the database does not answer');
         if (store.slowMs > 0) await new Promise<void>((resolve) => clock.after(store.slowMs, resolve));
         return clock.now();
       },
@@ -27,34 +27,34 @@ async function member() {
     clock,
     monotonic: clock.now,
     onStoreTime: () => undefined,
-    onError: (what) => failed.push(what),
+    onError: (operation) => failed.push(operation),
   });
   onTestFinished(() => membership.leave());
   return { clock, store, failed, membership };
 }
 
-test('a lease counts while the beats go on, and no longer once they have failed for nearly as long as they are believed', async () => {
+test('a lease is valid while heartheartbeats succeed, and not once they have failed for almost the liveness timeout', async () => {
   const { clock, store, failed, membership } = await member();
   await clock.advance(10 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
-  store.away = true;
+  store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS - 1);
   expect(membership.isLeaseValid(START)).toBe(false);
   expect(failed.length).toBeGreaterThan(2);
 });
 
-test('after a gap, what was leased before it counts no more, and what is leased after it does', async () => {
+test('after a gap a lease from before it is not valid, and a lease from after it is', async () => {
   const { clock, store, membership } = await member();
   const before = clock.now();
-  store.away = true;
+  store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
-  store.away = false;
+  store.failing = false;
   await clock.advance(2 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(before)).toBe(false);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('a beat that is answered late is a gap too: whoever was stopped meanwhile may have been taken for dead', async () => {
+test('a late answer to a heartbeat is a gap too: other nodes may have treated this node as dead', async () => {
   const { clock, store, membership } = await member();
   const before = clock.now();
   store.slowMs = LIVENESS_TIMEOUT_MS;
@@ -65,27 +65,27 @@ test('a beat that is answered late is a gap too: whoever was stopped meanwhile m
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('others are called dead only after this node has heard the store without a gap for as long as one may be silent', async () => {
+test('a node detects dead nodes only after heartheartbeats without a gap for the liveness timeout', async () => {
   const { clock, store, membership } = await member();
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(true);
-  store.away = true;
+  store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(false);
-  store.away = false;
+  store.failing = false;
   await clock.advance(2 * HEARTBEAT_MS);
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(true);
 });
 
-test('a node that leaves says so and beats no more', async () => {
+test('a node that leaves is removed and sends no further heartbeat', async () => {
   const { clock, store, membership } = await member();
   await membership.leave();
-  const { beats } = store;
+  const { heartbeats } = store;
   await clock.advance(10 * HEARTBEAT_MS);
-  expect([store.beats, store.left]).toEqual([beats, ['node-a']]);
+  expect([store.heartbeats, store.left]).toEqual([heartbeats, ['node-a']]);
 });
 
 // Ages on a node: by the clock and the monotonic clock at every moment, kept in the store now and then.
@@ -97,10 +97,10 @@ const DAY = 24 * 60 * MINUTE;
 function storeRig() {
   const rig = {
     kept: null as RunningTime | null,
-    away: false,
+    failing: false,
     writes: 0,
     async updateRunningTime(passedMs: number, now: number) {
-      if (rig.away) throw new Error('the store is away');
+      if (rig.failing) throw new Error('the store is failing');
       rig.kept = advanceRunningTime(rig.kept ?? startRunningTime(now), now, passedMs);
       rig.writes += 1;
       return rig.kept;
@@ -111,12 +111,12 @@ function storeRig() {
 
 async function started(store = storeRig(), clock = virtualClock(START)) {
   const failures: string[] = [];
-  const { ages, stop } = await startAgeClock({ clock, store, onError: (what) => failures.push(what) });
+  const { ages, stop } = await startAgeClock({ clock, store, onError: (operation) => failures.push(operation) });
   onTestFinished(stop);
   return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.toCurrentClock(at) };
 }
 
-test('a step of the clock counts at no moment, before it is kept and after', async () => {
+test('a step of the clock changes no age, before and after it is written', async () => {
   const { clock, ages, ageOf } = await started();
   await clock.advance(5 * MINUTE);
   clock.step(3 * DAY);
@@ -127,14 +127,14 @@ test('a step of the clock counts at no moment, before it is kept and after', asy
   expect(ages.cutoffFor(DAY)).toBeLessThan(START);
 });
 
-test('what waits through steps ends all the same, once it has run for its age', async () => {
+test('after steps of the clock a message still expires at its age in running time', async () => {
   const { clock, ages } = await started();
   clock.step(3 * DAY);
   await clock.advance(DAY + MINUTE);
   expect(ages.cutoffFor(DAY)).toBeGreaterThanOrEqual(START);
 });
 
-test('nodes are left alone for as long as a node may be silent after a step', async () => {
+test('ages are not settled for the liveness timeout after a step', async () => {
   const { clock, ages } = await started();
   await clock.advance(MINUTE);
   expect(ages.isSettled()).toBe(true);
@@ -144,7 +144,7 @@ test('nodes are left alone for as long as a node may be silent after a step', as
   expect(ages.isSettled()).toBe(true);
 });
 
-test('a start after days in which nothing ran goes on where the last run ended', async () => {
+test('a start after days without a service continues from the last run', async () => {
   const first = await started();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
@@ -163,13 +163,13 @@ test('a restart of seconds counts as running', async () => {
   expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
 });
 
-test('while the store is away time goes on, and what was missed is kept when it is back', async () => {
+test('while the store fails running time continues, and it is written when the store is back', async () => {
   const { clock, store, ageOf, failures } = await started();
-  store.away = true;
+  store.failing = true;
   await clock.advance(60 * MINUTE);
   expect(failures.length).toBeGreaterThan(0);
   expect(ageOf(START)).toBe(60 * MINUTE);
-  store.away = false;
+  store.failing = false;
   await clock.advance(MINUTE);
   expect(ageOf(START)).toBe(61 * MINUTE);
   expect(store.kept?.stretches).toHaveLength(1);

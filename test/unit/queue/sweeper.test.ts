@@ -8,21 +8,21 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
 
-/** A sweeper over a store that answers as told; everything it did is in `calls`. */
+/** A sweeper over a store that answers as published; everything it did is in `calls`. */
 function sweeperRig(
   answers: {
     expire?: () => string[];
     recover?: () => number;
-    erase?: () => number;
-    hasten?: () => number;
-    judges?: () => boolean;
-    settled?: () => boolean;
+    purgeBodiesAndKeys?: () => number;
+    resetDistantDueTimes?: () => number;
+    canDetectDeadNodes?: () => boolean;
+    isSettled?: () => boolean;
     stoppedMs?: () => number;
   } = {},
 ) {
   const clock = virtualClock(START);
   const calls: unknown[][] = [];
-  const told = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
+  const published = { expired: [] as string[], recovered: [] as number[], failed: [] as string[] };
   const store = {
     async expire(...args: [number, number, number, string]) {
       calls.push(['expire', ...args]);
@@ -34,11 +34,11 @@ function sweeperRig(
     },
     async resetDistantDueTimes(...args: [number, number, number]) {
       calls.push(['resetDistantDueTimes', ...args]);
-      return answers.hasten?.() ?? 0;
+      return answers.resetDistantDueTimes?.() ?? 0;
     },
     async purgeBodiesAndKeys(...args: [number, number, number]) {
-      calls.push(['erase', ...args]);
-      return answers.erase?.() ?? 0;
+      calls.push(['purgeBodiesAndKeys', ...args]);
+      return answers.purgeBodiesAndKeys?.() ?? 0;
     },
     async purgeTraffic(...args: [number, number, number]) {
       calls.push(['purgeTraffic', ...args]);
@@ -54,31 +54,31 @@ function sweeperRig(
     clock,
     policy: POLICY,
     store,
-    canDetectDeadNodes: () => answers.judges?.() ?? false,
+    canDetectDeadNodes: () => answers.canDetectDeadNodes?.() ?? false,
     ages: {
       cutoffFor: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
       toCurrentClock: (at) => at,
-      isSettled: () => answers.settled?.() ?? true,
+      isSettled: () => answers.isSettled?.() ?? true,
     },
     leasedMessageIds: () => ['in-memory', 'held-by-this-node'],
     publish: (event) => {
       switch (event.type) {
         case 'message.expired':
-          return told.expired.push(event.id);
+          return published.expired.push(event.id);
         case 'node.leases_recovered':
-          return told.recovered.push(event.count);
+          return published.recovered.push(event.count);
         case 'node.operation_failed':
-          return told.failed.push(`${event.operation}: ${String(event.error)}`);
+          return published.failed.push(`${event.operation}: ${String(event.error)}`);
       }
     },
   });
   onTestFinished(stop);
   const named = (name: string) => calls.filter(([called]) => called === name);
-  return { clock, calls, told, stop, named };
+  return { clock, calls, published, stop, named };
 }
 
-test('a dead node’s work is looked for within 30 s of its last sign of life', async () => {
-  const { clock, named } = sweeperRig({ judges: () => true });
+test('the leases of a dead node are recovered within 30 s of its last heartbeat', async () => {
+  const { clock, named } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   const before = named('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
@@ -86,7 +86,7 @@ test('a dead node’s work is looked for within 30 s of its last sign of life', 
   expect(next).toEqual(['recover', expect.objectContaining({ deadNodes: true })]);
 });
 
-test('each round asks for what is past its maximum age, for leases over, and for bodies kept long enough', async () => {
+test('each round expires messages, recovers leases and purges bodies', async () => {
   const { clock, named } = sweeperRig();
   await clock.advance(0);
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
@@ -96,32 +96,32 @@ test('each round asks for what is past its maximum age, for leases over, and for
     { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except },
   ]);
   expect(named('resetDistantDueTimes')).toEqual([['resetDistantDueTimes', START + 138 * 60_000, START, 500]]);
-  expect(named('erase')).toEqual([['erase', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
+  expect(named('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
   expect(named('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
   expect(named('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
-test('rounds come again: every 5 s for expiry and leases, every minute for bodies', async () => {
+test('rounds repeat: every 5 s for expiry and leases, every minute for bodies', async () => {
   const { clock, named } = sweeperRig();
   await clock.advance(60_000);
-  expect([named('expire').length, named('recover').length, named('erase').length]).toEqual([13, 13, 2]);
+  expect([named('expire').length, named('recover').length, named('purgeBodiesAndKeys').length]).toEqual([13, 13, 2]);
 });
 
-test('a full round is followed by the next at once, until all is done, and each one is published', async () => {
+test('a full round is followed by the next at once, and every expired message is published', async () => {
   const rounds = [500, 500, 3];
-  const { clock, named, told } = sweeperRig({
+  const { clock, named, published } = sweeperRig({
     expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),
     recover: () => 2,
   });
   await clock.advance(0);
   expect(named('expire')).toHaveLength(3);
-  expect(told.expired).toHaveLength(1_003);
-  expect(told.recovered).toEqual([2, 2, 2]);
+  expect(published.expired).toHaveLength(1_003);
+  expect(published.recovered).toEqual([2, 2, 2]);
 });
 
-test('a failed round is reported and the next one comes in time; the other sweep goes on', async () => {
+test('a failed round is published and repeated at its interval; the other sweeps continue', async () => {
   let failures = 1;
-  const { clock, named, told } = sweeperRig({
+  const { clock, named, published } = sweeperRig({
     expire: () => {
       failures -= 1;
       if (failures === 0) throw new Error('the disk is full');
@@ -129,11 +129,11 @@ test('a failed round is reported and the next one comes in time; the other sweep
     },
   });
   await clock.advance(5_000);
-  expect(told.failed).toEqual(['expire: Error: the disk is full']);
-  expect([named('expire').length, named('recover').length, named('erase').length]).toEqual([2, 1, 1]);
+  expect(published.failed).toEqual(['expire: Error: the disk is full']);
+  expect([named('expire').length, named('recover').length, named('purgeBodiesAndKeys').length]).toEqual([2, 1, 1]);
 });
 
-test('stopping waits for the round under way and begins no other', async () => {
+test('stopping waits for the running round and begins no other', async () => {
   const { clock, named, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
   const stopped = stop();
   await clock.advance(0);
@@ -143,13 +143,13 @@ test('stopping waits for the round under way and begins no other', async () => {
   expect(named('expire').length).toBe(before);
 });
 
-test('only a node that can tell who is dead takes over what others hold', async () => {
-  const { clock, named } = sweeperRig({ judges: () => true });
+test('only a node that can detect dead nodes recovers their leases', async () => {
+  const { clock, named } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   expect(named('recover')[0]?.[1]).toMatchObject({ everyLease: false, deadNodes: true });
 });
 
-test('a lease a minute old that this node does not know of is given back, whatever time it has left', async () => {
+test('a lease of this node that is not in its memory is recovered after a minute', async () => {
   const { clock, named } = sweeperRig();
   await clock.advance(30_000);
   const audits = named('recover').filter(([, options]) => 'ownUntil' in (options as object));
@@ -159,23 +159,23 @@ test('a lease a minute old that this node does not know of is given back, whatev
   });
 });
 
-test('sweeps go by running time: what the clock alone made old is neither ended nor erased', async () => {
+test('sweeps use running time: a step of the clock neither expires a message nor purges a body', async () => {
   const { clock, named } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR;
   expect(named('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
-  expect(named('erase')).toEqual([['erase', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
+  expect(named('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
   expect(named('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
   expect(named('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
 });
 
-test('just after a step of the clock no lease is taken back, and none of this node’s own ever is', async () => {
-  let settled = false;
-  const { clock, named } = sweeperRig({ settled: () => settled, judges: () => true });
+test('just after a step of the clock no lease is recovered, and never one that this node has in memory', async () => {
+  let isSettled = false;
+  const { clock, named } = sweeperRig({ isSettled: () => isSettled, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
   expect(named('recover')).toEqual([]);
   expect(named('expire').length).toBeGreaterThan(5);
-  settled = true;
+  isSettled = true;
   await clock.advance(30_000);
   expect(named('recover').length).toBeGreaterThan(5);
   for (const [, options] of named('recover')) {

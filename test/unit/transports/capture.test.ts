@@ -21,14 +21,14 @@ describe('the capture transport', () => {
     expect((await createCaptureInbox(folder).source(message.id))?.toString()).toContain('Subject: second');
   });
 
-  test('a message that is not handed over leaves no file', async () => {
+  test('a message that is not completed leaves no file', async () => {
     const folder = temporaryFolder();
     await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), () => Promise.reject(new Error('no')));
     expect(await readdir(join(folder, 'new'))).toEqual([]);
     expect(await readdir(join(folder, 'tmp'))).toEqual([]);
   });
 
-  test('an id that is no UUID never becomes a path', async () => {
+  test('an id that is not a UUID never becomes a path', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(join(folder, 'inbox'), systemClock);
     for (const id of [
@@ -43,7 +43,7 @@ describe('the capture transport', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('a directory that cannot be written is a deferral that names it, and heals', async () => {
+  test('a directory that cannot be written defers with its name, until it can be written', async () => {
     const folder = join(temporaryFolder(), 'inbox');
     await writeFile(folder, 'in the way');
     const transport = createCaptureTransport(folder, systemClock);
@@ -57,7 +57,7 @@ describe('the capture transport', () => {
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('a full disk is a deferral that says so', async () => {
+  test('a full disk defers with the cause', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock, {
       open: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
@@ -67,7 +67,7 @@ describe('the capture transport', () => {
     expect(outcome.reply.text).toContain('no space left');
   });
 
-  test('a file that another process clears away from tmp meanwhile is no fault', async () => {
+  test('a file that another process removes from tmp is no error', async () => {
     const folder = temporaryFolder();
     await mkdir(join(folder, 'tmp'));
     // To a listing it is there, to a look at it it is not: what a lost race looks like.
@@ -76,7 +76,7 @@ describe('the capture transport', () => {
     expect(outcome.kind).toBe('delivered');
   });
 
-  test('what a crash left in tmp is cleared after 36 hours, not before', async () => {
+  test('a file that a crash left in tmp is removed after 36 hours, not before', async () => {
     const folder = temporaryFolder();
     await mkdir(join(folder, 'tmp'));
     await writeFile(join(folder, 'tmp', 'old'), '');
@@ -112,7 +112,7 @@ describe('the inbox', () => {
     });
   });
 
-  test('is read page by page, whatever order the files are in, and one by its id', async () => {
+  test('is read by pages in any order of the files, and one message by its id', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const messages = Array.from({ length: 7 }, () => outgoingMessage());
@@ -136,7 +136,7 @@ describe('the inbox', () => {
     expect(await inbox.entry('../new/x')).toBeNull();
   });
 
-  test('shows at once what comes and goes, and does not read a folder again that has stood still', async () => {
+  test('shows new and removed messages at once, and does not read an unchanged directory again', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const inbox = createCaptureInbox(folder);
@@ -160,7 +160,7 @@ describe('the inbox', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('shows every subject as it was submitted, the longest too', async () => {
+  test('shows every subject as it was submitted, also the longest', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const local = 'x'.repeat(60);
@@ -182,7 +182,7 @@ describe('the inbox', () => {
     }
   });
 
-  test('reads nothing but messages by id', async () => {
+  test('reads only messages, by id', async () => {
     const folder = temporaryFolder();
     await writeFile(join(folder, 'secret.eml'), 'secret');
     const inbox = createCaptureInbox(folder);

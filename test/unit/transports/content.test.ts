@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { dotStuff } from '../../../src/transports/smtp/transport.ts';
 
-test('no line but the last dot can be read as the end, and unstuffing gives the bytes back', () => {
+test('only the final dot ends the content, and unstuffing restores the bytes', () => {
   const piece = fc.constantFrom('.', '\r\n', '\n', '\r', 'a', '..', '\r\n.', '\r\n.\r\n');
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
@@ -19,7 +19,7 @@ test('no line but the last dot can be read as the end, and unstuffing gives the 
   );
 });
 
-test('content without such a line is the same buffer', () => {
+test('content without a line that begins with a dot is the same buffer', () => {
   const data = Buffer.from('a.\r\nb .\r\n');
   expect(dotStuff(data)).toBe(data);
 });

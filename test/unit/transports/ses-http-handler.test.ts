@@ -54,7 +54,7 @@ const answering = (body: string) => (socket: Socket) => {
   socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
 };
 
-test('an answer comes whole, with status and header', async () => {
+test('a response has its status, headers and complete body', async () => {
   const { response } = await ask(await peer(answering('{"MessageId":"1"}')), { body: '{}' });
   expect([response.statusCode, response.headers['content-length'], response.body.toString()]).toEqual([
     200,
@@ -63,7 +63,7 @@ test('an answer comes whole, with status and header', async () => {
   ]);
 });
 
-test('parameters go into the path as they are', async () => {
+test('query parameters are in the path of the request', async () => {
   let line = '';
   const port = await peer((socket) => {
     socket.once('data', (data) => {
@@ -75,12 +75,12 @@ test('parameters go into the path as they are', async () => {
   expect(line).toBe('POST /v2/x?a=1%262&b=x&b=y&c HTTP/1.1');
 });
 
-test('a connection that dies after the request had left is told as such', async () => {
+test('a connection that fails after the request reports the request as sent', async () => {
   const port = await peer((socket) => socket.once('data', () => socket.destroy()));
   await expect(ask(port, { body: '{}' })).rejects.toMatchObject({ sent: true });
 });
 
-test('one that dies in the middle of the request is too: not all of it was sent', async () => {
+test('a connection that fails during the request reports the request as not sent', async () => {
   // More than the buffers of both systems hold.
   const body = Buffer.alloc(64 * 1024 * 1024);
   const port = await peer((socket) => {
@@ -92,12 +92,12 @@ test('one that dies in the middle of the request is too: not all of it was sent'
   await expect(ask(port, { body })).rejects.toMatchObject({ sent: false });
 });
 
-test('one that dies while TLS begins has sent nothing', async () => {
+test('a connection that fails during the TLS handshake has sent nothing', async () => {
   const port = await peer((socket) => socket.once('data', () => socket.destroy()));
   await expect(ask(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
 });
 
-test('a peer that never gets to TLS is given up in time, with nothing sent', async () => {
+test('a TLS handshake that never ends reaches its time limit, with nothing sent', async () => {
   const port = await peer(() => undefined);
   await expect(ask(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
     message: 'no connection within 0.05 seconds',
@@ -105,7 +105,7 @@ test('a peer that never gets to TLS is given up in time, with nothing sent', asy
   });
 });
 
-test('a peer that never answers is given up in time, and the request had left', async () => {
+test('a missing response reaches its time limit, with the request sent', async () => {
   const port = await peer(() => undefined);
   await expect(ask(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
     message: 'no answer within 0.05 seconds',
@@ -113,7 +113,7 @@ test('a peer that never answers is given up in time, and the request had left', 
   });
 });
 
-test('a peer that drips its answer is given up in the same time', async () => {
+test('a response that comes byte by byte reaches the same time limit', async () => {
   const port = await peer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n');
@@ -124,7 +124,7 @@ test('a peer that drips its answer is given up in the same time', async () => {
   await expect(ask(port, { body: '{}' }, { responseMs: 200 })).rejects.toMatchObject({ sent: true });
 });
 
-test('an answer without end is cut off', async () => {
+test('a response that is too large is an error', async () => {
   const port = await peer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
@@ -133,19 +133,19 @@ test('an answer without end is cut off', async () => {
     });
   });
   await expect(ask(port, { body: '{}' })).rejects.toMatchObject({
-    message: 'an answer of more than 65536 bytes',
+    message: 'a response of more than 65536 bytes',
     sent: true,
   });
 });
 
-test('what is called off ends at once', async () => {
+test('an aborted request ends at once', async () => {
   const stop = new AbortController();
   const port = await peer((socket) => socket.once('data', () => stop.abort()));
   await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: true });
   await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: false });
 });
 
-test('an idle connection is closed before the next use could meet a dead one', async () => {
+test('an idle connection is closed before the peer closes it', async () => {
   let closed = false;
   const port = await peer((socket) => {
     answering('{}')(socket);

@@ -29,7 +29,7 @@ async function rig(more: { readonly configurationSet?: string } = {}) {
 }
 
 describe('a message', () => {
-  test('arrives as it is, through the configuration set, and the provider’s id is kept', async () => {
+  test('arrives unchanged, through the configuration set, and the outcome has the provider’s id', async () => {
     const { fake, transport } = await rig({ configurationSet: 'transactional' });
     const message = outgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
@@ -43,7 +43,7 @@ describe('a message', () => {
     ]);
   });
 
-  test('connections are kept and used again', async () => {
+  test('connections are reused', async () => {
     const { fake, transport } = await rig();
     for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.received).toHaveLength(20);
@@ -52,7 +52,7 @@ describe('a message', () => {
   });
 });
 
-test('an attempt that fails for a bug rejects to whoever asked, and nowhere else', async () => {
+test('an attempt that fails by a bug rejects only for its caller', async () => {
   const unhandled: unknown[] = [];
   const hear = (error: unknown) => void unhandled.push(error);
   process.prependListener('unhandledRejection', hear);
@@ -64,7 +64,7 @@ test('an attempt that fails for a bug rejects to whoever asked, and nowhere else
   expect(unhandled).toEqual([]);
 });
 
-describe('what the provider says decides', () => {
+describe('the response of the provider', () => {
   test.each([
     [
       errorAnswer(400, 'MessageRejected', 'Message contains a virus'),
@@ -110,7 +110,7 @@ describe('what the provider says decides', () => {
     expect(JSON.stringify(attempt)).not.toContain('fake-secret');
   });
 
-  test('an answer that holds the session’s token is shown without it', async () => {
+  test('a response with the session token is shown without the token', async () => {
     const { fake, transport } = await rig();
     const said =
       "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
@@ -123,7 +123,7 @@ describe('what the provider says decides', () => {
     expect(JSON.stringify(attempt)).not.toContain('session-token-of-fake');
   });
 
-  test('an address that needs SMTPUTF8 is refused here, and nothing is sent', async () => {
+  test('an address that needs SMTPUTF8 bounces, and nothing is sent', async () => {
     const { fake, transport } = await rig();
     const attempt = await transport.attempt(outgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
     expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
@@ -131,14 +131,14 @@ describe('what the provider says decides', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('a name none of whose addresses answers is told with each of them', () => {
+  test('a failure of every address of a host names each of them', () => {
     const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
     expect(toSesError(new AggregateError(errors)).message).toBe(
       'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',
     );
   });
 
-  test('a peer that is not there is the transport’s fault, and nothing was sent', async () => {
+  test('a peer that does not exist defers with scope transport, and nothing was sent', async () => {
     const transport = createSesTransport(
       { region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', configurationSet: null },
       { clock: systemClock },
@@ -149,7 +149,7 @@ describe('what the provider says decides', () => {
     expect(attempt.remote).toBeNull();
   });
 
-  test('without credentials it says so, as a fault of the configuration', async () => {
+  test('missing credentials defer with the reason configuration', async () => {
     const fake = await startSesFake();
     onTestFinished(() => fake.close());
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
@@ -165,7 +165,7 @@ describe('what the provider says decides', () => {
     expect(fake.received).toEqual([]);
   });
 
-  test('every rule’s samples are decided by it', () => {
+  test('each rule decides its samples', () => {
     for (const { samples, meaning: verdict, description: why } of SES_RULES) {
       for (const sample of samples) {
         const [name = '', status = '-', ...words] = sample.split(' ');
@@ -190,7 +190,7 @@ describe('what the provider says decides', () => {
 });
 
 describe('the send rate', () => {
-  test('a throttled message is tried again, slower, and arrives once', async () => {
+  test('a throttled message is sent again at a lower rate, and arrives once', async () => {
     const { fake, transport } = await rig();
     fake.account = accountAnswer({}, { MaxSendRate: 100 });
     fake.send = ({ count }) =>
@@ -201,21 +201,21 @@ describe('the send rate', () => {
     expect(fake.received).toHaveLength(1);
   });
 
-  test('one that is throttled on and on goes back to the queue, and does not blame the transport', async () => {
+  test('a message that stays throttled is deferred with scope message', async () => {
     const { fake, transport } = await rig();
     fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
   });
 
-  test('a day’s quota used up rests the whole transport', async () => {
+  test('an exhausted daily quota defers with scope transport', async () => {
     const { fake, transport } = await rig();
     fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
-  test('the account’s rate decides how many are under way; an account that does not say stops nothing, and is told of', async () => {
+  test('the rate of the account sets the concurrency; a rate that cannot be read stops nothing, and is reported once', async () => {
     const { fake, transport } = await rig();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
@@ -226,10 +226,12 @@ describe('the send rate', () => {
     expect((await silent.transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(silent.transport.concurrency).toBe(4);
     await expect.poll(() => silent.told).toHaveLength(1);
-    expect(silent.told[0]).toMatch(/stays at 14 messages a second; allow ses:GetAccount\. AccessDeniedException: no$/);
+    expect(silent.told[0]).toMatch(
+      /stays at 14 messages per second; allow ses:GetAccount\. AccessDeniedException: no$/,
+    );
   });
 
-  test('the transport that the service opens follows the account’s rate too', async () => {
+  test('the transport of the service follows the rate of the account', async () => {
     const fake = await startSesFake();
     onTestFinished(() => fake.close());
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
@@ -240,7 +242,7 @@ describe('the send rate', () => {
     await expect.poll(() => transport.concurrency).toBe(60);
   });
 
-  test('no more than the rate a second, half the rate soon after being throttled, and the whole again after a while', async () => {
+  test('a second has no more than the rate, about half of it after a throttled request, and the whole rate again later', async () => {
     const clock = virtualClock(0);
     const pace = createRateLimiter(clock);
     pace.setRate(10);
@@ -269,8 +271,8 @@ describe('the send rate', () => {
   });
 });
 
-describe('at the end', () => {
-  test('a provider that stalls holds the stop up for its bound, and what was asked is unanswered', async () => {
+describe('close', () => {
+  test('a provider that stalls delays close for its time limit, and its attempt is unanswered', async () => {
     const { fake, transport } = await rig();
     fake.send = () => 'stall';
     const running = transport.attempt(outgoingMessage(), null);
@@ -280,7 +282,7 @@ describe('at the end', () => {
   });
 });
 
-test('aws-ses-v2-local takes the message and shows it as it was sent', async () => {
+test('aws-ses-v2-local accepts the message and shows it unchanged', async () => {
   vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(accountAnswer().body));
   const local = await startLocalSes();
   onTestFinished(() => local.close());

@@ -28,7 +28,7 @@ function wrapped(): { transport: Transport; reached: OutgoingMessage[] } {
 const to = (local: string) => outgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
-  test('are known in any case and with any label', () => {
+  test('are recognised in any case and with any label', () => {
     expect(simulatorKind('success@simulator.postrider.test')).toBe('success');
     expect(simulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
     expect(simulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');
@@ -46,7 +46,7 @@ describe('simulator addresses', () => {
     ['DEFER', { kind: 'deferred', scope: 'message', reply: { code: 451 } }],
     ['suppressed', { kind: 'bounced', suppress: false }],
     ['nobody', { kind: 'bounced', suppress: false }],
-  ])('%s ends as it says and never reaches the transport', async (local, expected) => {
+  ])('%s has its outcome and never reaches the transport', async (local, expected) => {
     const { transport, reached } = wrapped();
     expect((await transport.attempt(to(local), null)).outcome).toMatchObject(expected);
     expect(reached).toEqual([]);
@@ -57,19 +57,19 @@ describe('simulator addresses', () => {
     ['complaint+1', 'complaint'],
     ['suppressed', 'suppression'],
     ['nobody', 'outcome'],
-  ] as const)('%s is answered by the transport itself: %s', (local, expected) => {
+  ] as const)('%s has the local answer %s', (local, expected) => {
     const { transport } = wrapped();
     expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
     expect(transport.localAnswer?.(outgoingMessage().envelope.to)).toBeNull();
   });
 
-  test('an unknown one is told the known ones', async () => {
+  test('the reply to an unknown address names the known ones', async () => {
     const { outcome } = await wrapped().transport.attempt(to('nobody'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
       expect(outcome.reply.text).toContain(name);
   });
 
-  test('beforeHandover is asked once where a message is taken, and its refusal defers', async () => {
+  test('beforeCompletion is called once for a message that is accepted, and its rejection defers', async () => {
     const { transport } = wrapped();
     let asked = 0;
     await transport.attempt(to('success'), () => {

@@ -17,7 +17,7 @@ describe('the reply parser', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 30 }).map((part) => part.replaceAll(/[\r\n]/g, ''));
   const reply = fc.tuple(fc.integer({ min: 200, max: 599 }), fc.array(text, { minLength: 1, maxLength: 4 }));
 
-  test('gives the same replies for every way of cutting the bytes', () => {
+  test('returns the same replies for any chunks', () => {
     fc.assert(
       fc.property(fc.array(reply, { maxLength: 5 }), fc.array(fc.nat(40)), fc.boolean(), (made, cuts, bareLf) => {
         const lines = made.map(([code, parts]) =>
@@ -37,14 +37,14 @@ describe('the reply parser', () => {
     );
   });
 
-  test('refuses a line over 2 KiB, whole or in pieces, and a reply over 16 KiB', () => {
+  test('refuses a line over 2 KiB, in any chunks, and a reply over 16 KiB', () => {
     expect(parse([Buffer.from(`250 ${'x'.repeat(3_000)}\r\n`)]).fault).toContain('line');
     expect(parse(Array.from({ length: 3_000 }, () => Buffer.from('2'))).fault).toContain('line');
     const line = Buffer.from(`250-${'x'.repeat(1_000)}\r\n`);
     expect(parse(Array.from({ length: 20 }, () => line)).fault).toContain('reply');
   });
 
-  test('takes any bytes without throwing', () => {
+  test('never throws, for any bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
         parse(chunks.map((chunk) => Buffer.from(chunk)));
@@ -52,7 +52,7 @@ describe('the reply parser', () => {
     );
   });
 
-  test('splits the enhanced code off, where it is one', () => {
+  test('separates the enhanced code', () => {
     const cases: readonly (readonly [string, string | null, string])[] = [
       ['550 5.1.1 no', '5.1.1', 'no'],
       ['550 5.1.1', '5.1.1', ''],

@@ -92,7 +92,7 @@ describe.each([
     });
   });
 
-  test('a refused message leaves the connection good for the next one', async () => {
+  test('a refused message leaves the connection usable for the next one', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet(extensions);
       await wire.answerCommand('MAIL', '250 Ok');
@@ -109,7 +109,7 @@ describe.each([
 });
 
 describe('pipelining', () => {
-  test('MAIL, RCPT and DATA go out together', async () => {
+  test('MAIL, RCPT and DATA are sent in one write', async () => {
     const { transport } = await pair(async (wire) => {
       await wire.greet();
       // Nothing is answered before all three have come.
@@ -122,7 +122,7 @@ describe('pipelining', () => {
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('354 although the recipient was refused: a lone dot, nothing is sent, the refusal stands', async () => {
+  test('354 after a refused recipient: only the final dot is sent, and the refusal is the outcome', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.answerCommand('MAIL', '250 Ok');
@@ -159,13 +159,13 @@ describe('pipelining', () => {
 });
 
 describe('a connection that fails', () => {
-  test('refused: deferred, and nothing was reached', async () => {
+  test('refused: deferred, without a next hop', async () => {
     const attempt = await smtpTo(1).attempt(outgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
-  test('a name that does not resolve: deferred', async () => {
+  test('a host name that does not resolve: deferred', async () => {
     const attempt = await smtpTo(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
@@ -176,7 +176,7 @@ describe('a connection that fails', () => {
     ['mail', 2],
     ['rcpt', 3],
     ['data', 4],
-  ] as const)('a peer silent at %s is given up after a minute', async (stage, commands) => {
+  ] as const)('a peer that is silent at %s is abandoned after a minute', async (stage, commands) => {
     const clock = virtualClock(0);
     let connected = false;
     const connect = (host: string, port: number): Socket => {
@@ -214,7 +214,7 @@ describe('a connection that fails', () => {
     expect(tookMs).toBe(60_000);
   });
 
-  test('a peer that answers each step just in time is given up at the limit of the whole attempt', async () => {
+  test('a peer that answers each step just in time is abandoned at the time limit of the attempt', async () => {
     const { transport } = await pair(
       async (wire) => {
         wire.writeLines('220 peer.example');
@@ -232,7 +232,7 @@ describe('a connection that fails', () => {
     expect(outcome.reply.text).toContain('in time');
   });
 
-  test('dropped before the whole content was sent: deferred, and beforeHandover is not asked', async () => {
+  test('dropped before the whole content was sent: deferred, and beforeCompletion is not called', async () => {
     const { transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -244,7 +244,7 @@ describe('a connection that fails', () => {
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
   });
 
-  test('dropped while beforeHandover runs: deferred, the final dot is never written', async () => {
+  test('dropped while beforeCompletion runs: deferred, the final dot is never written', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -256,7 +256,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(0);
   });
 
-  test('refused while beforeHandover runs: the refusal counts and nothing is completed', async () => {
+  test('refused while beforeCompletion runs: the refusal is the outcome, and the message is not completed', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -303,7 +303,7 @@ describe('a connection that fails', () => {
 });
 
 describe('replies', () => {
-  test('torn byte by byte, multi-line, ended by bare LF, are understood', async () => {
+  test('sent byte by byte, of several lines, ended by bare LF, are parsed', async () => {
     const { transport } = await pair(async (wire) => {
       const slowly = async (text: string): Promise<void> => {
         for (const char of text) {
@@ -342,7 +342,7 @@ describe('replies', () => {
     });
   });
 
-  test('control characters of a server reach neither the outcome nor the conversation', async () => {
+  test('control characters of a server appear neither in the outcome nor in the transcript', async () => {
     const { transport } = await pair(answering('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
     const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     for (const text of [outcome.reply.text, ...conversation]) {
@@ -352,7 +352,7 @@ describe('replies', () => {
 });
 
 describe('connections', () => {
-  test('several messages share one', async () => {
+  test('several messages share one connection', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
     const transport = smtpTo(server.port, { connections: 1 });
@@ -362,7 +362,7 @@ describe('connections', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('never more than the setting says', async () => {
+  test('there are never more than the setting allows', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
         await wire.greet();
@@ -375,7 +375,7 @@ describe('connections', () => {
     expect(peer.connections).toBe(3);
   });
 
-  test('a connection ends with QUIT after its share of messages', async () => {
+  test('a connection ends with QUIT after its maximum number of messages', async () => {
     const { peer, transport } = await pair(
       async (wire) => {
         await wire.greet();
@@ -407,7 +407,7 @@ describe('connections', () => {
     ['421', (wire: Parameters<Script>[0]) => wire.writeLines('421 4.4.2 idle for too long')],
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
     ['an end', (wire: Parameters<Script>[0]) => wire.hangUp()],
-  ])('a kept one that dies with %s costs no attempt: one copy goes over a fresh one', async (_name, die) => {
+  ])('a reused one that ends with %s fails no attempt: one copy is sent over a new one', async (_name, die) => {
     const { peer, transport } = await pair(
       async (wire, connection) => {
         await wire.greet();
@@ -432,7 +432,7 @@ describe('connections', () => {
     expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
   });
 
-  test('a kept one that says nothing more (half open) costs no attempt', async () => {
+  test('a reused one that never answers (half open) fails no attempt', async () => {
     const clock = virtualClock(0);
     const { peer, transport } = await pair(
       async (wire, connection) => {
@@ -453,7 +453,7 @@ describe('connections', () => {
     expect(peer.messages).toHaveLength(2);
   });
 
-  test('listeners do not grow with the messages', async () => {
+  test('the number of listeners does not grow with the number of messages', async () => {
     const sockets: Socket[] = [];
     const connect = (host: string, port: number): Socket => {
       const socket = connectTcp({ host, port });
@@ -485,7 +485,7 @@ describe('connections', () => {
     }
   });
 
-  test('a fresh connection that dies is an outcome, not a reason to try for ever', async () => {
+  test('a new connection that fails is an outcome and is not repeated', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.readLine();
@@ -498,7 +498,7 @@ describe('connections', () => {
     expect(peer.connections).toBe(1);
   });
 
-  test('the conversation of a message on a kept connection is that message’s own', async () => {
+  test('the transcript of a message on a reused connection has the lines of that message only', async () => {
     const { transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
@@ -519,7 +519,7 @@ describe('connections', () => {
     ]);
   });
 
-  test('close ends attempts that still run', async () => {
+  test('close ends running attempts', async () => {
     const { transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.waitForClose();
@@ -572,16 +572,16 @@ describe('TLS', () => {
     });
   });
 
-  test('smtps: to a port that speaks clear text first: deferred, and in words what that is', async () => {
+  test('smtps: to a port that begins in clear text: deferred, and the text names the cause', async () => {
     const { transport } = await pair(async (wire) => wire.writeLines('220 peer.example ESMTP'), { tls: 'implicit' });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome.kind).toBe('deferred');
     expect(outcome.reply.text).toMatch(
-      /^the TLS handshake with \S+ failed: what answers there speaks no TLS \([a-z ]+\)$/,
+      /^the TLS handshake with \S+ failed: the server does not speak TLS on this port \([a-z ]+\)$/,
     );
   });
 
-  test('required, with a certificate nobody vouches for: deferred, no MAIL', async () => {
+  test('required, with a certificate that is not trusted: deferred, no MAIL', async () => {
     const { peer, transport } = await pair(upgrading(), { tls: 'required' });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
@@ -614,17 +614,17 @@ describe('TLS', () => {
     );
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
-    expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or leave \?tls=required out$/);
+    expect(outcome.reply.text).toMatch(/does not offer STARTTLS, .* or remove \?tls=required$/);
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
-  test('offered: taken without a check of the certificate', async () => {
+  test('offered: used without a check of the certificate', async () => {
     const { peer, transport } = await pair(upgrading(), { tls: 'offered' });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('STARTTLS');
   });
 
-  test('offered, and the handshake fails: clear text, remembered; never with credentials', async () => {
+  test('offered, and the handshake fails: clear text for some time; never with credentials', async () => {
     const broken: Script = async (wire) => {
       await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
       const line = await wire.readLine();
@@ -681,7 +681,7 @@ describe('AUTH', () => {
     ['PLAIN', 'AUTH LOGIN PLAIN'],
     ['LOGIN', 'AUTH LOGIN'],
     ['LOGIN in the old way of writing', 'AUTH=LOGIN'],
-  ])('%s: signed in, and the conversation shows no credential', async (_name, offer) => {
+  ])('%s: authenticated, and the transcript shows no credential', async (_name, offer) => {
     const { peer, transport } = await pair(
       async (wire) => {
         await wire.greet(['peer.example', offer]);
@@ -707,7 +707,7 @@ describe('AUTH', () => {
     expect(shown).toContain('***');
   });
 
-  test('refused: deferred as our own configuration', async () => {
+  test('refused: deferred with the reason configuration', async () => {
     const { transport } = await pair(
       async (wire) => {
         await wire.greet(['peer.example', 'AUTH PLAIN']);
@@ -751,8 +751,8 @@ describe('AUTH', () => {
   });
 });
 
-describe('what goes out', () => {
-  test('any lines arrive byte for byte, with PIPELINING and without', async () => {
+describe('the bytes sent', () => {
+  test('any lines arrive unchanged, with PIPELINING and without', async () => {
     for (const options of [{}, { hidePIPELINING: true }]) {
       const server = await startSmtpServer(options);
       onTestFinished(() => server.close());
@@ -774,7 +774,7 @@ describe('what goes out', () => {
     }
   });
 
-  test('large content arrives whole, and a line end is added where it lacks one', async () => {
+  test('large content arrives complete, and a missing final line end is added', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
     const transport = smtpTo(server.port);
@@ -784,7 +784,7 @@ describe('what goes out', () => {
     expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
   });
 
-  test('SIZE and SMTPUTF8 are named where they are offered', async () => {
+  test('SIZE and SMTPUTF8 are sent where they are offered', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
@@ -794,7 +794,7 @@ describe('what goes out', () => {
     expect(peer.commands).toContain('RCPT TO:<jürgen@b.example>');
   });
 
-  test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses nobody', async () => {
+  test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses no recipient', async () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet(['peer.example', 'PIPELINING']);
       await wire.acceptMessages();
@@ -812,7 +812,7 @@ describe('what goes out', () => {
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
-  test('HELO where EHLO is not known', async () => {
+  test('HELO is sent where the server does not know EHLO', async () => {
     const { peer, transport } = await pair(async (wire) => {
       wire.writeLines('220 old.example');
       await wire.answerCommand('EHLO', '502 what?');
