@@ -160,7 +160,7 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
     expect(await shown(postgres)).toEqual(await shown(EMBEDDED));
   }
   const repeated = await runCommand(folder, move);
-  expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining('has been moved')]);
+  expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining('has already been transferred')]);
 
   const second = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
   expect(second.key).toBeNull();
