@@ -7,11 +7,11 @@ import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certific
 import { CERT_URL, makeAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
 import { type Authorities, bounce, fetchFrom, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted: stranger } = {} as Authorities;
+let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted: stranger } = await makeAuthorities());
+  ({ root, signer, untrusted } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
 
 describe('a certificate', () => {
   const served = async (pem: string, key: string, now?: () => number) => {
@@ -20,9 +20,9 @@ describe('a certificate', () => {
   };
 
   test('whose chain does not lead to a trusted root is refused', async () => {
-    expect((await served(stranger.cert, stranger.key)).status).toBe(403);
-    expect((await served('no certificate', stranger.key)).status).toBe(403);
-    expect((await served('', stranger.key)).status).toBe(403);
+    expect((await served(untrusted.cert, untrusted.key)).status).toBe(403);
+    expect((await served('no certificate', untrusted.key)).status).toBe(403);
+    expect((await served('', untrusted.key)).status).toBe(403);
   });
 
   test('with its intermediate certificate is trusted', async () => {
@@ -118,7 +118,7 @@ describe('a certificate', () => {
     expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
       const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
-      expect((await post(snsMessage(stranger.key, bounce({ SigningCertURL })))).status).toBe(403);
+      expect((await post(snsMessage(untrusted.key, bounce({ SigningCertURL })))).status).toBe(403);
     }
     expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
     expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
@@ -137,7 +137,7 @@ describe('a certificate', () => {
     }) as typeof fetch;
     const { post, refusals } = await rig({ get });
     const all = Array.from({ length: 30 }, (_, n) =>
-      post(snsMessage(stranger.key, bounce({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }))),
+      post(snsMessage(untrusted.key, bounce({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }))),
     );
     await expect.poll(() => refusals.length).toBe(22);
     wait.resolve();
@@ -191,7 +191,7 @@ describe('the issuer of a certificate without its chain', () => {
   });
 
   test('is refused without its valid signature', async () => {
-    const { at } = certificates((url) => new Response(url === ISSUER ? stranger.cert : file('leaf.pem')));
+    const { at } = certificates((url) => new Response(url === ISSUER ? untrusted.cert : file('leaf.pem')));
     expect((await at()).kind).toBe('refused');
   });
 

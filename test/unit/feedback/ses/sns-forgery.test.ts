@@ -5,15 +5,15 @@ import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
 import { type Authorities, bounce, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted: stranger } = {} as Authorities;
+let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted: stranger } = await makeAuthorities());
+  ({ root, signer, untrusted } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
 
 describe('a forgery', () => {
   const cases: [string, () => unknown, number, SnsRefusal][] = [
-    ['signed by another key', () => snsMessage(stranger.key, bounce()), 403, 'sns-forged'],
+    ['signed by another key', () => snsMessage(untrusted.key, bounce()), 403, 'sns-forged'],
     [
       'with one byte of its message changed',
       () => snsMessage(signer.key, bounce(), { Message: `${sesEvent('Bounce', 'ses-1', 'rita@example.com')} ` }),
@@ -81,8 +81,8 @@ describe('a forgery', () => {
     'x.pem',
     '',
   ])('with its certificate at %s is refused without a fetch', async (SigningCertURL) => {
-    const { post, fetched, refusals } = await rig({ served: { [SigningCertURL]: stranger.cert } });
-    expect((await post(snsMessage(stranger.key, bounce({ SigningCertURL })))).status).toBe(403);
+    const { post, fetched, refusals } = await rig({ served: { [SigningCertURL]: untrusted.cert } });
+    expect((await post(snsMessage(untrusted.key, bounce({ SigningCertURL })))).status).toBe(403);
     expect(fetched).toEqual([]);
     expect(refusals).toEqual(['sns-forged']);
   });

@@ -10,11 +10,11 @@ import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { type Authority, CERT_URL, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
 import { type Authorities, bounce, fetchFrom, keyPairOf, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrusted: stranger } = {} as Authorities;
+let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted: stranger } = await makeAuthorities());
+  ({ root, signer, untrusted } = await makeAuthorities());
 });
-const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted: stranger }, parts);
+const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
@@ -94,7 +94,7 @@ describe('a subscription', () => {
     const { post, fetched } = await rig({ served: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(snsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
-    expect((await post(snsMessage(stranger.key, { Type }))).status).toBe(403);
+    expect((await post(snsMessage(untrusted.key, { Type }))).status).toBe(403);
     expect(
       (await post(snsMessage(signer.key, { Type, SubscribeURL: 'https://evil.example/?Action=ConfirmSubscription' })))
         .status,

@@ -14,12 +14,12 @@ beforeEach(() => {
 });
 
 interface RigParts {
-  readonly take?: (report: FeedbackReport) => Promise<RecordResult>;
+  readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
   readonly topics?: string[];
   readonly quick?: boolean;
 }
 
-async function rig({ take = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
+async function rig({ recordReport = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
   const queue = await startSqsFake();
   onTestFinished(() => queue.close());
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -32,7 +32,7 @@ async function rig({ take = async () => 'recorded', topics = [], quick = false }
     topics,
     recordReport: (report) => {
       reports.push(report);
-      return take(report);
+      return recordReport(report);
     },
     publish: ({ reason }) => refusals.push(reason),
     onError: (what, error) => faults.push(`${what}: ${String(error)}`),
@@ -51,10 +51,10 @@ const envelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
 test('an event is deleted only after it is recorded, raw or in the envelope of SNS', async () => {
-  let record: (taken: RecordResult) => void = () => undefined;
+  let record: (result: RecordResult) => void = () => undefined;
   let recorded = false;
   const { queue, reports, start } = await rig({
-    take: () => (recorded ? Promise.resolve('recorded') : new Promise((resolve) => (record = resolve))),
+    recordReport: () => (recorded ? Promise.resolve('recorded') : new Promise((resolve) => (record = resolve))),
   });
   await start();
   queue.send(bounce());
@@ -77,7 +77,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
     async () => 'not-yet',
   ];
   const { queue, reports, refusals, faults, start } = await rig({
-    take: () => (answers.shift() ?? (async () => 'recorded' as const))(),
+    recordReport: () => (answers.shift() ?? (async () => 'recorded' as const))(),
   });
   await start();
   queue.send(bounce());
@@ -92,7 +92,9 @@ test('an event that the store cannot record stays in the queue and is delivered 
 });
 
 test('after one hour in the queue an event that still cannot be applied is kept for the operator', async () => {
-  const { queue, reports, start } = await rig({ take: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
+  const { queue, reports, start } = await rig({
+    recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
+  });
   await start();
   queue.send(bounce(), Date.now() - 2 * 3_600_000);
   await expect.poll(() => queue.remaining).toBe(0);
@@ -152,7 +154,7 @@ test('a request without a response is aborted after its timeout and repeated', a
 });
 
 test('while the store fails, the poller does not receive the whole queue', async () => {
-  const { queue, reports, start, close } = await rig({ take: () => Promise.reject(new Error('disk full')) });
+  const { queue, reports, start, close } = await rig({ recordReport: () => Promise.reject(new Error('disk full')) });
   for (let n = 0; n < 200; n += 1) queue.send(bounce(`ses-${n}`));
   await start();
   await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
