@@ -1,4 +1,4 @@
-/** What scripts and people get from the commands: the exact members, plain text in a pipe, one line for each fault. */
+/** The output of commands: the exact members of `--json`, plain text in a pipe, one line per error. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario, UUID_V7 } from './running-service.ts';
@@ -16,14 +16,14 @@ beforeAll(async () => {
 const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('--json', () => {
-  test('key create gives id and key', async () => {
+  test('key create prints id and key', async () => {
     expect(await runJsonCommand(folder, ['key', 'create', 'default', '--name', 'ci', '--expires', '90d'])).toEqual({
       id: expect.stringMatching(/^key_\d+$/),
       key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
     });
   });
 
-  test('message list gives id, state, to, from, subject and at', async () => {
+  test('message list prints id, state, to, from, subject and at', async () => {
     const listed = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
     const mail = {
       id,
@@ -47,13 +47,13 @@ describe('--json', () => {
     expect(shown.events).toBeInstanceOf(Array);
   });
 
-  test('send gives the id of the 201', async () => {
+  test('send prints the id of the 201', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm', key: service.key };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
   });
 
-  test('send needs no key beside the store of the service, and leaves none that works', async () => {
+  test('send needs no key next to the store of the service, and leaves no valid key', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
@@ -62,7 +62,7 @@ describe('--json', () => {
   });
 });
 
-test('what people read is plain text in a pipe, and mail cannot write to the terminal', async () => {
+test('text output is plain in a pipe, and a message cannot control the terminal', async () => {
   for (const args of [
     ['message', 'list'],
     ['message', 'show', id],

@@ -6,7 +6,7 @@ import { sampleOrFull } from '../rig/sample.ts';
 import { residentBytes, runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { makeAuthorities, snsRig } from '../rig/sns-receiver.ts';
 
-/** Connections that say nothing; those that the service refuses count as well. */
+/** Connections that send nothing, with those that the service refuses. */
 async function idle(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   onTestFinished(() => {
@@ -26,7 +26,7 @@ async function idle(port: number, count: number): Promise<readonly Socket[]> {
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** A figure of the metrics, summed over its labels but the given one. */
+/** The value of a metric, summed over all labels but the given one. */
 async function dropped(service: ServiceProcess, label: string): Promise<number> {
   const text = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   return text
@@ -35,7 +35,7 @@ async function dropped(service: ServiceProcess, label: string): Promise<number> 
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('idle connections to every listener exhaust no descriptors: keys, sessions and delivery go on', async () => {
+test('idle connections to every listener exhaust no descriptors: keys, sessions and delivery continue', async () => {
   const folder = temporaryFolder();
   const limit = sampleOrFull(400, 4_000);
   const service = await startProcess(
@@ -44,7 +44,7 @@ test('idle connections to every listener exhaust no descriptors: keys, sessions 
     (command) => `ulimit -n ${limit}; ${command}`,
   );
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
-  // One that has presented a key stays, whatever comes.
+  // A connection with a valid key stays open.
   const known = connect(portOf(service.publicUrl), '127.0.0.1');
   onTestFinished(() => void known.destroy());
   let answered = 0;
@@ -73,7 +73,7 @@ test('idle connections to every listener exhaust no descriptors: keys, sessions 
   expect(service.stderr()).not.toMatch(/EMFILE/);
 });
 
-/** Connections that send requests without end and read nothing; `written` is what the kernel and the service have taken. */
+/** Connections that send requests without end and read nothing. `written` counts the bytes that the kernel and the service accepted. */
 async function deaf(port: number, count: number, requests: Buffer) {
   const sockets = await idle(port, count);
   for (const socket of sockets) {
@@ -89,7 +89,7 @@ async function deaf(port: number, count: number, requests: Buffer) {
 
 const get = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
-test('clients that pipeline and never read are read no further, take no memory, and are closed, on both listeners', async () => {
+test('both listeners stop reading from clients that pipeline and never read, use no memory for them, and close them', async () => {
   const service = await startProcess(temporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
   await submitAccepted(service.publicUrl, service.key ?? '');
@@ -106,16 +106,16 @@ test('clients that pipeline and never read are read no further, take no memory, 
     return dropped(service, 'reason="unread-answers"');
   };
   await expect.poll(closed, { timeout: 110_000, interval: 200 }).toBe(all.length);
-  // What was read ahead of the answers alone took 9 MB a connection.
+  // Without that limit, requests read ahead of the answers took 9 MB per connection.
   expect(most - before).toBeLessThan(all.length * 2_000_000 + 100_000_000);
 }, 120_000);
 
-test('the listener for provider events reads no further than it answers either', async () => {
+test('the listener for provider events also reads no further than it answers', async () => {
   const rig = await snsRig(await makeAuthorities());
   const sockets = await deaf(rig.port, 3, get('/ses'));
   const taken = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let last: readonly number[] = [];
-  // Nothing more is taken: the same twice, with the answers to others between.
+  // The listener accepts no more bytes: two equal values, with answers to other clients between them.
   await expect
     .poll(
       async () => {

@@ -1,4 +1,4 @@
-/** `npm run demo` as a process of its own: what it promises on its terminal, to a signed-in page, and when it ends. */
+/** `npm run demo` as a process: its terminal output, its pages, and its end. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,11 +14,11 @@ interface Running {
   readonly child: ChildProcess;
   readonly folder: string;
   readonly ended: Promise<number | string>;
-  /** Resolves to the match once the demo has said it. */
+  /** Resolves to the match once the demo has printed it. */
   said(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Starts it where an installation has its data, with settings that it must not look at. */
+/** Starts it in the folder of an installation, with settings that it must ignore. */
 function startDemo(): Running {
   const folder = temporaryFolder();
   const elsewhere = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
@@ -64,7 +64,7 @@ function startDemo(): Running {
   };
 }
 
-/** Signs in by the link that the terminal shows; resolves to a function that asks the API. */
+/** Signs in by the link on the terminal. Resolves to a function that calls the API. */
 async function signIn(link: string): Promise<(path: string) => Promise<unknown>> {
   const session = await signInByLink(link);
   return async (path) => {
@@ -75,14 +75,14 @@ async function signIn(link: string): Promise<(path: string) => Promise<unknown>>
   };
 }
 
-/** How many there are in an answer that is a list, or has one. */
+/** The number of elements of an answer that is a list or has one. */
 function sizeOf(answer: unknown): number {
   if (Array.isArray(answer)) return answer.length;
   const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);
   return list === undefined ? Object.keys(answer as object).length : list.length;
 }
 
-test('the demo shows every state and something on every page, and leaves nothing behind', async () => {
+test('the demo shows every state and content on every page, and leaves no files', async () => {
   const demo = startDemo();
   const [, link = ''] = await demo.said(/Dashboard\s+(http:\S+)/);
   const [, sandbox = ''] = await demo.said(/Folder\s+(\S+)/);
@@ -129,7 +129,7 @@ test('the demo shows every state and something on every page, and leaves nothing
   await expect(fetch(link)).rejects.toThrow();
 });
 
-test('a demo that is stopped while its past is being written leaves nothing behind either', async () => {
+test('a demo that is stopped while it writes its past messages leaves no files', async () => {
   const demo = startDemo();
   await demo.said(/Folder\s+(\S+)/);
   demo.child.kill('SIGTERM');

@@ -1,4 +1,4 @@
-/** `doctor` as a process: its exit code for scripts, its lines for people, and that it touches nothing. */
+/** `doctor` as a process: its exit code, its lines, and that it changes nothing. */
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -27,7 +27,7 @@ function resultsOf(stdout: string): Record<string, string> {
   return Object.fromEntries((JSON.parse(stdout) as Finding[]).map(({ check, result }) => [check, result]));
 }
 
-test('before the first start nothing has failed, and nothing is made', async () => {
+test('before the first start no check fails and nothing is created', async () => {
   const folder = rig.folder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -35,7 +35,7 @@ test('before the first start nothing has failed, and nothing is made', async () 
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('beside a running service every check is made, and no mail is sent', async () => {
+test('next to a running service every check runs, and no message is sent', async () => {
   const folder = rig.folder();
   const settings = {
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
@@ -45,12 +45,12 @@ test('beside a running service every check is made, and no mail is sent', async 
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(resultsOf(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
-  // A warning where the machine is busy and the synced write took more than a second.
+  // A warning on a busy machine, where the synced write took more than a second.
   expect(resultsOf(stdout).database).toMatch(/^(ok|warning)$/);
   expect(relay.received).toEqual([]);
 });
 
-test('a relay that is not there fails with its remedy, plain lines and exit code 1', async () => {
+test('a relay that does not answer fails with a remedy, plain lines and exit code 1', async () => {
   const settings = {
     POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,

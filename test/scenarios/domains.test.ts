@@ -1,4 +1,4 @@
-/** Bad input and bad DNS at the commands for sending domains, as real processes beside a running service. */
+/** Invalid input and invalid DNS with the commands for sending domains, as processes next to a running service. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
@@ -43,7 +43,7 @@ test.each([
   expect(stderr).toMatch(said);
 });
 
-test('a trailing dot, upper case and a name in Unicode are one domain, which is added once', async () => {
+test('a trailing dot, upper case and a Unicode name are one domain, which is added once', async () => {
   await add('Bücher.Example.');
   const again = await run('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([again.code, again.stderr]).toEqual([
@@ -54,7 +54,7 @@ test('a trailing dot, upper case and a name in Unicode are one domain, which is 
   expect(listed.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
 });
 
-test('records in split strings are found, several SPF records are wrong, and failing lookups are nothing at all', async () => {
+test('records in split strings are found, several SPF records are wrong, and failed lookups are unknown', async () => {
   const added = await add('example.org');
   for (const { type, name, value } of added.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };
@@ -85,7 +85,7 @@ test('records in split strings are found, several SPF records are wrong, and fai
   );
 });
 
-test('a DNS host that takes no Ed25519 records: the RSA key alone authenticates, and a rotation can be called off', async () => {
+test('with a DNS host that accepts no Ed25519 records the RSA key authenticates, and a rotation can be cancelled', async () => {
   const keysOf = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
   const both = await add('both.example');
   const rsa = keysOf(both).find(({ value }) => value.includes('k=rsa'));
@@ -127,7 +127,7 @@ test.each([
   expect(stderr).toMatch(said);
 });
 
-test('a service does not start with another secret than the stored keys have', async () => {
+test('a service does not start with another secret than that of the stored keys', async () => {
   const other = rig.folder();
   const service = await rig.serve(other, settings);
   await runJsonCommand(other, ['domain', 'add', 'default', 'sealed.example'], settings);

@@ -1,4 +1,4 @@
-/** What comes back over SMTP changes the right mail request, and only that one: a relay that bounces, the service, its own listener. */
+/** Feedback over SMTP changes only its own message: a relay that bounces, the service, its listener. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
@@ -50,7 +50,7 @@ const suppressed = async () =>
     ])
   ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
 
-test('a bounce that comes back later ends the mail request as bounced, suppresses its recipient, and the next one ends suppressed', async () => {
+test('an asynchronous bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
   const other = await mailTo('here@example.net');
   const id = await mailTo('gone@example.net');
   await reaches(id, 'bounced');
@@ -69,7 +69,7 @@ test('a bounce that comes back later ends the mail request as bounced, suppresse
   expect(text).toMatch(/postrider_feedback_last_report_age_seconds \d/);
 });
 
-test('a complaint ends the mail request as complained and suppresses its recipient', async () => {
+test('a complaint ends the message as complained and suppresses its recipient', async () => {
   const id = await mailTo('spam@example.net');
   await reaches(id, 'complained');
   expect(await suppressed()).toContain(`spam@example.net complaint ${id}`);
@@ -87,7 +87,7 @@ test.each([
   expect((await suppressed()).join()).not.toContain(`${local}@`);
 });
 
-test('what is not understood is kept for the operator, and changes nothing', async () => {
+test('a report that is not understood is kept for the operator, and changes nothing', async () => {
   const id = await mailTo('odd@example.net');
   await expect
     .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: mailId }) => mailId))
@@ -113,7 +113,7 @@ test('what is not understood is kept for the operator, and changes nothing', asy
   expect((await show(id)).state).toBe('delivered');
 });
 
-test('a forged, foreign or replayed notice changes nothing', async () => {
+test('a forged, foreign or replayed report changes nothing', async () => {
   const id = await mailTo('victim@example.net');
   await reaches(id, 'delivered');
   const sender = relay.senders.get('victim@example.net') ?? '';
@@ -122,7 +122,7 @@ test('a forged, foreign or replayed notice changes nothing', async () => {
   const dialog = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await dialog.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
-  // One of another recipient that names this one: a report speaks for its own message alone.
+  // A report for another recipient that names this one: a report applies only to its own message.
   const gone = relay.senders.get('gone@example.net') ?? '';
   await dialog.command('RSET');
   expect(await dialog.send('', gone, bounce('victim@example.net', gone))).toMatch(/^250 /);
@@ -161,7 +161,7 @@ test('doctor --loop sends a message that bounces and reports its feedback report
   expect(after.kind === 'done' && after.value.bounces).toBe(counts.kind === 'done' && counts.value.bounces);
 });
 
-test('doctor --loop without a way back says what is missing', async () => {
+test('doctor --loop without a return path reports what is missing', async () => {
   const { stdout, code } = await runCommand(rig.folder(), ['doctor', '--loop', '--json']);
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect([code, findings.find(({ check }) => check === 'loop')]).toMatchObject([

@@ -1,4 +1,4 @@
-/** What an operator reads about the service: figures that are true, and a log whose reader cannot hurt it. */
+/** Metrics and log: the metrics are correct, and a stalled reader of the log does not affect the service. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { submit, submitAccepted } from '../rig/service.ts';
@@ -10,7 +10,7 @@ async function figures({ operatorUrl }: RunningService): Promise<readonly string
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
-test('every state a mail request enters is counted, the complaint after the delivery too, and every refusal', async () => {
+test('every state of a message is counted, also a complaint after the delivery, and every refusal', async () => {
   const service = await rig.serve(rig.folder());
   const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
@@ -48,7 +48,7 @@ test('the inbox shows subjects as they were submitted', async () => {
   await expect.poll(subjects).toEqual([subject]);
 });
 
-test('a reader of the log that stalls stops neither accepting, nor delivering, nor the stop', async () => {
+test('a stalled reader of the log stops neither accepting, nor delivering, nor the shutdown', async () => {
   const folder = rig.folder();
   const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
@@ -67,7 +67,7 @@ test('a reader of the log that stalls stops neither accepting, nor delivering, n
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.ended;
-  // So much was logged that the reader did stall it, and what was kept is the beginning.
+  // Enough was logged to stall the log, and the lines kept are the first ones.
   const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);
   expect(lines).toBeLessThan(sent);

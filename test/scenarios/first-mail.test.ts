@@ -1,4 +1,4 @@
-/** What a newcomer does: starts it, pastes the command it prints, sees the mail. */
+/** The first steps: start the service, run the printed command, see the message. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
@@ -9,7 +9,7 @@ import { idOf, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 
-test('a newcomer starts it, pastes the printed command, and finds the mail everywhere it is said to be', async () => {
+test('the printed command sends the first message, which is in every place that the output names', async () => {
   const folder = rig.folder();
   const first = await rig.serveWithBanner(folder);
   const store = await rig.openStore(folder);

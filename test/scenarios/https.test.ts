@@ -1,4 +1,4 @@
-/** HTTPS from files: it works, and a renewed certificate is served without a restart. */
+/** HTTPS from files: it works, and a renewed certificate is used without a restart. */
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -45,7 +45,7 @@ function commonName(url: string): Promise<string> {
   });
 }
 
-test('the public listener speaks HTTPS, prints a curl that fits, and takes a new certificate over', async () => {
+test('the public listener speaks HTTPS, prints a matching curl command, and uses a new certificate', async () => {
   const folder = rig.folder();
   await renew(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });

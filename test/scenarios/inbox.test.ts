@@ -1,4 +1,4 @@
-/** The inbox of `capture:` at the real service: hostile mail is shown as data, and only to whoever signed in. */
+/** The inbox of `capture:`: hostile messages are shown as data, and only to signed-in operators. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 const inbox = (path: string, headers: Record<string, string> = session, at = service) =>
   sendRequest(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
 
-/** Submits, and waits until it lies in the inbox. */
+/** Submits a message and waits until it is in the inbox. */
 async function captured(
   mail: { subject?: string; message?: string },
   at = service,
@@ -44,7 +44,7 @@ const HOSTILE = [
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
-describe('hostile mail', () => {
+describe('a hostile message', () => {
   test.each(HOSTILE)('%j as subject and body is told as data, and its HTML can do nothing', async (text) => {
     const message = `<!doctype html><html><body>${text}</body></html>`;
     const id = await captured({ subject: text, message });
@@ -86,7 +86,7 @@ describe('hostile mail', () => {
     });
   });
 
-  test('as plain text has no HTML to be shown', async () => {
+  test('in plain text has no HTML to show', async () => {
     const id = await captured({ message: '<b>bold</b><script>alert(1)</script>' });
     expect(JSON.parse((await inbox(`/${id}`)).text)).toMatchObject({
       html: false,
@@ -95,7 +95,7 @@ describe('hostile mail', () => {
     expect((await inbox(`/${id}/html`)).status).toBe(404);
   });
 
-  test('of nearly 1 MiB is shown whole', async () => {
+  test('of nearly 1 MiB is shown completely', async () => {
     const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
     const html = await captured({ message: `<html><p>${lines}</p></html>` });
     const framed = (await inbox(`/${html}/html`)).text.trimEnd();
@@ -106,7 +106,7 @@ describe('hostile mail', () => {
 });
 
 describe('access', () => {
-  test('nothing is told without sign-in, and a token or the password signs in as well', async () => {
+  test('nothing is shown without signing in, and a token or the password signs in too', async () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const basic = { Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}` };
     await submitAccepted(guarded.publicUrl, guarded.key, { message: '<html>secret</html>' });
@@ -128,7 +128,7 @@ describe('access', () => {
     await guarded.stop();
   });
 
-  test('where nothing is captured the page is told so, and changes nothing about the rest', async () => {
+  test('without a capture transport the API says so, and everything else works', async () => {
     const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const headers = await signedIn(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {

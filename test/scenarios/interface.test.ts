@@ -1,4 +1,4 @@
-/** Every row of the interface and every point of what the product settled about it, against the real process. */
+/** Every row of the interface specification and every decision of the product about it, with the real process. */
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -34,7 +34,7 @@ interface Request {
   readonly key?: string | null;
   readonly type?: string | null;
   readonly headers?: Record<string, string>;
-  /** Text as it is, bytes as they are, anything else as JSON. */
+  /** Text and bytes unchanged, anything else as JSON. */
   readonly body?: unknown;
 }
 
@@ -175,7 +175,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('no refused request has left a mail request behind', async () => {
+  test('no refused request has stored a message', async () => {
     const before = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
     await Promise.all(ROWS.map(([, request]) => send(service, request)));
     expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
@@ -202,7 +202,7 @@ test.each(ACCEPTED)('accepted: %s', async (_what, request) => {
   expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);
 });
 
-test('health needs no key and tells the truth', async () => {
+test('health needs no key and reports the real state', async () => {
   for (const path of ['/healthz', '/readyz']) {
     const answer = await sendRequest(service.publicUrl + path);
     expect([answer.status, JSON.parse(answer.text)]).toMatchObject([200, { result: 'ok' }]);
@@ -218,7 +218,7 @@ describe('the message', () => {
     return { source, mail: await PostalMime.parse(source) };
   };
 
-  test('arrives decoded as it was sent, whatever Unicode it holds', async () => {
+  test('arrives unchanged after decoding, for any Unicode text', async () => {
     const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
     const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
     const { source, mail } = await parsed({ subject, message });
@@ -238,14 +238,14 @@ describe('the message', () => {
     },
   );
 
-  test('that merely mentions HTML is text', async () => {
+  test('that only mentions HTML is text', async () => {
     const { mail } = await parsed({ message: 'see <html>' });
     expect([mail.text?.trim(), mail.html]).toEqual(['see <html>', undefined]);
   });
 });
 
 describe('idempotency', () => {
-  test('fifty at once with one key and payload are one mail request, also after a restart', async () => {
+  test('fifty concurrent requests with one key and payload are one message, also after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const own = rig.folder();
     const first = await rig.serve(own);
@@ -287,7 +287,7 @@ describe('simulator addresses', () => {
     suppressed: ['suppressed', ['accepted', 'suppressed']],
   } as const;
 
-  test('reach their states in any spelling, with any label, and nothing leaves the service', async () => {
+  test('reach their states in any letter case, with any label, and no message leaves the service', async () => {
     const spellings = (kind: string) => [
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
@@ -314,7 +314,7 @@ describe('simulator addresses', () => {
     expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
-  test('a simulated bounce suppresses nobody: the next mail to it bounces again', async () => {
+  test('a simulated bounce suppresses no recipient: the next message to it bounces too', async () => {
     const to = 'bounce@simulator.postrider.test';
     const ids = [await submitAccepted(service.publicUrl, service.key, { to })];
     const states = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));

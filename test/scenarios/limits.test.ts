@@ -1,4 +1,4 @@
-/** Limits, keys and locks: exact under concurrency, and in force soon after a command run beside the service. */
+/** Limits, keys and locks are exact under concurrency, and changes by a command apply soon to the running service. */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { newApiKey } from '../../src/model/credentials.ts';
@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 const command = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
-/** An account with these limits, and a key of it, which works from now on. */
+/** An account with these limits, and a valid key of it. */
 async function account(name: string, ...limits: string[]): Promise<NewKey> {
   await command('account', 'create', name, ...limits);
   return command<NewKey>('key', 'create', name);
@@ -35,7 +35,7 @@ async function post(key: string, headers: Record<string, string> = {}, mail = {}
 
 const crowd = (key: string) => Promise.all(Array.from({ length: AT_ONCE }, () => post(key)));
 
-/** Runs a command and waits for the answer that it must bring about: so many milliseconds after it ended. */
+/** Runs a command and waits for the answer that it causes. Resolves to the time since its end, in milliseconds. */
 async function soon(key: string, wanted: readonly [number, string | null], ...args: string[]): Promise<number> {
   await command(...args);
   const began = performance.now();
@@ -50,7 +50,7 @@ async function soon(key: string, wanted: readonly [number, string | null], ...ar
 const OK = [201, null] as const;
 const UNKNOWN = [401, 'Invalid API key'] as const;
 
-test('a volume of 37 lets exactly 37 of 200 concurrent requests in, and refused ones cost none of it', async () => {
+test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused ones do not count', async () => {
   const { key } = await account('volume', '--volume', '37');
   const bad = await Promise.all(
     [{ to: 'nobody' }, { subject: '' }, { message: 'a\0' }].map((mail) => post(key, {}, mail)),
@@ -70,7 +70,7 @@ test('a volume of 37 lets exactly 37 of 200 concurrent requests in, and refused 
   await soon(key, OK, 'account', 'set', 'volume', '--volume', 'unlimited');
 });
 
-test('a rate of 41 an hour lets exactly 41 of 200 concurrent requests in, and the headers count down', async () => {
+test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and the headers count down', async () => {
   const { key } = await account('rate', '--rate', '41/1h');
   const answers = await crowd(key);
   expect(tally(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
@@ -88,12 +88,12 @@ test('a rate of 41 an hour lets exactly 41 of 200 concurrent requests in, and th
   await soon(key, OK, 'account', 'set', 'rate', '--rate', 'none');
 });
 
-test('a throttle lets its burst in and then as many as time gives back, and says when to come again', async () => {
+test('a throttle accepts its burst, then as many as its tokens refill, and answers when to retry', async () => {
   const { key } = await account('throttle', '--throttle', '1/s:30');
   const began = Date.now();
   const answers = await crowd(key);
   const passed = answers.filter(({ status }) => status === 201).length;
-  // The account's first probe took a token too.
+  // The first request of the account used a token too.
   expect(passed).toBeGreaterThanOrEqual(29);
   expect(passed).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - began) / 1000));
   const refused = answers.filter(({ status }) => status !== 201);
@@ -106,12 +106,12 @@ test('a throttle lets its burst in and then as many as time gives back, and says
   await soon(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a new key of a new account works from the moment that the command has returned, fifty times of fifty', async () => {
+test('a new key of a new account works once the command has returned, fifty times of fifty', async () => {
   const first = await account('new');
   expect((await post(first.key)).status).toBe(201);
   const rotated = await command<NewKey>('key', 'rotate', first.id, '--grace', '1m');
   expect((await post(rotated.key)).status).toBe(201);
-  // What the commands do in their own process, done in this one.
+  // The commands run in this process.
   const store = await rig.openStore(folder);
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
@@ -120,7 +120,7 @@ test('a new key of a new account works from the moment that the command has retu
     const now = Date.now();
     const unlimited = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
     await store.createAccount(name, unlimited, now);
-    // Guesses under way hold up no key.
+    // Concurrent requests with unknown keys delay no valid key.
     const guesses = Array.from({ length: 20 }, () => post(newApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
     statuses.push((await post(key)).status);
@@ -145,13 +145,13 @@ test('a key made after its account was unlocked works at once', async () => {
   }
 });
 
-test('a lock holds within a second; revocations, rotations and expiries hold too', async () => {
+test('a lock, a revocation, a rotation and an expiry apply within a second', async () => {
   const first = await account('keys');
   const slower = async () => {
     const locked = await soon(first.key, [401, 'Account locked'], 'account', 'lock', 'keys', '--reason', 'unpaid');
     return Math.max(locked, await soon(first.key, OK, 'account', 'unlock', 'keys'));
   };
-  // Where the machine is slow for a moment it is measured again; a service that is slower never passes.
+  // Measured again after a slow moment of the machine. A service that is too slow never passes.
   await expect.poll(slower).toBeLessThan(1_000);
   const graceOver = Date.now() + 2_000;
   const second = await command<NewKey>('key', 'rotate', first.id, '--grace', '2s');
@@ -170,7 +170,7 @@ test('a lock holds within a second; revocations, rotations and expiries hold too
   expect(states).toEqual(['expired', 'revoked', 'expired']);
 });
 
-test('a locked account keeps its queued mail back until it is unlocked', async () => {
+test('queued messages of a locked account wait until it is unlocked', async () => {
   const { key } = await account('held');
   const sent = await post(key, {}, { to: 'defer@simulator.postrider.test' });
   const id = (JSON.parse(sent.text) as { result: { id: string } }).result.id;
@@ -186,7 +186,7 @@ test('a locked account keeps its queued mail back until it is unlocked', async (
   await expect.poll(tries).toBe(2);
 });
 
-test('every one of these commands works with the service stopped, and holds from the start on', async () => {
+test('each of these commands works with a stopped service, and applies from its next start', async () => {
   expect(await service.stop()).toBe(0);
   await command('account', 'create', 'offline', '--volume', '1');
   const [made, gone] = [

@@ -16,7 +16,7 @@ const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
-/** The first row of a question to the database. */
+/** The first row of a query. */
 async function ask(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -37,7 +37,7 @@ interface Listed {
 const list = (folder: string, settings: Record<string, string>) =>
   runJsonCommand<Listed[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
-test('a backup taken under load is whole, and restored it holds every mail request accepted before it', async () => {
+test('a backup under load is complete: the restored store has every message accepted before it', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
@@ -85,9 +85,9 @@ test('a backup taken under load is whole, and restored it holds every mail reque
   expect(existsSync(join(stopped, twice.before))).toBe(true);
 });
 
-test('a restore says what the backup will send', async () => {
+test('a restore reports what the backup will send', async () => {
   const folder = temporaryFolder();
-  // A relay that refuses connections: mail to it waits.
+  // A relay that refuses connections: messages wait.
   const service = await startProcess(folder, {
     ...EMBEDDED,
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
@@ -102,7 +102,7 @@ test('a restore says what the backup will send', async () => {
     queued: 2,
     oldestQueuedAt: first,
   });
-  // What it names is there, also where the database is gone and its log is left.
+  // The files that it names exist, also where the database is missing and only its log is left.
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'left over');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
@@ -126,11 +126,11 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('moved to PostgreSQL, everything is there, the key works, and what was queued is delivered', async () => {
+test('after a move to PostgreSQL all data is present, the key works, and queued messages are delivered', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
-  // A relay that refuses connections: mail to it waits.
+  // A relay that refuses connections: messages wait.
   const waiting = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
   const first = await startProcess(folder, { ...EMBEDDED, ...waiting });
   const key = first.key ?? '';
@@ -170,14 +170,14 @@ test('moved to PostgreSQL, everything is there, the key works, and what was queu
     .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
-  // Further nodes would not have the file.
+  // Other nodes do not have the file.
   const said = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(said);
   const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
   expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(said)]);
 });
 
-test('a move that was killed goes on where it was, and ends whole', async () => {
+test('a killed move continues where it stopped, and ends complete', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
@@ -202,7 +202,7 @@ test('a move that was killed goes on where it was, and ends whole', async () => 
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 
-test('a database with accounts of its own takes no other store', async () => {
+test('a database with accounts refuses another store', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
@@ -216,7 +216,7 @@ test('a database with accounts of its own takes no other store', async () => {
   expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('already contains accounts')]);
 });
 
-test('no table of the embedded store is forgotten by a move', async () => {
+test('a move copies every table of the embedded store', async () => {
   const folder = temporaryFolder();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));

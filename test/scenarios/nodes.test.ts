@@ -1,4 +1,4 @@
-/** Several nodes on one PostgreSQL: limits that are exact on all together, changes that reach all, roles apart. */
+/** Several nodes on one PostgreSQL: limits are exact over all nodes, changes reach every node, roles are separate. */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -14,7 +14,7 @@ import { settingOf } from '../rig/stores.ts';
 
 const SECRET = 'cd'.repeat(32);
 
-/** So many nodes on a database of their own, and commands on it. */
+/** Nodes on a new database, and commands for it. */
 async function installation(count: number, settings: Record<string, string> = {}) {
   const shared = { POSTRIDER_DATABASE: await temporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
   const folder = temporaryFolder();
@@ -28,7 +28,7 @@ async function installation(count: number, settings: Record<string, string> = {}
   };
 }
 
-/** How many of `count` requests, sent to the nodes in turn and all at once, each node answers with each status. */
+/** Sends `count` concurrent requests to the nodes in turn, and counts the statuses of each node. */
 async function statuses(nodes: readonly ServiceProcess[], key: string, count: number): Promise<Record<number, number>> {
   const answers = await Promise.all(
     Array.from({ length: count }, (_, n) => submit(nodes[n % nodes.length]?.publicUrl ?? '', key)),
@@ -38,7 +38,7 @@ async function statuses(nodes: readonly ServiceProcess[], key: string, count: nu
   return found;
 }
 
-test('a volume and a rate let exactly their number through three nodes together', async () => {
+test('three nodes together accept exactly the number of a volume and of a rate', async () => {
   const { nodes, ask } = await installation(3);
   await ask('account', 'create', 'volume', '--volume', '37');
   await ask('account', 'create', 'rate', '--rate', '23/1h');
@@ -51,7 +51,7 @@ test('a volume and a rate let exactly their number through three nodes together'
   }
 });
 
-test('a throttle lets its burst through three nodes together, and no more', async () => {
+test('three nodes together accept the burst of a throttle, and no more', async () => {
   const { nodes, ask } = await installation(3);
   await ask('account', 'create', 'slow', '--throttle', '1/s:12');
   const { key } = await ask<{ key: string }>('key', 'create', 'slow');
@@ -61,12 +61,12 @@ test('a throttle lets its burst through three nodes together, and no more', asyn
   const { 201: passed = 0, 429: refused = 0 } = await statuses(nodes, key, 60);
   const seconds = (performance.now() - began) / 1000;
   expect(passed + refused).toBe(60);
-  // One was taken before; tokens come back at one a second meanwhile.
+  // One token was used before; tokens refill at one per second.
   expect(passed).toBeGreaterThanOrEqual(10);
   expect(passed).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
 
-test('a new key works on every node from the moment that it was made, fifty times of fifty', async () => {
+test('a new key works on every node once it is created, fifty times of fifty', async () => {
   const { nodes, shared } = await installation(2);
   const store = await openStore(settingOf(shared.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
@@ -87,7 +87,7 @@ test('a lock, an unlock and a revoked key work on every node within one second',
   const everywhere = (status: number) => nodes.map(() => status);
   const answers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
-  /** Milliseconds from the end of a command until every node answers so. */
+  /** Milliseconds from the end of a command until every node answers with this status. */
   const holdsAfter = async (key: string, status: number, ...args: string[]) => {
     await ask(...args);
     const began = performance.now();
@@ -103,11 +103,11 @@ test('a lock, an unlock and a revoked key work on every node within one second',
       await holdsAfter(key, 401, 'key', 'revoke', id),
     );
   };
-  // Where the machine is slow for a moment it is measured again; a service that is slower never passes.
+  // Measured again after a slow moment of the machine. A service that is too slow never passes.
   await expect.poll(slowest).toBeLessThan(1_000);
 });
 
-test('the same idempotency key on three nodes at once is one mail request', async () => {
+test('the same idempotency key on three nodes concurrently is one message', async () => {
   const { nodes, key, ask } = await installation(3);
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
@@ -122,7 +122,7 @@ test('the same idempotency key on three nodes at once is one mail request', asyn
   expect(await ask<unknown[]>('message', 'list')).toHaveLength(1);
 });
 
-test('what a node without the role deliver accepts is sent by one that has it', async () => {
+test('a message accepted by a node without the role deliver is sent by a node with it', async () => {
   const sink = await startCountingSink();
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await installation(1, { ...relay, POSTRIDER_ROLES: 'api' });
@@ -132,7 +132,7 @@ test('what a node without the role deliver accepts is sent by one that has it', 
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });
 
-test('a node whose clock is days off, and jumps, accepts and sends by the database’s time', async () => {
+test('a node whose clock is wrong by days, and steps, accepts and sends by the time of the database', async () => {
   const sink = await startCountingSink();
   const url = await temporaryDatabase();
   const folder = temporaryFolder();

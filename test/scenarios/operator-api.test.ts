@@ -1,4 +1,4 @@
-/** The operator API as scripts and pages meet it: sign-in, every function of the command line, clear faults, and who did it. */
+/** The operator API for scripts and pages: sign-in, every function of the command line, clear errors, and the audit log. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
@@ -51,8 +51,8 @@ const fault = (message: string | RegExp) => ({
 });
 
 describe('signing in', () => {
-  test('nothing is told or done without it, whatever is sent instead', async () => {
-    // A service of its own: whoever shows wrong tokens has to wait.
+  test('every route refuses a request without it', async () => {
+    // A separate service, since wrong tokens delay further attempts.
     const other = await rig.serve(rig.folder());
     for (const headers of [
       {},
@@ -72,13 +72,13 @@ describe('signing in', () => {
     await other.stop();
   });
 
-  test('the link of the start works once, and its session changes things only from a page of the listener', async () => {
+  test('the link of the start works once, and only pages of the listener make changes with its session', async () => {
     const fresh = await rig.serve(rig.folder());
     const { signIn: link } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
     const word = new URL(link).searchParams.get('link') ?? '';
     const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
       ask(method, path, body, headers, fresh.operatorUrl);
-    // Opening it, or looking at it, only loads the page that redeems it.
+    // A GET of the link only loads the page that redeems it.
     for (const method of ['HEAD', 'GET']) {
       const opened = await at(method, link.slice(fresh.operatorUrl.length));
       expect([opened.status, opened.headers.get('set-cookie')]).toEqual([200, null]);
@@ -109,7 +109,7 @@ describe('signing in', () => {
     await fresh.stop();
   });
 
-  test('neither part of a session admits anybody alone, nor with the part of another session', async () => {
+  test('neither part of a session is valid alone, or with the part of another session', async () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = guarded.operatorUrl;
     const [one, other] = [
@@ -144,12 +144,12 @@ describe('signing in', () => {
       );
       expect((await ask('POST', '/api/v1/sign-out', undefined, headers, url)).status).toBe(200);
     }
-    // Signing out with the cookie alone has ended nothing.
+    // Signing out with only the cookie ends no session.
     expect((await ask('GET', '/api/v1/session', undefined, { ...one }, url)).status).toBe(200);
     await guarded.stop();
   });
 
-  test('a ticket stands for the page’s secret in the URL of one file, with the cookie, and nowhere else', async () => {
+  test('a ticket replaces the secret of the page in the URL of one file, with the cookie, and nowhere else', async () => {
     const fresh = await rig.serve(rig.folder());
     const session = await signedIn(fresh);
     const at = (path: string, headers: Record<string, string>) =>
@@ -172,7 +172,7 @@ describe('signing in', () => {
     await fresh.stop();
   });
 
-  test('the cookie of a page that came over HTTPS is Secure', async () => {
+  test('the cookie of a page loaded over HTTPS is Secure', async () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const origin = guarded.operatorUrl.replace('http:', 'https:');
     const at = (path: string) =>
@@ -185,7 +185,7 @@ describe('signing in', () => {
     await guarded.stop();
   });
 
-  test('who signs out is out, on every node and after a restart; the first key is for pages alone', async () => {
+  test('signing out ends a session on every node and after a restart; only pages get the first key', async () => {
     const folder = rig.folder();
     const fresh = await rig.serve(folder);
     const { key } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { key: string };
@@ -209,7 +209,7 @@ describe('signing in', () => {
     await again.stop();
   });
 
-  test('another site’s page cannot use up the attempts; a new password ends every session', async () => {
+  test('a page of another site cannot exhaust the sign-in attempts; a new password ends every session', async () => {
     const folder = rig.folder();
     const guarded = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const attempt = (body: unknown, headers: Record<string, string> = {}) =>
@@ -231,7 +231,7 @@ describe('signing in', () => {
     expect(await holds('another one entirely')).toBe(401);
   });
 
-  test('with a password there is no link; the password signs in, and guessing it is slowed', async () => {
+  test('with a password there is no link; the password signs in, and wrong passwords are delayed', async () => {
     const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = guarded.operatorUrl;
     expect(JSON.parse(guarded.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
@@ -255,12 +255,12 @@ describe('signing in', () => {
   });
 });
 
-test('an account, its limits, its keys: made, shown, changed, locked, and refused by the public interface at once', async () => {
+test('accounts, limits and keys are created, shown, changed and locked, and the public interface refuses a locked account at once', async () => {
   expect((await api('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
   const { body: key, status } = await api('POST', '/accounts/acme/keys', { name: 'web' });
   expect(status).toBe(201);
   const { key: raw, id } = key as { key: string; id: string };
-  // The listener knows of it within a second.
+  // The listener accepts it within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
   const mail = await submitAccepted(service.publicUrl, raw);
   expect((await api('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
@@ -280,7 +280,7 @@ test('an account, its limits, its keys: made, shown, changed, locked, and refuse
   });
 });
 
-test('suppressions, domains, feedback, settings and the audit log are there', async () => {
+test('suppressions, domains, feedback, settings and the audit log are available', async () => {
   expect((await api('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject({
     added: true,
   });
@@ -305,7 +305,7 @@ test('suppressions, domains, feedback, settings and the audit log are there', as
   ]);
 });
 
-test('messages are found page by page, by words, address, account and state', async () => {
+test('messages are found by words, address, account and state, in pages', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1)
     ids.unshift(
@@ -341,7 +341,7 @@ test('messages are found page by page, by words, address, account and state', as
   expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
-describe('faults are clear, and nothing is half done', () => {
+describe('errors are clear, and no change is partial', () => {
   test.each([
     ['GET', '/messages?state=lost', undefined, 400, /^state: "lost" is not one of/],
     ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
@@ -375,7 +375,7 @@ describe('faults are clear, and nothing is half done', () => {
     ['GET', '/accounts/default/suppressions?after=elsewhere', undefined, 400, /^after: "elsewhere" is not a cursor of/],
     ['GET', '/suppressions/nonsense', undefined, 400, /^address: "nonsense" is not an email address/],
     ['GET', '/nothing', undefined, 404, /^Not found$/],
-    // What one of the stores could not hold is refused before it is asked, on both alike.
+    // A value that one of the stores cannot hold is refused on both, before the store is called.
     ['GET', '/accounts/%00/keys', undefined, 400, /^account must not hold control characters$/],
     ['GET', '/accounts/a%00b', undefined, 400, /^account must not hold control characters$/],
     ['GET', '/accounts/a%00b/suppressions', undefined, 400, /^account must not hold control characters$/],
@@ -427,7 +427,7 @@ describe('faults are clear, and nothing is half done', () => {
   });
 });
 
-test('the document names every route, and the page for people shows it without a script', async () => {
+test('the document has every route, and the reference page shows it without a script', async () => {
   const { body } = await ask('GET', '/api/v1/openapi.json');
   const { paths, openapi } = body as {
     paths: Record<string, Record<string, { operationId: string }>>;
@@ -445,14 +445,14 @@ test('the document names every route, and the page for people shows it without a
   expect(page.body).not.toMatch(/<script/i);
 });
 
-test('the longest address there can be is taken off its list by its path', async () => {
+test('the longest possible address is removed from its list by its path', async () => {
   const address = `${'l'.repeat(64)}@${'d'.repeat(61)}.${'d'.repeat(61)}.${'d'.repeat(61)}.com`;
   expect((await api('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
   const path = `/accounts/default/suppressions/${encodeURIComponent(address)}`;
   expect((await api('DELETE', path)).status).toBe(200);
 });
 
-test('a message tells its key, which event was which attempt, what it waits for, and why its recipient is suppressed', async () => {
+test('a message has its key, the attempt of each event, what it waits for, and why its recipient is suppressed', async () => {
   const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
   await expect

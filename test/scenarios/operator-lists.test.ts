@@ -1,4 +1,4 @@
-/** Suppression lists through the operator API: searched, explained, sent up and down as files, whatever the file is. */
+/** Suppression lists through the operator API: search, explanation, import and export of any file. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -28,7 +28,7 @@ const post = (path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** Sends a file up; the answer's lines, each parsed. */
+/** Uploads a file. Resolves to the parsed lines of the answer. */
 async function upload(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
   const response = await fetch(url(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
     method: 'POST',
@@ -53,7 +53,7 @@ const found = async (list: string, query: string) =>
     next: string | null;
   };
 
-test('a list is searched by address and by domain, page by page', async () => {
+test('a list is searched by address and by domain, in pages', async () => {
   const list = await account('searched');
   await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
   const addresses = async (query: string) => (await found(list, query)).suppressions.map(({ address }) => address);
@@ -69,7 +69,7 @@ test('a list is searched by address and by domain, page by page', async () => {
   expect(foreign).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
 });
 
-test('why an address is suppressed is one answer: every list that has it, with reason, time and the message that caused it', async () => {
+test('one answer has every list with an address, and the reason, the time and the message that caused it', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
   // As the refusal of a mail server writes it.
   const store = await rig.openStore(folder);
@@ -93,7 +93,7 @@ test('why an address is suppressed is one answer: every list that has it, with r
 });
 
 describe('an import', () => {
-  test('of a large file tells its progress, then what became of every row; export gives the list back', async () => {
+  test('of a large file reports its progress, then the result of every row; the export has the same list', async () => {
     const list = await account('large');
     const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
     const { status, type, lines } = await upload(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
@@ -129,7 +129,7 @@ describe('an import', () => {
     ]);
   });
 
-  test('takes the reason given for rows that name none', async () => {
+  test('uses the given reason for rows without one', async () => {
     const list = await account('reasons');
     await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
     expect((await found(list, '')).suppressions).toMatchObject([{ reason: 'complaint' }, { reason: 'bounce' }]);
@@ -201,7 +201,7 @@ describe('an import', () => {
     await fresh.stop();
   });
 
-  test('that says it is too large is refused before it is sent', async () => {
+  test('that announces too large a size is refused before it is sent', async () => {
     const { status, text } = await raw((socket, head) => {
       socket.write(head('Content-Length: 300000000'));
     });
@@ -219,7 +219,7 @@ describe('an import', () => {
     expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(message)]);
   });
 
-  test('beside four others is refused until one of them has ended', async () => {
+  test('is refused while four others run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await account('queueing');
     // One of five is the fifth, whichever comes last; the others are never sent whole.
@@ -242,7 +242,7 @@ describe('an import', () => {
     await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
   });
 
-  test('that a stop breaks off is in the audit log with what it has added, and importing again adds the rest', async () => {
+  test('that a shutdown ends is in the audit log with what it has added, and a repeated import adds the rest', async () => {
     const own = rig.folder();
     const first = await rig.serve(own);
     const session = await signedIn(first);
@@ -275,7 +275,7 @@ describe('an import', () => {
     await second.stop();
   });
 
-  test('that breaks off in the middle adds nothing, and the service goes on', async () => {
+  test('whose connection fails adds nothing, and the service continues', async () => {
     const list = await account('broken');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
@@ -287,13 +287,13 @@ describe('an import', () => {
     });
     expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
     expect((await found(list, '')).suppressions.map(({ address }) => address)).toEqual(['bob@example.com']);
-    // What was kept of it is gone with it: the temporary file has no name.
+    // The temporary file has no name, so it disappears with the import.
     expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(
       /is on no suppression list/,
     );
   });
 
-  test('that has arrived whole is added to its end, although nobody waits for the answer', async () => {
+  test('that has arrived completely is added completely, also when the client has gone', async () => {
     const list = await account('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {
@@ -302,7 +302,7 @@ describe('an import', () => {
         socket.write(requestHead(list, `Content-Length: ${body.length}`));
         socket.write(body);
       });
-      // The first line of the answer comes when the file is whole.
+      // The first line of the answer comes when the file is complete.
       socket.once('data', () => socket.destroy());
       socket.on('close', () => resolve());
     });
@@ -313,7 +313,7 @@ describe('an import', () => {
   });
 });
 
-test('an export of a list that is not there is one line', async () => {
+test('an export of a list that does not exist is one line', async () => {
   const response = await fetch(url('/accounts/nobody/suppressions/export'), { headers: bearer() });
   expect([response.status, await response.json()]).toMatchObject([
     404,
@@ -322,7 +322,7 @@ test('an export of a list that is not there is one line', async () => {
   expect((await fetch(url('/accounts/default/suppressions/export'))).status).toBe(401);
 });
 
-test('of two operators who change one account, the second is told how it is now, and nothing is overwritten', async () => {
+test('of two operators who change one account, the second gets its current values, and nothing is overwritten', async () => {
   const name = await account('contested');
   const seen = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
@@ -350,7 +350,7 @@ test('of two operators who change one account, the second is told how it is now,
   expect((await post(`/accounts/${name}/unlock`, {})).status).toBe(200);
 });
 
-test('an account tells its limits, their use and its reputation as numbers', async () => {
+test('an account has its limits, their use and its reputation as numbers', async () => {
   await post('/accounts', { name: 'gauged', volume: '100', rate: '50/1h', throttle: '5/s:20' });
   const { key } = (await (await post('/accounts/gauged/keys', {})).json()) as { key: string };
   await expect
@@ -382,7 +382,7 @@ test('an account tells its limits, their use and its reputation as numbers', asy
   expect(list.every(({ reputation }) => reputation.emails >= 0)).toBe(true);
 });
 
-test('a domain tells whose it is, its keys, and what was seen of each record; a rotation can be called off', async () => {
+test('a domain has its account, its keys and the result of each record; a rotation can be cancelled', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
     records: { found: string; observed: string[]; key: string | null }[];
@@ -414,7 +414,7 @@ function requestHead(list: string, more: string): string {
   return `POST /api/v1/accounts/${list}/suppressions/import HTTP/1.1\r\nHost: ${new URL(service.operatorUrl).host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
 }
 
-/** One exchange over a bare socket, to its end. */
+/** One exchange over a plain socket. */
 function raw(
   write: (socket: ReturnType<typeof connect>, head: (more: string) => string) => void,
 ): Promise<{ status: number; text: string }> {
@@ -424,7 +424,7 @@ function raw(
     const socket = connect(Number(port), hostname, () => write(socket, (more) => requestHead('default', more)));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      // The service goes on reading for a while what is sent.
+      // The service still reads for some time.
       if (text.endsWith('}')) socket.destroy();
     });
     socket.on('error', reject);

@@ -1,4 +1,4 @@
-/** An operator's first look at the whole service: figures that are true and stay, and what changes told as it happens. */
+/** The overview: its figures are correct and permanent, and changes are published as live updates. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
@@ -35,7 +35,7 @@ async function overview(range = '1h'): Promise<Told> {
   return (await response.json()) as Told;
 }
 
-/** Topics told since, in order, until the stream ends. */
+/** Topics published since then, in order, until the stream ends. */
 async function listen() {
   const controller = new AbortController();
   streams.push(controller);
@@ -61,7 +61,7 @@ async function listen() {
 
 const simulated = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
-test('figures, queue and health are those of what was sent, also after the service was started anew', async () => {
+test('figures, queue and health match the messages sent, also after a restart', async () => {
   expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
     await submitAccepted(service.publicUrl, service.key, simulated(name));
@@ -77,7 +77,7 @@ test('figures, queue and health are those of what was sent, also after the servi
   expect(told.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
   expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('takes messages');
   for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(counted);
-  // The last ones counted were written at the stop.
+  // The shutdown writes the last figures.
   await submitAccepted(service.publicUrl, service.key, simulated('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
@@ -86,7 +86,7 @@ test('figures, queue and health are those of what was sent, also after the servi
   expect([code, stdout]).toEqual([0, expect.stringContaining('total 1h')]);
 });
 
-test('what was accepted is told within moments, and what the command line changes beside the service', async () => {
+test('accepted messages and changes by the command line are published within moments', async () => {
   const { topics } = await listen();
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
@@ -99,7 +99,7 @@ test('what was accepted is told within moments, and what the command line change
   await expect.poll(topics).toContain('suppressions');
 });
 
-test('what an operator cancels through this node has left the queue by the figures too', async () => {
+test('a message that an operator cancels has left the queue in the figures too', async () => {
   const store = await rig.openStore(folder);
   const hour = 3_600_000;
   const ended = async () => {
@@ -116,7 +116,7 @@ test('what an operator cancels through this node has left the queue by the figur
     })
     .not.toBe('');
   await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
-  // Whatever was counted before is written.
+  // Figures counted before are written.
   let before = -1;
   const settled = async () => {
     const last = before;
@@ -134,7 +134,7 @@ test('what an operator cancels through this node has left the queue by the figur
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
-test('what wants attention is told with its page, and no more once it is mended', async () => {
+test('a problem is listed with its page, and no longer once it is solved', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
   expect((await overview()).attention).toContainEqual(
@@ -144,9 +144,9 @@ test('what wants attention is told with its page, and no more once it is mended'
   expect((await overview()).attention).toEqual([]);
 });
 
-test('while the next hop takes nothing, what waits for it says so, with why and when it is tried', async () => {
+test('while the next hop accepts nothing, waiting messages show the reason and the time of the next attempt', async () => {
   const own = rig.folder();
-  // Nothing listens on the port of a relay that is gone.
+  // Nothing listens on the port of the stopped relay.
   const relay = await startSmtpServer({});
   await relay.close();
   const dead = await rig.serve(own, {
@@ -173,7 +173,7 @@ test('while the next hop takes nothing, what waits for it says so, with why and 
   expect(await dead.stop()).toBe(0);
 });
 
-test('a service with open streams stops at once', async () => {
+test('a service with open streams shuts down at once', async () => {
   const stream = await listen();
   expect(await service.stop()).toBe(0);
   await expect.poll(stream.ended).toBe(true);

@@ -1,4 +1,4 @@
-/** What reaches a terminal: no character that acts on it, and no password of a mistyped setting. */
+/** Terminal output has no control characters and no password of a mistyped setting. */
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
@@ -6,17 +6,17 @@ import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 
-/** C1 controls, separators and bidirectional controls: a subject may carry all of them. */
+/** C1 controls, separators and bidirectional controls, all of which a subject may have. */
 const CARRIED = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
   .map((unit) => String.fromCharCode(unit))
   .join('x');
 const SECRET = 'plantedPASSWORD4721';
 
-/** Line feeds and tabs aside. */
+/** Without line feeds and tabs. */
 const acting = (text: string) =>
   [...text].filter((one) => one !== '\n' && one !== '\t' && isUnprintable(one.charCodeAt(0)));
 
-test('C1 controls and separators in a subject are carried, and escaped in text, JSON and the operator API', async () => {
+test('C1 controls and separators in a subject are delivered, and escaped in text, JSON and the operator API', async () => {
   const folder = rig.folder();
   const settings = { POSTRIDER_SENDERS: 'any' };
   await runJsonCommand(folder, ['account', 'create', 'shop']);

@@ -1,4 +1,4 @@
-/** A real SMTP server as the relay: what it says decides what becomes of a message. */
+/** A real SMTP server as the relay: its replies decide the state of a message. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -21,7 +21,7 @@ let folder = '';
 let service: RunningService;
 let server: RealSmtpServer;
 let store: Store;
-/** Local parts that are put off for now. */
+/** Local parts that the relay defers. */
 const putOff = new Set<string>();
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   store = await rig.openStore(folder);
 });
 afterAll(async () => {
-  // The server would wait for the connections that the service keeps.
+  // The server would wait for the pooled connections of the service.
   await service.stop();
   await server.close();
 });
@@ -51,7 +51,7 @@ const show = (id: string) => runJsonCommand<Shown>(folder, ['message', 'show', i
 const reaches = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
-test('a hard bounce suppresses that recipient from then on, and nobody else', async () => {
+test('a hard bounce suppresses its recipient and no other', async () => {
   const bounced = await mailTo('gone@example.com');
   await reaches(bounced, 'bounced');
   const { attempts } = await show(bounced);
@@ -65,7 +65,7 @@ test('a hard bounce suppresses that recipient from then on, and nobody else', as
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
-test('a deferral waits about a minute and explain says so; retry goes now; cancel withdraws', async () => {
+test('a deferred message waits about a minute, as explain shows; retry sends it now; cancel withdraws it', async () => {
   putOff.add('later').add('never');
   const [later, never] = await Promise.all([mailTo('later@example.com'), mailTo('never@example.com')]);
   for (const id of [later, never]) {
@@ -91,7 +91,7 @@ test('a deferral waits about a minute and explain says so; retry goes now; cance
   expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
-/** A port in front of `behind` that hangs up on everybody while it is down. */
+/** A port in front of `behind` that closes every connection while it is down. */
 async function startGate(behind: number) {
   const sockets = new Set<Socket>();
   const gate = { port: 0, down: true, connections: 0 };
@@ -118,7 +118,7 @@ async function startGate(behind: number) {
   return gate;
 }
 
-test('a relay that is down is probed and not hammered, and has everything once it is back', async () => {
+test('a relay that is down gets only probes, and every message once it is back', async () => {
   const sink = await startCountingSink();
   const gate = await startGate(sink.port);
   const own = rig.folder();
@@ -133,7 +133,7 @@ test('a relay that is down is probed and not hammered, and has everything once i
   expect(gate.connections).toBeLessThanOrEqual(12);
   gate.down = false;
   const senderStore = await rig.openStore(own);
-  // The few that were tried in vain are due in a minute; the others go by themselves, with the probe that succeeds.
+  // The messages of failed attempts are due in a minute; the others are sent after the successful probe.
   await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - gate.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);

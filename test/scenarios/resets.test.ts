@@ -1,6 +1,6 @@
 /**
- * Peers that reset, half-close or vanish in the midst of anything, on every listener of the real process, TLS and plain. A
- * sample of positions under `npm test`, every byte under `npm run test:long`.
+ * Peers that reset, half-close or disappear at any byte, on every listener of the real process, with and without TLS. `npm test` checks
+ * a sample of positions, `npm run test:long` every byte.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -27,7 +27,7 @@ function randomOf(seed: number): () => number {
   };
 }
 
-/** After how many bytes to break off: none, all, and between them a sample or every one. */
+/** The positions to disconnect at: none, all, and between them a sample or every byte. */
 function positions(length: number, random: () => number): readonly number[] {
   if (LONG) return Array.from({ length: length + 1 }, (_, at) => at);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
@@ -36,7 +36,7 @@ function positions(length: number, random: () => number): readonly number[] {
 const http = (line: string, headers: readonly string[] = [], body = '') =>
   `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`;
 
-/** What is sent to any HTTP listener, by name. */
+/** Requests to any HTTP listener, by name. */
 function requests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
   const json = [authorization, 'Content-Type: application/json'];
@@ -66,7 +66,7 @@ function requests(authorization: string, path: string): Readonly<Record<string, 
 const SMTP =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
-/** The first flight of a TLS client, as one sends it to a server that is none. */
+/** The first flight of a TLS client, for a listener without TLS. */
 async function clientHello(): Promise<Buffer> {
   const { createServer } = await import('node:net');
   const { connect: connectTls } = await import('node:tls');
@@ -88,7 +88,7 @@ async function clientHello(): Promise<Buffer> {
   return first;
 }
 
-/** Breaks off at each position in each way, some at once. */
+/** Disconnects at each position in each way, some concurrently. */
 async function attack(target: Target, sent: Readonly<Record<string, string | Buffer>>, waits = false): Promise<void> {
   const random = randomOf(12);
   const tasks = Object.values(sent).flatMap((one) => {
@@ -105,7 +105,7 @@ async function attack(target: Target, sent: Readonly<Record<string, string | Buf
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** The process has not ended, said nothing of an error, and every listener answers. */
+/** The process is running, has logged no error, and every listener answers. */
 async function answers(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
@@ -122,7 +122,7 @@ async function answers(service: ServiceProcess, smtp: number, secure: boolean): 
   expect(greeting).toMatch(/^220 |^421 /);
 }
 
-/** A free port: the start's line does not name those of the feedback listeners. */
+/** A free port, since the output of the start has no port of the feedback listeners. */
 async function freePort(): Promise<number> {
   const { createServer } = await import('node:net');
   const server = createServer();
@@ -183,7 +183,7 @@ test.each([
       page: http('GET /'),
     };
     await attack(operator, { ...requests(bearer, '/api/v1/accounts'), ...own });
-    // In the midst of an answer too.
+    // Also during an answer.
     await attack(operator, own, true);
     await answers(service, smtp, secure);
   }
@@ -192,7 +192,7 @@ test.each([
   await attack({ port: smtp, tls: false }, { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello });
   await answers(service, smtp, secure);
 
-  // None of them keeps a place of the 100 streams.
+  // None of them still counts toward the 100 streams.
   const streams = await Promise.all(
     Array.from({ length: 60 }, () =>
       fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),

@@ -1,4 +1,4 @@
-/** Bodies, keys and passwords are planted with marks and looked for wherever they must not be. */
+/** Marked bodies, keys and passwords are searched for in every place where they must not be. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -48,7 +48,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   await runJsonCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
   const service = await rig.serve(folder, settings);
-  // The store was not empty, so the start itself shows no key.
+  // The store was not empty, so the start prints no key.
   expect(service.key).toBe('');
 
   const message = `Hello ${BODY}`;
@@ -107,7 +107,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     metrics: metrics.text,
     conversations: JSON.stringify(conversations.attempts),
   };
-  // Otherwise nothing was looked through.
+  // Otherwise nothing was searched.
   expect(told.log).toContain(ids[0]);
   expect(told.conversations).toContain('AUTH');
   const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
@@ -132,7 +132,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);
   for (const { path, bytes } of raw) {
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
-    // Nobody else on the machine may read mail or hashes.
+    // No other user of the machine may read messages or hashes.
     expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);
   }
 });

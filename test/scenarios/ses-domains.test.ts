@@ -1,4 +1,4 @@
-/** Sending domains at Amazon SES: made with our key or the provider's, looked at by verify, never taken for missing when silent. */
+/** Sending domains at Amazon SES: created with an own key or the provider's, checked by verify, never treated as missing without an answer. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
     ...CREDENTIALS,
-    // Unset it is warned of, where a database is shared.
+    // Without it a shared database gives a warning.
     POSTRIDER_SECRET: 'cd'.repeat(32),
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
@@ -45,7 +45,7 @@ async function verify(name: string): Promise<{ code: number; stderr: string; ans
 }
 const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
 
-test('domain add makes the identity with our own RSA key, and verify reads the provider’s view too', async () => {
+test('domain add creates the identity with the own RSA key, and verify reads the state at the provider too', async () => {
   const added = await add('own.example');
   const identity = ses.identities.get('own.example');
   const rsa = added.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
@@ -69,7 +69,7 @@ test('domain add makes the identity with our own RSA key, and verify reads the p
   expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
 });
 
-test('with --easy-dkim the provider’s own records are among those to publish and to look up', async () => {
+test('with --easy-dkim the records of the provider are among those to publish and to verify', async () => {
   const added = await add('easy.example', '--easy-dkim');
   const names = provider(added).filter(({ type }) => type === 'CNAME');
   expect(names.map(({ name, value }) => [name, value])).toEqual(
@@ -87,7 +87,7 @@ test('with --easy-dkim the provider’s own records are among those to publish a
   expect(provider(shown)).toHaveLength(4);
 });
 
-test('a provider that cannot be asked is never taken for one that has no identity, and verify makes what add could not', async () => {
+test('a provider that does not answer is not treated as one without the identity, and verify creates what add could not', async () => {
   const here = ses.identities;
   const down = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
   const { code, stdout, stderr } = await runCommand(
@@ -107,7 +107,7 @@ test('a provider that cannot be asked is never taken for one that has no identit
   expect(here.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
-test('after a rotation the provider is given the key that signs', async () => {
+test('after a rotation the provider gets the signing key', async () => {
   const added = await add('turn.example');
   publish(added);
   const before = ses.identities.get('turn.example')?.selector;
@@ -119,7 +119,7 @@ test('after a rotation the provider is given the key that signs', async () => {
   expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
 });
 
-test('a MAIL FROM domain that was set there is among what is looked up and told', async () => {
+test('a MAIL FROM domain at the provider is verified and shown', async () => {
   const added = await add('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };
@@ -128,7 +128,7 @@ test('a MAIL FROM domain that was set there is among what is looked up and told'
   const lines = ({ records }: DomainAnswer) =>
     records.filter(({ name, value }) => `${name} ${value}`.includes('bounce.from')).map((one) => [one.type, one.found]);
   const early = await verify('from.example');
-  // It says nothing about mail being taken.
+  // It does not say that messages are accepted.
   expect(early.code).toBe(0);
   expect(lines(early.answer)).toEqual([
     ['MX', 'missing'],
@@ -145,7 +145,7 @@ test('a MAIL FROM domain that was set there is among what is looked up and told'
   expect(lines((await verify('from.example')).answer).map(([, found]) => found)).toEqual(['found', 'found', 'found']);
 });
 
-test('an identity that signs with a key that is none of ours stays so, and is told of', async () => {
+test('an identity that signs with a foreign key stays unchanged, and is reported', async () => {
   ses.identities.set('theirs.example', {
     verified: true,
     dkim: 'SUCCESS',
@@ -161,7 +161,7 @@ test('an identity that signs with a key that is none of ours stays so, and is to
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
 
-test('an identity that is there already stays, and removing the domain leaves it', async () => {
+test('an existing identity stays, also when the domain is removed', async () => {
   ses.identities.set('old.example', {
     verified: true,
     dkim: 'SUCCESS',

@@ -1,4 +1,4 @@
-/** Amazon SES: sent through `aws-ses-v2-local`, heard of through signed notices of SNS and through a queue. */
+/** Amazon SES: messages through `aws-ses-v2-local`, provider events through signed notifications of SNS and through a queue. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
@@ -50,7 +50,7 @@ const notify = (message: object) =>
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
-/** The provider's id of a message, as it is in its history. */
+/** The provider's id of a message, from its history. */
 async function referenceOf(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
@@ -61,12 +61,12 @@ async function sent(to: string): Promise<{ id: string; reference: string }> {
   return { id, reference: await referenceOf(id) };
 }
 
-test('a subscription to our topic is confirmed by itself', async () => {
+test('a subscription to the configured topic is confirmed automatically', async () => {
   expect((await notify(snsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
   expect(sns.confirmed).toHaveLength(1);
 });
 
-test('a bounce that SNS brings ends the message as bounced, suppresses its recipient, and the next one ends suppressed', async () => {
+test('a bounce from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
   const other = await sent('other@example.net');
   const { id, reference } = await sent('gone@example.net');
   expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
@@ -83,7 +83,7 @@ test('a bounce that SNS brings ends the message as bounced, suppresses its recip
   expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
-test('a complaint out of the queue ends the message as complained, and a delivery is told in its history', async () => {
+test('a complaint from the queue ends the message as complained, and a delivery is in its history', async () => {
   const { id, reference } = await sent('spam@example.net');
   sqs.send(sesEvent('Delivery', reference, 'spam@example.net'));
   sqs.send(
@@ -101,7 +101,7 @@ test('a complaint out of the queue ends the message as complained, and a deliver
   );
 });
 
-test('a transient bounce changes nothing but the history', async () => {
+test('a transient bounce changes only the history', async () => {
   const { id, reference } = await sent('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await notify(snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }));
@@ -109,7 +109,7 @@ test('a transient bounce changes nothing but the history', async () => {
   expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
 });
 
-test('a forged notice has no effect, and is counted', async () => {
+test('a forged notification has no effect, and is counted', async () => {
   const { id, reference } = await sent('victim@example.net');
   const forged = snsMessage(
     sns.signer.key,
@@ -122,14 +122,14 @@ test('a forged notice has no effect, and is counted', async () => {
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
 });
 
-test('doctor says how the account stands, and that it cannot be asked without credentials', async () => {
+test('doctor reports the state of the account, and missing credentials', async () => {
   const finding = async (environment: Record<string, string>) => {
     const { stdout } = await runCommand(folder, ['doctor', '--json'], { ...environment, POSTRIDER_DNS: '127.0.0.1:9' });
     return (JSON.parse(stdout) as { check: string; result: string; detail: string }[]).find(
       ({ check }) => check === 'transport',
     );
   };
-  // It answers with what it is told of the account, and without that not at all as an account does.
+  // The fake answers with the given account data, and with an error without it.
   expect(await finding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
   const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...without } = settings;
   const nowhere = {

@@ -1,4 +1,4 @@
-/** SIGTERM in the middle of everything: whoever was heard is answered, and what was answered with 201 is kept. */
+/** SIGTERM under load: every received request is answered, and every message with a 201 is kept. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';
@@ -8,13 +8,13 @@ const rig = scenario();
 const SENDERS = 40;
 
 interface Outcome {
-  /** `refused` where no byte of an answer came; `cut` where only a part of one did. */
+  /** `refused`: no byte of an answer came; `cut`: only a part of one came. */
   readonly kind: 'answered' | 'refused' | 'cut';
   readonly status: number;
   readonly text: string;
 }
 
-/** One request over a connection of its own, so that no race over an idle connection blurs what happened. */
+/** One request over a new connection, so that there is no race for an idle one. */
 function send(url: string, key: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const headers = { Authorization: key, 'Content-Type': 'application/json' };
@@ -31,7 +31,7 @@ function send(url: string, key: string): Promise<Outcome> {
   });
 }
 
-test('requests under way at SIGTERM are answered whole, and no 201 is lost', async () => {
+test('running requests at SIGTERM get a complete answer, and no message with a 201 is lost', async () => {
   const folder = rig.folder();
   const service = await rig.serve(folder);
   const outcomes: Outcome[] = [];

@@ -1,4 +1,4 @@
-/** Suppression lists beside a running service: what a command or an import puts on a list holds for the next request. */
+/** Suppression lists of a running service: an entry by a command or an import applies to the next request. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const ask = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
 
-test('an address on the list gets no mail in any spelling, and gets it again once it is removed', async () => {
+test('an address on the list gets no message in any spelling, until it is removed', async () => {
   await ask('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
   expect(await stateOf(await send('gONE@example.com'))).toBe('suppressed');
   expect(await ask('suppression', 'list', 'default')).toEqual([
@@ -28,12 +28,12 @@ test('an address on the list gets no mail in any spelling, and gets it again onc
   await expect.poll(() => stateOf(id)).toBe('delivered');
 });
 
-test('the list of the whole service holds for every account', async () => {
+test('the list of the whole service applies to every account', async () => {
   await ask('suppression', 'add', '*', 'nobody@example.com');
   expect(await stateOf(await send('nobody@example.com'))).toBe('suppressed');
 });
 
-test('an import beside the running service takes hold, and the service goes on accepting meanwhile', async () => {
+test('an import applies to the running service, which accepts messages meanwhile', async () => {
   const file = join(folder, 'list.csv');
   const addresses = Array.from({ length: 50_000 }, (_, at) => `user${at}@import.example`);
   writeFileSync(
@@ -59,7 +59,7 @@ test('an import beside the running service takes hold, and the service goes on a
   expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
 });
 
-test('an import of a file that cannot be read to its end puts nothing on the list', async () => {
+test('an import of a file that cannot be read completely adds nothing to the list', async () => {
   const file = join(folder, 'broken.csv');
   const good = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
   await ask('suppression', 'add', 'default', 'before@broken.example');

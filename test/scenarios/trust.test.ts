@@ -1,4 +1,4 @@
-/** Trust from end to end: a domain published in DNS, mail signed with both keys, bounces that suppress and lock. */
+/** Authentication and reputation: a domain published in DNS, messages signed with both keys, bounces that suppress and lock. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
@@ -18,7 +18,7 @@ let settings: Record<string, string> = {};
 let dns: FakeDns;
 let relay: RealSmtpServer;
 let service: RunningService;
-/** While true the relay puts every recipient off. */
+/** While true the relay defers every recipient. */
 let putOff = false;
 
 beforeAll(async () => {
@@ -55,13 +55,13 @@ function publish({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
     const [priority, exchange] = value.split(' ');
-    // The host that takes the bounces has an address.
+    // The host that receives the bounces has an address.
     if (type === 'MX')
       dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']], A: ['192.0.2.1'] };
   }
 }
 
-test('a sender is refused until its domain’s records are seen in DNS, and taken after', async () => {
+test('a sender is refused until the records of its domain are in DNS, and accepted after that', async () => {
   const refused = await submit(service.publicUrl, service.key, { from });
   expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
   const added = await ask<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
@@ -84,7 +84,7 @@ test('a sender is refused until its domain’s records are seen in DNS, and take
     .toBe(201);
 });
 
-test('mail goes out signed with both keys, aligned, and with a return path that names it', async () => {
+test('messages are signed with both keys, aligned, and have a return path with their id', async () => {
   const id = await send('signed@example.com');
   await expect.poll(() => relay.received.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
   const mail = relay.received.find(({ to }) => to.includes('signed@example.com'));
@@ -102,7 +102,7 @@ test('mail goes out signed with both keys, aligned, and with a return path that 
   expect(head).not.toContain('Auto-Submitted');
 });
 
-test('a hard bounce suppresses exactly that recipient, and a refusal for spam suppresses nobody', async () => {
+test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses none', async () => {
   const [gone, spam] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
   await expect.poll(() => stateOf(gone)).toBe('bounced');
   await expect.poll(() => stateOf(spam)).toBe('bounced');
@@ -134,7 +134,7 @@ test('a rotation signs with the new keys only once they are in DNS', async () =>
     .toEqual(fresh.map(({ name }) => name).sort());
 });
 
-test('a bounce storm locks its account and no other, with the reason, until it is unlocked', async () => {
+test('many bounces lock their account and no other, with the reason, until it is unlocked', async () => {
   await ask('account', 'create', 'storm');
   const { key } = await ask<{ key: string }>('key', 'create', 'storm');
   const owned = await ask<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
@@ -155,7 +155,7 @@ test('a bounce storm locks its account and no other, with the reason, until it i
   await expect.poll(async () => (await storm('again@example.com')).status).toBe(201);
 });
 
-test('mail accepted before its domain was removed waits and never goes out unsigned', async () => {
+test('a message accepted before its domain was removed waits and is never sent unsigned', async () => {
   putOff = true;
   const id = await send('later@example.com');
   const attempts = async () => (await ask<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
@@ -170,7 +170,7 @@ test('mail accepted before its domain was removed waits and never goes out unsig
     'queued',
     expect.stringContaining('the account has no authenticated domain example.org'),
   ]);
-  // Who looks at the overview reads why.
+  // The overview shows the reason.
   const { token } = await ask<{ token: string }>('token', 'create', 'ci');
   const overview = await fetch(`${service.operatorUrl}/api/v1/overview`, {
     headers: { Authorization: `Bearer ${token}` },
