@@ -13,7 +13,7 @@ import { type Cell, isoText, table } from './text.ts';
 export function addOperatorCommands(program: Command, context: Context): void {
   const group = program.command('token').description('tokens for the operator API').helpCommand(false);
   operationCommand(group, context, 'create <name>', createToken, {
-    flags: { expires: '--expires <when>' },
+    flags: { readOnly: '--read-only', expires: '--expires <when>' },
     jsonHelp: 'print JSON: {"id","token"}',
     json: ({ id, token }) => ({ id, token }),
     text: ({ token, expires }, { name }) =>
@@ -34,16 +34,17 @@ export function addOperatorCommands(program: Command, context: Context): void {
 }
 
 function tokenTable(tokens: readonly TokenEntry[]): string {
-  const rows = tokens.map(({ id, name, prefix, status, created, expires, lastUsed }): Cell[] => [
+  const rows = tokens.map(({ id, name, prefix, status, readOnly, created, expires, lastUsed }): Cell[] => [
     String(id),
     name,
     `${prefix}…`,
     { text: status, style: status === 'works' ? 'good' : 'quiet' },
+    readOnly ? 'read' : 'all',
     isoText(created),
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
+  return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {

@@ -35,8 +35,8 @@ export function importFile(
       { name, open: () => openInput(file, name) },
       context,
       {
-        reading: (rows) => line.show(`reading ${name}: ${formatCount(rows)} rows`),
-        progress({ read, bytes, total }) {
+        onRowsRead: (rows) => line.show(`reading ${name}: ${formatCount(rows)} rows`),
+        onProgress({ read, bytes, total }) {
           progress ??= new RowProgress(line, clock.now);
           progress.update(read, total === 0 ? null : bytes / total);
         },
@@ -65,7 +65,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
     if (process.stdin.isTTY) {
       throw new CommandFailure('standard input is a terminal; pipe a CSV file into it, or give the name of a file', 2);
     }
-    return { bytes: process.stdin, again: null, close: () => Promise.resolve() };
+    return { bytes: process.stdin, reread: null, close: () => Promise.resolve() };
   }
   try {
     const handle = await open(file, constants.O_RDONLY);
@@ -76,8 +76,8 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
     }
     const close = () => handle.close();
     // A named pipe, such as <(…) of a shell, can be read only once.
-    if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), again: null, close };
-    return { bytes: fileBytes(handle), again: (size) => fileBytes(handle, size), close };
+    if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
+    return { bytes: fileBytes(handle), reread: (size) => fileBytes(handle, size), close };
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';

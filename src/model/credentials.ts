@@ -1,11 +1,11 @@
 /**
- * New API keys of clients (`pr_`) and tokens of operators' scripts (`po_`): 256 random bits in base64url. Only the SHA-256 and the
- * first characters are stored. Pure: the source of random bits is a parameter.
+ * New API keys of clients (`pr_`) and operator tokens (`po_`, read-only ones `por_`): 256 random bits in base64url. Only the SHA-256
+ * and the first characters are stored. Pure: the source of random bits is a parameter.
  */
 import { hash } from 'node:crypto';
 
 interface Stored {
-  /** Identifies the secret in lists: `pr_` or `po_` and 7 characters, which leaves 214 bits unknown. */
+  /** Identifies the secret in lists: `pr_`, `po_` or `por_` and up to 7 characters, which leaves 214 bits unknown. */
   readonly prefix: string;
   /** SHA-256, hexadecimal. */
   readonly hash: string;
@@ -22,10 +22,18 @@ export function newApiKey(random: (bytes: number) => Buffer): NewApiKey {
   return { key, ...stored(key) };
 }
 
-/** Creates an operator token in the same way as `newApiKey`. */
-export function newToken(random: (bytes: number) => Buffer): Stored & { readonly token: string } {
-  const token = `po_${random(32).toString('base64url')}`;
+/** Marks the text and the stored prefix of a read-only operator token. No other secret begins with it. */
+const READ_ONLY = 'por_';
+
+/** Creates an operator token in the same way as `newApiKey`. With `readOnly` the token may read and change nothing. */
+export function newToken(random: (bytes: number) => Buffer, readOnly = false): Stored & { readonly token: string } {
+  const token = `${readOnly ? READ_ONLY : 'po_'}${random(32).toString('base64url')}`;
   return { token, ...stored(token) };
+}
+
+/** True for the text or the stored prefix of a read-only token. */
+export function isReadOnlyToken(tokenOrPrefix: string): boolean {
+  return tokenOrPrefix.startsWith(READ_ONLY);
 }
 
 /** The stored SHA-256 of a key or a token, hexadecimal. */

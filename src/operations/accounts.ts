@@ -1,6 +1,6 @@
 /**
- * Accounts: what they may send, what they have sent, and whether they are locked. A change may name the version of the
- * account that its author saw; where the account has another by now, nothing changes.
+ * Accounts: limits, usage, reputation and lock. A change may carry the version of the account that it is based on; if the account
+ * has another version, the change fails with a conflict and changes nothing.
  */
 
 import {
@@ -29,7 +29,7 @@ import { accountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, thresholdMembers } from './accounts/schemas.ts';
-import { conflict, type Failed, invalid, invalidTemplate, memberResult, notFound, ok, type Result } from './errors.ts';
+import { accountNotFound, conflict, invalid, invalidTemplate, memberResult, ok, type Result } from './errors.ts';
 import { parseName, parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
@@ -37,18 +37,21 @@ import { AccountName } from './schemas.ts';
 const MAX_REASON_LENGTH = 500;
 
 const Expected = Type.Optional(
-  Type.String({ description: 'Only while the account has this `version`; otherwise nothing is done.' }),
+  Type.String({
+    description:
+      'The `version` of the account that the change is based on. If the account has another one, the answer is a conflict.',
+  }),
 );
 
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** Makes an account with the default thresholds. */
+/** Creates an account with the default thresholds. */
 export const createAccount = operation({
   name: 'account.create',
   id: 'createAccount',
-  summary: 'Make an account',
+  summary: 'Create an account',
   changes: true,
-  input: Type.Object({ name: Type.String({ description: 'Its name.' }), ...limitMembers }),
+  input: Type.Object({ name: Type.String({ description: 'The name of the account.' }), ...limitMembers }),
   result: AccountEntry,
   errors: ['conflict'],
   async run({ name, ...given }, { store, clock }) {
@@ -56,7 +59,7 @@ export const createAccount = operation({
     const named = parseName('name', name);
     if (!named.ok) return named;
     if (name === '*') {
-      return invalid('name', '"*" stands for the suppression list of the whole service; choose another');
+      return invalid('name', '"*" names the suppression list of the whole service; choose another name');
     }
     const limits = limitsOf(given, now);
     if (!limits.ok) return limits;
@@ -64,11 +67,11 @@ export const createAccount = operation({
   },
 });
 
-/** Changes limits and thresholds. A new volume begins to count at zero. */
+/** Changes limits and thresholds. A new volume starts at zero used emails. */
 export const setAccount = operation({
   name: 'account.set',
   id: 'setAccount',
-  summary: 'Change limits of an account; those left out stay',
+  summary: 'Change limits and thresholds of an account; omitted ones stay',
   changes: true,
   input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: Expected }),
   result: AccountEntry,
@@ -81,7 +84,7 @@ export const setAccount = operation({
   },
 });
 
-/** All accounts, in order of their names. */
+/** Lists all accounts by name. */
 export const listAccounts = operation({
   name: 'account.list',
   id: 'listAccounts',
@@ -97,11 +100,11 @@ export const listAccounts = operation({
   },
 });
 
-/** One account. */
+/** Shows one account. */
 export const showAccount = operation({
   name: 'account.show',
   id: 'showAccount',
-  summary: 'Show an account with its limits and its last 7 days',
+  summary: 'Show an account with its limits and the counts of the last 7 days',
   changes: false,
   input: Type.Object({ account: AccountName }),
   result: AccountDetails,
@@ -109,21 +112,21 @@ export const showAccount = operation({
   async run({ account: name }, { store, clock }) {
     const now = clock.now();
     const account = (await store.listAccounts()).find((one) => one.name === name);
-    if (account === undefined) return noAccount(name);
+    if (account === undefined) return accountNotFound(name);
     const counts = await store.reputationOf(name, now);
     return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : NO_COUNTS));
   },
 });
 
-/** Refuses the keys of an account from now on, on every node within a second, and holds its queued messages. */
+/** Locks an account: every node refuses its keys within one second, and its queued messages wait. */
 export const lockAccount = operation({
   name: 'account.lock',
   id: 'lockAccount',
-  summary: 'Lock an account: refuse its keys and hold its queued messages',
+  summary: 'Lock an account: refuse its keys and stop delivery of its queued messages',
   changes: true,
   input: Type.Object({
     account: AccountName,
-    reason: Type.String({ description: 'Why, for the audit log.' }),
+    reason: Type.String({ description: 'The reason, for the audit log.' }),
     expected: Expected,
   }),
   result: AccountEntry,
@@ -136,11 +139,11 @@ export const lockAccount = operation({
   },
 });
 
-/** Lets an account send again. Its 7 days of bounces and complaints begin anew. */
+/** Unlocks an account and resets its counts of bounces and complaints. */
 export const unlockAccount = operation({
   name: 'account.unlock',
   id: 'unlockAccount',
-  summary: 'Unlock an account; its 7 days of bounces and complaints begin anew',
+  summary: 'Unlock an account and reset its counts of bounces and complaints',
   changes: true,
   input: Type.Object({ account: AccountName, expected: Expected }),
   result: AccountEntry,
@@ -151,26 +154,22 @@ export const unlockAccount = operation({
   },
 });
 
-export function noAccount(name: string): Failed {
-  return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` shows them`);
-}
-
-/** What a change came to, as the operation answers it. */
+/** The result of a change. */
 function changed(name: string, answer: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
   switch (answer.kind) {
     case 'done':
       return ok(entryOf(answer.value, now));
     case 'missing':
-      return noAccount(name);
+      return accountNotFound(name);
     case 'exists':
       return conflict(
         'name',
-        `there is an account ${quote(name)} already; choose another name, or change that one: \`postrider account set --help\``,
+        `account ${quote(name)} already exists; choose another name, or change the account: \`postrider account set --help\``,
       );
     case 'stale':
       return conflict(
         null,
-        `somebody else changed account ${quote(name)} meanwhile, so nothing was done; it is now: ${accountLine(answer.value)}`,
+        `account ${quote(name)} was changed by another request, and this change was not made; the account is now: ${accountLine(answer.value)}`,
       );
   }
 }
@@ -178,11 +177,11 @@ function changed(name: string, answer: GuardedChangeResult<Account>, now: number
 type GivenLimits = { readonly [member in keyof typeof limitMembers]?: string };
 type GivenChange = GivenLimits & { readonly [member in keyof typeof thresholdMembers]?: string };
 
-/** Those limits that are given. */
+/** Reads the limits that the input has. */
 function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: number): Result<Partial<AccountLimits>> {
   const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
   if (volume === 'unlimited') {
-    // No end in number and none in time, unless volumeExpires says otherwise below.
+    // Removes the expiry too, unless the input has volumeExpires.
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {
@@ -229,22 +228,22 @@ function changeOf(given: GivenChange, now: number): Result<AccountChange> {
   if (Object.keys(change).length > 0) return ok(change);
   return invalidTemplate(null, (member) => {
     const names = SETTABLE.map(member);
-    return `nothing to set; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+    return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   });
 }
 
 const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 
-/** How much of its limits is used at `now`. */
+/** How much of the limits is used at `now`. */
 function usageOf({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
-  const running = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
-  const used = running ? rateUsed : 0;
+  const hasPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
+  const used = hasPeriod ? rateUsed : 0;
   return {
     volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
     rateUsed: used,
     rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
-    /** When the running period ends; null where none runs. */
-    rateResetsAt: running && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
+    /** When the current period ends; null if there is none. */
+    rateResetsAt: hasPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
   };
 }
 
@@ -295,14 +294,14 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** How near it is to locking itself by the counts of now; the stored text is of the last bounce or complaint. */
+/** The warning by the present counts. The stored text dates from the last bounce or complaint. */
 function warningOf({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
-  const now = reputationStatus(counts, thresholds);
-  return now.kind === 'good' ? null : now.reason;
+  const status = reputationStatus(counts, thresholds);
+  return status.kind === 'good' ? null : status.reason;
 }
 
-/** One line of what a change may be about, for whom it was changed meanwhile. */
+/** Limits, thresholds and lock in one line, for the error of a conflicting change. */
 function accountLine({ limits, locked, thresholds }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
@@ -310,6 +309,6 @@ function accountLine({ limits, locked, thresholds }: Account): string {
     `volume ${volume ?? 'unlimited'}${volumeExpiresAt === null ? '' : ` until ${formatTime(volumeExpiresAt)}`}`,
     `rate ${rate === null ? 'none' : formatRate(rate)}`,
     `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
-    `locks itself at ${formatPercent(thresholds.bounceRate)} hard bounces or ${formatPercent(thresholds.complaintRate)} complaints`,
+    `lock thresholds: ${formatPercent(thresholds.bounceRate)} hard bounces, ${formatPercent(thresholds.complaintRate)} complaints`,
   ].join(', ');
 }

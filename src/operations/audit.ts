@@ -1,4 +1,4 @@
-/** The audit log: who changed what, and how it was before and after. */
+/** The audit log: actor, action, target, and the state before and after each change. */
 
 import { isoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
@@ -8,16 +8,16 @@ import { ok } from './errors.ts';
 import { operation } from './operation.ts';
 import { limit } from './schemas.ts';
 
-/** One page of the audit log, the newest entry first. */
+/** Lists one page of the audit log, newest entry first. */
 export const listAudit = operation({
   name: 'audit.list',
   id: 'listAudit',
-  summary: 'Show who changed what, the newest first',
+  summary: 'List the audit log, newest entry first',
   changes: false,
   input: Type.Object({
     limit: limit(100_000),
     before: Type.Optional(
-      Type.Integer({ minimum: 1, description: 'Older than this one: the last id of the page before.' }),
+      Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
   }),
   result: Type.Array(AuditRecord),
@@ -29,9 +29,17 @@ export const listAudit = operation({
 });
 
 function auditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
-  return { id, at: isoTime(at), actor: who, action, target: subject, before: parsed(before), after: parsed(after) };
+  return {
+    id,
+    at: isoTime(at),
+    actor: who,
+    action,
+    target: subject,
+    before: parseJson(before),
+    after: parseJson(after),
+  };
 }
 
-function parsed(text: string | null): unknown {
+function parseJson(text: string | null): unknown {
   return text === null ? null : JSON.parse(text);
 }

@@ -5,14 +5,14 @@ import type { ConfigContext } from './context.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
 
-const NOTHING = Type.Object({});
-/** The effective settings in the order of the documentation. */
-export const showConfig: Operation<typeof NOTHING, typeof EffectiveSettings, ConfigContext> = {
+const NO_INPUT = Type.Object({});
+/** Shows the effective settings in the order of the documentation. */
+export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, ConfigContext> = {
   name: 'config.show',
   id: 'showConfig',
-  summary: 'Print the effective settings, secrets masked',
+  summary: 'Show the effective settings, secrets masked',
   changes: false,
-  input: NOTHING,
+  input: NO_INPUT,
   result: EffectiveSettings,
   errors: ['conflict'],
   async run(_input, { describeSettings }) {

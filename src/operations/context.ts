@@ -1,4 +1,4 @@
-/** What every operation is given. Nothing is opened here: adapters hand in what they have. */
+/** The contexts of operations. Adapters provide them; an operation opens nothing itself. */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
@@ -11,50 +11,50 @@ import type { ReadEntity } from './inbox/captured-message.ts';
 import type { ImportScheduler } from './suppressions/import-scheduler.ts';
 
 export interface OperationContext {
-  /** Who asks, as the audit log names them: `cli:NAME`, `page` or `token:NAME`. */
+  /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
   readonly clock: Clock;
-  /** Writes an audit log entry with every change. */
+  /** Writes an audit log entry with each change. */
   readonly store: OperatorStore;
   readonly settings: Settings;
-  /** A cryptographic source of so many bytes, for keys and tokens. */
+  /** Returns that many bytes of a cryptographic source, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;
-  /** What the service knows of itself; null for a command beside it. */
+  /** The runtime status of this process; null for a command. */
   readonly status: (() => RuntimeStatus) | null;
-  /** After the commit. A command has no subscribers. */
+  /** Publishes an event after the commit. A command has no subscribers. */
   readonly publish: PublishOf<'message.cancelled' | 'message.retried'>;
-  /** Adds a warning to the result. `code` is stable, `message` one sentence. */
+  /** Adds a warning to the result. `code` is stable; `message` is one sentence. */
   warn(code: string, message: string): void;
 }
 
-/** What an import is given. */
+/** The context of an import. */
 export interface ImportContext extends OperationContext {
-  /** The imports of this process, which take turns. */
+  /** Schedules the imports of this process. */
   readonly imports: ImportScheduler;
 }
 
-/** What the operations of `doctor` are given: they look at an installation that may be broken, so nothing is opened beforehand. */
+/** The context of `doctor`. The installation may be broken, so nothing is opened in advance. */
 export interface DoctorContext {
-  /** The clock of this machine, where nodes of a shared database go by another one. */
+  /** The clock of this machine. Nodes of a shared database use the time of the database. */
   readonly machineClock: MonotonicClock;
   readonly settings: Settings;
   readonly installation: Installation;
-  /** Shows in one line what a long operation does now; each line replaces the one before. */
+  /** Shows the progress of a long operation in one line, which replaces the previous one. */
   progress(line: string): void;
 }
 
-/** What `showConfig` is given. */
+/** The context of `showConfig`. */
 export interface ConfigContext {
   /** The effective settings, secrets masked. @throws SettingsError */
   describeSettings(): readonly DescribedSetting[];
 }
 
-/** What the operations of the inbox are given. */
+/** The context of the operations of the inbox. */
 export interface InboxContext {
-  /** Null where the transport captures nothing. */
+  /** Null unless the transport is `capture:`. */
   readonly inbox: Inbox | null;
   readonly readEntity: ReadEntity;
 }
 
-/** What a running service gives every operation of its API. */
+/** The context of every operation of the operator API. */
 export type ServiceContext = Omit<ImportContext, 'warn'> & DoctorContext & ConfigContext & InboxContext;

@@ -1,6 +1,6 @@
 /**
- * The trial of the way back: sends a message to a recipient that is known to bounce, and waits for its report. It costs one
- * message each, and touches no reputation and no suppression list. What fails is a finding with its remedy.
+ * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for its report. Each test sends one
+ * message and changes no reputation and no suppression list. A failure is a finding with its remedy.
  */
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
@@ -21,23 +21,25 @@ import { accountNotFound, invalid, memberResult, ok } from './errors.ts';
 import type { Operation } from './operation.ts';
 
 const CHECK = 'loop';
-const LOOK_EVERY_MS = 250;
-/** A request of the API waits so long at most. */
+const POLL_INTERVAL_MS = 250;
+/** Maximum duration of a request of the API. */
 const MAX_WITHIN_MS = 3_600_000;
 
 const Input = Type.Object({
   account: Type.Optional(
-    Type.String({ description: 'The account that sends; the first with an authenticated domain unless given.' }),
+    Type.String({
+      description: 'The account that sends; the default is the first account with an authenticated domain.',
+    }),
   ),
-  within: Type.String({ default: '2m', description: 'How long to wait, at most `1h`.' }),
+  within: Type.String({ default: '2m', description: 'How long to wait for reports, at most `1h`.' }),
 });
 
-/** Accepts the messages of the trial and waits for their reports. */
+/** Submits the test messages and waits for their reports. */
 export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = {
   name: 'doctor.loop',
   id: 'tryLoop',
-  summary: 'Send messages that bounce, and wait for what comes back',
-  // The trial is in the history of its messages; it changes no setting and no list.
+  summary: 'Send messages that bounce, and wait for their feedback reports',
+  // The test appears in the history of its messages; it changes no setting and no list.
   changes: false,
   input: Input,
   result: Findings,
@@ -45,10 +47,10 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
   async run({ account, within }, context) {
     const bound = memberResult('within', parseDuration(within));
     if (!bound.ok) return bound;
-    if (bound.value > MAX_WITHIN_MS) return invalid('within', 'at most 1h');
+    if (bound.value > MAX_WITHIN_MS) return invalid('within', 'the maximum is 1h');
     const { settings, machineClock: clock, installation, progress } = context;
-    const trials = trialsOf(settings);
-    if (!Array.isArray(trials)) return ok([trials as Finding]);
+    const tests = loopTestsOf(settings);
+    if (!Array.isArray(tests)) return ok([tests as Finding]);
     const startedAt = clock.now();
     try {
       const findings = await installation.withStore(async (store) => {
@@ -56,20 +58,20 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
         if (!('from' in sender)) return [sender];
         const ids = createMessageIdGenerator(await store.newestId(), randomUUID);
         return runLoopTests({
-          tests: trials,
-          send: (to) => submit(store, trialMail(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
+          tests: tests,
+          send: (to) => submit(store, testMessage(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
           readMessage: (id) => store.findMessage(id),
           clock,
           waitForPoll: async () => {
-            await installation.wait(LOOK_EVERY_MS);
-            progress(`waiting for what comes back, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
+            await installation.wait(POLL_INTERVAL_MS);
+            progress(`waiting for feedback reports, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
           },
           timeoutMs: bound.value,
         });
       });
       return ok([...findings]);
     } catch (error) {
-      return ok([failure(CHECK, describeError(error), 'put that right, and try again')]);
+      return ok([failure(CHECK, describeError(error), 'correct the cause and run the command again')]);
     }
   },
 };
@@ -79,7 +81,7 @@ interface Sender {
   readonly from: string;
 }
 
-/** The account that sends the trial with its address, or why there is none. */
+/** The account that sends the test message with its address, or a finding if there is none. */
 async function findSender(
   store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
   settings: Settings,
@@ -91,7 +93,7 @@ async function findSender(
   if (first === undefined) {
     return name === undefined
       ? failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create NAME`')
-      : failure(CHECK, accountNotFound(name).error.message, 'put that right, and try again');
+      : failure(CHECK, accountNotFound(name).error.message, 'correct the cause and run the command again');
   }
   const sender = await senderOf(store, accounts, settings);
   if (sender !== null) return sender;
@@ -100,8 +102,8 @@ async function findSender(
   return failure(CHECK, `${who} authenticated domain to send from`, remedy);
 }
 
-/** What can be tried with these settings, or why nothing can. */
-function trialsOf({
+/** The tests that these settings allow, or a finding if they allow none. */
+function loopTestsOf({
   transport,
   returnPathDomain,
   feedbackListen,
@@ -110,12 +112,16 @@ function trialsOf({
 }: Settings): LoopTest[] | Finding {
   switch (transport.kind) {
     case 'capture':
-      return failure(CHECK, 'nothing comes back with capture:', 'set POSTRIDER_TRANSPORT to a provider or a relay');
+      return failure(
+        CHECK,
+        'capture: sends no message and receives no feedback',
+        'set POSTRIDER_TRANSPORT to a provider or a relay',
+      );
     case 'ses': {
       const remedy =
         feedbackHttpListen === null && sesQueue === null
           ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)'
-          : 'see that the identity or configuration set sends its bounces and complaints to the topic, and that a service runs with the role feedback';
+          : 'check that the identity or configuration set publishes bounces and complaints to the topic, and that a service runs with the role feedback';
       return [
         { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expectedState: 'bounced', remedy },
         { check: 'loop complaint', to: 'complaint@simulator.amazonses.com', expectedState: 'complained', remedy },
@@ -125,17 +131,17 @@ function trialsOf({
       if (returnPathDomain === null || feedbackListen === null) {
         return failure(
           CHECK,
-          'bounces do not come back to this service: it has no return path of its own',
+          'this service receives no bounces: it has no return path',
           'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',
         );
       }
-      const remedy = `see that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
+      const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
       return [{ check: 'loop bounce', to: loopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
     }
   }
 }
 
-/** The first of the accounts that has an address to send from, and that; a locked one only where there is no other. */
+/** The first account with a sender address, with that address; a locked account only if no other has one. */
 async function senderOf(
   store: Pick<DoctorStore, 'listDomains'>,
   accounts: readonly Account[],
@@ -151,30 +157,30 @@ async function senderOf(
   return null;
 }
 
-function trialMail(id: string, account: Account, from: string, to: string, now: number): NewMessage {
+function testMessage(id: string, account: Account, from: string, to: string, now: number): NewMessage {
   return {
     id,
     accountId: account.id,
-    // Of no key: that it is a trial, which counts nowhere.
+    // No key: marks a test message, which is in no count.
     keyId: 0,
     acceptedAt: now,
     to,
     recipient: to,
     from,
-    subject: 'A trial of the way back',
-    message: 'This message is sent by `postrider doctor --loop` to see its bounce or complaint come back.',
+    subject: 'Postrider feedback test',
+    message: '`postrider doctor --loop` sent this message to test that its bounce or complaint arrives.',
     idempotency: null,
     lease: null,
     suppressedBy: null,
   };
 }
 
-/** Resolves to its id once it is accepted. */
-async function submit(store: Pick<AcceptStore, 'accept'>, mail: NewMessage): Promise<string> {
-  const [answer] = await store.accept([mail]);
+/** Resolves to the id of the message after its acceptance. */
+async function submit(store: Pick<AcceptStore, 'accept'>, message: NewMessage): Promise<string> {
+  const [answer] = await store.accept([message]);
   switch (answer?.kind) {
     case 'accepted':
-      return mail.id;
+      return message.id;
     case 'refused':
       throw new Error(`the account may not send now: ${answer.reason}`);
     case 'locked':

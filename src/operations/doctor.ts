@@ -1,6 +1,6 @@
 /**
- * Checks the installation from this machine, with the settings that the service has: database, clock, transport, certificate, host
- * name, return path, sending domains. Changes nothing, sends no message, and makes no database and no secret. What fails is a
+ * Checks the installation from this machine with the settings of the service: database, clock, transport, certificate, host name,
+ * return path, sending domains. It changes nothing, sends no message, and creates neither a database nor a secret. A failure is a
  * finding with its remedy.
  */
 import { existsSync } from 'node:fs';
@@ -33,34 +33,34 @@ import type { Operation } from './operation.ts';
 import { nullable, oneOf } from './schemas.ts';
 
 const LIMITS = {
-  /** For each check. */
+  /** Time limit of one check. */
   timeoutMs: 25_000,
-  /** After which no further check begins. */
+  /** After this time no further check begins. */
   totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
-/** Less than a check has, so that the finding says where the session stopped. */
-const RELAY_MS = 20_000;
+/** Shorter than the limit of a check, so that the finding names the stage at which the session stopped. */
+const RELAY_TIMEOUT_MS = 20_000;
 
-const NOTHING = Type.Object({});
+const NO_INPUT = Type.Object({});
 
-/** What was looked at and found. */
+/** The result of each check. */
 export const Findings = Type.Array(
   Type.Object({
-    check: Type.String({ description: 'What was looked at, such as `transport` or `domain example.com`.' }),
+    check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
     result: oneOf(['ok', 'warning', 'failure']),
-    detail: Type.String({ description: 'What was found, in one line.' }),
-    remedy: nullable(Type.String({ description: 'What to do; null where there is nothing to do.' })),
+    detail: Type.String({ description: 'The result, in one line.' }),
+    remedy: nullable(Type.String({ description: 'The remedy; null if none is needed.' })),
   }),
 );
 
-/** Runs all checks, which takes up to a minute. */
-export const runDoctor: Operation<typeof NOTHING, typeof Findings, DoctorContext> = {
+/** Runs all checks; takes at most one minute. */
+export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContext> = {
   name: 'doctor.run',
   id: 'runDoctor',
-  summary: 'Check the installation; takes up to a minute',
+  summary: 'Check the installation; takes up to one minute',
   changes: false,
-  input: NOTHING,
+  input: NO_INPUT,
   result: Findings,
   errors: [],
   async run(_input, context) {
@@ -92,7 +92,7 @@ export const runDoctor: Operation<typeof NOTHING, typeof Findings, DoctorContext
   },
 };
 
-/** What the store holds that checks need, once it is open. */
+/** The contents of the store that checks need. */
 interface StoreFacts {
   readonly opened: DatabaseParts['opened'];
   readonly tookMs: number;
@@ -101,9 +101,9 @@ interface StoreFacts {
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const nothing = { tookMs: 0, newestAcceptedAt: null, domains: [] };
+  const empty = { tookMs: 0, newestAcceptedAt: null, domains: [] };
   const absence = await installation.missingDatabase();
-  if (absence !== null) return { ...nothing, opened: absence };
+  if (absence !== null) return { ...empty, opened: absence };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
@@ -114,7 +114,7 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
     });
   } catch (error) {
-    return { ...nothing, opened: { kind: 'failed', why: describeError(error) } };
+    return { ...empty, opened: { kind: 'failed', why: describeError(error) } };
   }
 }
 
@@ -130,7 +130,7 @@ function otherChecks(
   const { transport, listen, tls } = settings;
   const data = dataFolder(settings.database);
   const inboxPath = join(data, 'inbox');
-  const relay = installation.probeRelay(RELAY_MS);
+  const relay = installation.probeRelay(RELAY_TIMEOUT_MS);
   const check = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({ name, onTimeout, run });
   const secretFault = secretWarning(settings);
   return [
@@ -151,7 +151,7 @@ function otherChecks(
       checkTransport({
         setting: transport,
         probeRelay: () => conversationOf(relay),
-        readSesAccount: () => installation.readSesAccount(RELAY_MS),
+        readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
         inboxPath,
         checkWritable: () => checkMaildirWritable(inboxPath),
       }),
@@ -185,14 +185,15 @@ function otherChecks(
 }
 
 async function conversationOf(relay: Promise<RelayProbe> | null): Promise<RelaySession> {
-  if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport speaks no SMTP' };
+  if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport does not use SMTP' };
   return (await relay).session;
 }
 
-/** Opens a key and wipes it. A secret that is gone is not made anew: what it sealed would be lost without a word. */
+/** Opens a key and wipes it. Does not replace a missing secret: the sealed keys would be lost without a report. */
 function keyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);
-  if (settings.secret === null && !existsSync(path)) return `the secret file ${path} is gone, and the keys need it`;
+  if (settings.secret === null && !existsSync(path))
+    return `the secret file ${path} is missing; without it the keys cannot be opened`;
   try {
     unsealKey(sealingKey(settings), domain, selector, sealed).fill(0);
     return null;

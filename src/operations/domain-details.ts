@@ -1,4 +1,4 @@
-/** A sending domain as commands, pages and the API show it: whose it is, its keys, the records to publish with what was found. */
+/** A sending domain as commands, pages and the API show it: account, keys, records to publish, results of the last check. */
 import { domainToUnicode } from 'node:url';
 import { isoTime } from '../config/units.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
@@ -13,7 +13,7 @@ import {
 import { formatTimeOr } from '../printing/text.ts';
 import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
 
-/** `found` of each record is what these checks found of that very record, and `unknown` where none looked at it. */
+/** `found` of each record is the result of these checks for that record; `unknown` if none covers it. */
 export function toDomainDetails(
   domain: SendingDomain,
   records: readonly DnsRecord[],
@@ -58,7 +58,7 @@ export function toDomainDetails(
   };
 }
 
-/** What is left to do in DNS and at the provider once a domain is gone. `providerKeeps`: the provider has an identity of it. */
+/** What remains in DNS and at the provider after a removal. `providerKeeps`: the provider has an identity of the domain. */
 export function toRemovedDomain(
   { name, keys }: SendingDomain,
   records: readonly DnsRecord[],
@@ -79,21 +79,21 @@ function isoOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** The transport is not a relay, or the relay's name is not public. */
-const NO_SENDER_YET =
-  'SPF: who may send for this name. Names nobody: the hosts are known once POSTRIDER_TRANSPORT is a relay with a public name';
+/** The transport is not a relay, or the name of the relay is not public. */
+const SPF_WITHOUT_HOSTS =
+  'SPF: the hosts that may send for this name. It names none until POSTRIDER_TRANSPORT is a relay with a public name';
 
 function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {
     case 'dkim':
       return dkimText(domain, name);
     case 'spf':
-      if (value === NEUTRAL_SPF) return NO_SENDER_YET;
-      return 'SPF: who may send for this name. One SPF record for a name: add these terms to one that is there';
+      if (value === NEUTRAL_SPF) return SPF_WITHOUT_HOSTS;
+      return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing one';
     case 'dmarc':
-      return 'DMARC: what receivers do with mail that fails. A policy that is there already may stay';
+      return 'DMARC: the policy for messages that fail authentication. An existing policy may stay';
     case 'return-path':
-      return 'return path: where bounces come back to. This host needs an A or AAAA record; any other that leads to the feedback listener will do';
+      return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that leads to the feedback listener may replace it';
     case 'provider':
       return providerText(domain, type, value);
   }
@@ -103,13 +103,13 @@ function providerText(domain: SendingDomain, type: DnsRecord['type'], value: str
   switch (type) {
     case 'SES':
       return value === 'verified'
-        ? `Amazon SES: an identity of this name, which \`postrider domain verify ${domain.name}\` makes and looks at`
-        : `Amazon SES: ${value}, which was set there`;
+        ? `Amazon SES: the identity of this name; \`postrider domain verify ${domain.name}\` creates and checks it`
+        : `Amazon SES: ${value}, configured at Amazon SES`;
     case 'MX':
-      return 'MX of the MAIL FROM domain that was set at Amazon SES';
+      return 'MX of the MAIL FROM domain that is configured at Amazon SES';
     case 'CNAME':
     case 'TXT':
-      return 'DKIM of Amazon SES itself (Easy DKIM)';
+      return 'DKIM key of Amazon SES (Easy DKIM)';
   }
 }
 
@@ -118,14 +118,12 @@ function dkimText(domain: SendingDomain, name: string): string {
   const what = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
   switch (key?.state) {
     case undefined:
-      return 'DKIM, as the provider asks for it';
+      return 'DKIM key that the provider requires';
     case 'active':
-      return key.algorithm === 'rsa'
-        ? `${what}, which signs`
-        : `${what}, which signs beside it while its record is there`;
+      return key.algorithm === 'rsa' ? `${what}; it signs` : `${what}; it also signs while its record is published`;
     case 'staged':
-      return `${what}, which signs from when its record is seen`;
+      return `${what}; it signs once its record is found`;
     case 'retiring':
-      return `${what} of before: leave it there until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
+      return `previous ${what}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Sending domains: the domains that accounts send from, with their DKIM keys and the DNS records to publish. Only `verifyDomain`
- * asks DNS. With `ses:` the identity at the provider is looked at, and made where it is missing. Private keys are made here and
- * sealed at once; no result has them. What fails has changed nothing.
+ * queries DNS. With `ses:` it also reads the identity at the provider and creates it if it is missing. Private keys are created and
+ * sealed here; no result contains them. An operation that fails changes nothing.
  */
 
 import { createResolver } from '../domains/dns.ts';
@@ -18,7 +18,7 @@ import {
   sendingSetup,
 } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
-import type { Account } from '../model/account.ts';
+import type { Account, ChangeResult } from '../model/account.ts';
 import { parseHost } from '../model/address.ts';
 import {
   beginRotation,
@@ -48,22 +48,22 @@ import { AccountName } from './schemas.ts';
 
 const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
-const DomainName = Type.String({ minLength: 0, description: 'The domain’s name.' });
+const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
-/** Makes keys for a domain; it is `pending` until `verifyDomain` finds its records. */
+/** Adds a domain with new keys. It is `pending` until `verifyDomain` finds its records. */
 export const addDomain = operation({
   name: 'domain.add',
   id: 'addDomain',
-  summary: 'Make keys for a domain and print the records to publish',
+  summary: 'Add a domain with new keys and print the records to publish',
   changes: true,
   input: Type.Object({
     account: AccountName,
     domain: DomainName,
     subdomains: Type.Boolean({ default: false, description: 'Its subdomains may send too.' }),
-    ed25519: Type.Boolean({ default: true, description: 'Make an Ed25519 key beside the RSA key.' }),
+    ed25519: Type.Boolean({ default: true, description: 'Create an Ed25519 key in addition to the RSA key.' }),
     easyDkim: Type.Boolean({
       default: false,
-      description: 'With `ses:`, let Amazon SES sign with keys of its own too.',
+      description: 'With `ses:`, let Amazon SES also sign with its own keys.',
     }),
   }),
   result: DomainDetails,
@@ -74,12 +74,12 @@ export const addDomain = operation({
     if (!parsed.ok) return invalidTemplate('domain', () => parsed.fault);
     const { name, warning } = parsed;
     if (easyDkim && settings.transport.kind !== 'ses') {
-      return invalid('easyDkim', 'only for POSTRIDER_TRANSPORT=ses://…, and another transport is set');
+      return invalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
-    // Known before a key is made, so that a mistyped name costs nothing.
+    // Checked before keys are created: an RSA key takes tenths of a second.
     const accounts = await store.listAccounts();
     if (!accounts.some((one) => one.name === account)) return accountNotFound(account);
-    if ((await provenDomain(store, name)) !== null) return taken(store, name);
+    if ((await provenDomain(store, name)) !== null) return existingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
     const keys = await newKeys({
@@ -93,7 +93,7 @@ export const addDomain = operation({
     });
     const added = await store.addDomain(account, { name, subdomains, keys }, now);
     if (added.kind === 'missing') return accountNotFound(account);
-    if (added.kind === 'exists') return taken(store, name);
+    if (added.kind === 'exists') return existingDomainConflict(store, name);
     const domain = added.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
@@ -105,7 +105,7 @@ export const addDomain = operation({
   },
 });
 
-/** All domains with their records, by what the last checks found. */
+/** Lists all domains with their records and the results of the last check. */
 export const listDomains = operation({
   name: 'domain.list',
   id: 'listDomains',
@@ -128,11 +128,11 @@ export const listDomains = operation({
   },
 });
 
-/** The records to publish, by what the last check found of them; with `ses:` those that the provider asks for too. */
+/** Shows the records to publish with the results of the last check; with `ses:` also those that the provider requires. */
 export const showDomain = operation({
   name: 'domain.show',
   id: 'showDomain',
-  summary: 'Print the records to publish, and what was last found of them',
+  summary: 'Print the records to publish and the results of the last check',
   changes: false,
   input: Type.Object({ domain: DomainName }),
   result: DomainDetails,
@@ -148,7 +148,7 @@ export const showDomain = operation({
   },
 });
 
-/** Changes what a domain allows. */
+/** Changes whether subdomains may send. */
 export const setDomain = operation({
   name: 'domain.set',
   id: 'setDomain',
@@ -163,7 +163,7 @@ export const setDomain = operation({
   async run({ domain: written, subdomains }, { store, settings }) {
     const name = lookupName(written);
     if (!name.ok) return name;
-    const changed = changedDomain(name.value, await store.setSubdomains(name.value, subdomains));
+    const changed = existingDomain(name.value, await store.setSubdomains(name.value, subdomains));
     if (!changed.ok) return changed;
     const domain = changed.value;
     const records = recordsFor(domain, sendingSetup(settings));
@@ -171,11 +171,11 @@ export const setDomain = operation({
   },
 });
 
-/** Looks the records up now and writes what follows: an answered check changes the status, and staged keys that are found sign. */
+/** Queries the records and stores the result. A check with an answer updates the status; staged keys become active once found. */
 export const verifyDomain = operation({
   name: 'domain.verify',
   id: 'verifyDomain',
-  summary: 'Look its records up now',
+  summary: 'Query the records of a domain in DNS and update its status',
   changes: true,
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
@@ -185,7 +185,7 @@ export const verifyDomain = operation({
     if (!before.ok) return before;
     const resolver = createResolver(settings.dns);
     const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
-    // The domain is read again, so that a rotation that began during the DNS query is not undone.
+    // Read again: a rotation may have begun during the DNS queries.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
     const { update, event } = domainUpdateFrom(latest.value, checks, clock.now(), settings.maxAgeMs);
@@ -194,8 +194,8 @@ export const verifyDomain = operation({
     if (!changed.ok) return changed;
     const domain = changed.value;
     const provider = await ensureProviderIdentity(settings, domain, 'own');
-    const asked = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
-    const all = [...checks, ...(await checkRecords(asked, resolver)), ...checksOf(provider)];
+    const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
+    const all = [...checks, ...(await checkRecords(providerRecords, resolver)), ...checksOf(provider)];
     return ok({
       ...(await detailsIn(store, domain, all, all)),
       change: event,
@@ -204,15 +204,15 @@ export const verifyDomain = operation({
   },
 });
 
-/** Stages new keys, which sign once their records are found; or drops those that are staged. */
+/** Stages new keys, which sign once their records are found; with `cancel` removes the staged keys. */
 export const rotateDomain = operation({
   name: 'domain.rotate',
   id: 'rotateDomain',
-  summary: 'Stage new keys, which sign once their records are seen',
+  summary: 'Stage new keys, which sign once their records are found',
   changes: true,
   input: Type.Object({
     domain: DomainName,
-    cancel: Type.Boolean({ default: false, description: 'Drop the staged keys instead.' }),
+    cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
   }),
   result: RotatedDomain,
   errors: ['not-found', 'conflict'],
@@ -233,7 +233,7 @@ export const rotateDomain = operation({
   },
 });
 
-/** Removes a domain with its keys. Messages from it are refused from then on; an identity at the provider stays. */
+/** Removes a domain with its keys. New messages from it are refused; an identity at the provider remains. */
 export const removeDomain = operation({
   name: 'domain.remove',
   id: 'removeDomain',
@@ -245,7 +245,7 @@ export const removeDomain = operation({
   async run({ domain: written }, { store, settings }) {
     const name = lookupName(written);
     if (!name.ok) return name;
-    const removed = changedDomain(name.value, await store.removeDomain(name.value));
+    const removed = existingDomain(name.value, await store.removeDomain(name.value));
     if (!removed.ok) return removed;
     const records = recordsFor(removed.value, sendingSetup(settings));
     return ok(toRemovedDomain(removed.value, records, settings.transport.kind === 'ses'));
@@ -259,15 +259,15 @@ interface Rotated {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<Rotated>> {
   const { store, settings, clock } = context;
-  // Asked before keys are made, and once more of what the store holds then.
+  // Checked before keys are created, and again on the state of the store after that.
   if (beginRotation(domain, []).kind !== 'staged') {
-    const underWay = begin((await provenDomain(store, domain.name)) ?? domain, []);
-    if (!underWay.ok) return underWay;
+    const inProgress = begin((await provenDomain(store, domain.name)) ?? domain, []);
+    if (!inProgress.ok) return inProgress;
   }
   await checkSecret(settings, store);
   const fresh = await newKeys({
     domain: domain.name,
-    // A domain added without Ed25519 stays so.
+    // A domain without an Ed25519 key gets none.
     algorithms: ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
@@ -284,7 +284,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
 async function dropStaged(domain: SendingDomain, { store }: OperationContext): Promise<Result<Rotated>> {
   const keys = cancelRotation(domain);
   if (keys !== null) return writeKeys(store, domain, keys);
-  return conflict(null, `no new keys of ${domain.name} are staged; there is nothing to cancel`);
+  return conflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
 }
 
 async function writeKeys(
@@ -298,20 +298,20 @@ async function writeKeys(
   return changed.ok ? ok({ domain: changed.value, checks }) : changed;
 }
 
-/** The keys with the fresh ones staged; a conflict where others are. */
+/** The keys with the new ones staged; a conflict if others are staged. */
 function begin(domain: SendingDomain, fresh: SendingDomain['keys']): Result<SendingDomain['keys']> {
   const rotation = beginRotation(domain, fresh);
   if (rotation.kind === 'staged') return ok(rotation.keys);
   const waiting = rotation.selectors.join(', ');
   return conflict(
     null,
-    `new keys of ${domain.name} are staged already (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\`, or drop them: \`postrider domain rotate ${domain.name} --cancel\``,
+    `domain ${domain.name} already has staged keys (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
   );
 }
 
 /**
- * The domain, read after a commit that proves every earlier one: what is found before it may be lost in a failover, and must
- * not be reported as there.
+ * Reads the domain after a commit that confirms all earlier commits: a domain read before it may be lost in a failover, and must not
+ * be reported as existing.
  */
 async function provenDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;
@@ -319,7 +319,7 @@ async function provenDomain(store: OperatorStore, name: string): Promise<Sending
   return store.findDomain(name);
 }
 
-/** From 0 up to 1. Selectors are public; they only have to differ. */
+/** A random number in [0, 1) for selectors. Selectors are public; they only have to differ. */
 function fractionOf({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
@@ -328,23 +328,20 @@ function checksOf(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }
 
-/** The domain is added whatever the provider answers; a warning says what the provider did not do. */
+/** The domain is added regardless of the provider's answer; a warning reports what the provider did not do. */
 function warnOfProvider(
   { identityCheck: verdict, usesEasyDkim: easy }: ProviderStatus,
   name: string,
-  wantsEasy: boolean,
+  easyDkim: boolean,
   { warn }: OperationContext,
 ): void {
   if (verdict.found === 'unknown') warn('provider-unknown', verdict.detail);
-  else if (wantsEasy && !easy) {
-    warn(
-      'provider-key',
-      `Amazon SES has an identity ${name} already, which signs with a key that was given to it; it stays so`,
-    );
+  else if (easyDkim && !easy) {
+    warn('provider-key', `Amazon SES already has an identity ${name} that signs with a supplied key; it is unchanged`);
   }
 }
 
-/** Why the check does not pass, or null: the domain's own records decide first, then the provider's view. */
+/** Why the check fails, or null. The records of the domain take precedence over the provider's result. */
 function faultOf(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -361,7 +358,7 @@ function notAuthenticated({ name, status }: SendingDomain, checks: readonly Reco
   const counts = (['missing', 'wrong', 'unknown'] as const)
     .filter((kind) => count(kind) > 0)
     .map((kind) => `${count(kind)} ${kind}`);
-  const faults = counts.length === 0 ? 'all records are there' : `${counts.join(', ')} of ${checks.length} records`;
+  const faults = counts.length === 0 ? 'all records were found' : `${counts.join(', ')} of ${checks.length} records`;
   return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
 }
 
@@ -385,7 +382,7 @@ async function findDomain(store: OperatorStore, written: string): Promise<Result
   return domain === null ? noDomain(name.value) : ok(domain);
 }
 
-/** The name of a domain that was added, maybe when the list of public suffixes was another. */
+/** The name of an added domain; also one that the present list of public suffixes does not allow. */
 function lookupName(written: string): Result<string> {
   const parsed = parseDomainName(written);
   if (parsed.ok) return ok(parsed.name);
@@ -394,28 +391,28 @@ function lookupName(written: string): Result<string> {
 }
 
 function noDomain(name: string): Failed {
-  return notFound('domain', `there is no domain ${name}; \`postrider domain list\` shows them`);
+  return notFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
 }
 
-/** Who may add domains may list all of them with their accounts, so the account is named. */
-async function taken(store: OperatorStore, name: string): Promise<Failed> {
-  const held = await store.findDomain(name);
-  const account = (await store.listAccounts()).find(({ id }) => id === held?.accountId);
-  const whose = account === undefined ? '' : `, for account ${account.name}`;
-  return conflict('domain', `${name} has been added already${whose}; a domain belongs to one account`);
+/** The conflict of an existing domain. Names its account: an operator may list all domains with their accounts. */
+async function existingDomainConflict(store: OperatorStore, name: string): Promise<Failed> {
+  const existing = await store.findDomain(name);
+  const account = (await store.listAccounts()).find(({ id }) => id === existing?.accountId);
+  const owner = account === undefined ? '' : ` to account ${account.name}`;
+  return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
 }
 
+/** The domain after a change that does not depend on its version; it fails only where there is no such domain. */
+function existingDomain(name: string, changed: ChangeResult<SendingDomain>): Result<SendingDomain> {
+  return changed.kind === 'done' ? ok(changed.value) : noDomain(name);
+}
+
+/** The domain after a change of the version that was read; a conflict where the store has a later one. */
 function changedDomain(
   name: string,
-  changed: Awaited<ReturnType<OperatorStore['updateDomain']>> | Awaited<ReturnType<OperatorStore['removeDomain']>>,
+  changed: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
 ): Result<SendingDomain> {
-  switch (changed.kind) {
-    case 'done':
-      return ok(changed.value);
-    case 'stale':
-      return conflict('domain', `${name} was changed meanwhile; run the command again`);
-    case 'missing':
-    case 'exists':
-      return noDomain(name);
-  }
+  return changed.kind === 'stale'
+    ? conflict('domain', `domain ${name} was changed by another request; run the command again`)
+    : existingDomain(name, changed);
 }

@@ -1,4 +1,4 @@
-/** Feedback reports that were kept: those that were not understood, or are about no known message. */
+/** Stored feedback reports: reports that could not be interpreted or name no known message. */
 import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
@@ -8,14 +8,14 @@ import { operation } from './operation.ts';
 import { limit, nullable, rowNumber, Time } from './schemas.ts';
 
 const MAX_LISTED = 10_000;
-const NO_NUMBER = 'is not the number of a report; `postrider feedback list` shows them';
+const NO_NUMBER = 'is not the number of a report; `postrider feedback list` lists reports';
 
 const reportMembers = {
   id: Type.Integer(),
   at: Time,
   source: Type.String({ description: 'The listener that received it: `smtp`, `sns`, `sqs`.' }),
-  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that it names.' })),
-  reason: Type.String({ description: 'Why it was kept.' }),
+  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
+  reason: Type.String({ description: 'Why the report was stored.' }),
   summary: Type.String(),
 };
 export const ReportSummary = Type.Object(reportMembers);
@@ -24,11 +24,11 @@ export type ReportSummary = Static<typeof ReportSummary>;
 export const listFeedback = operation({
   name: 'feedback.list',
   id: 'listFeedback',
-  summary: 'List the reports that were not understood, newest first',
+  summary: 'List the reports that could not be interpreted, newest first',
   changes: false,
   input: Type.Object({
     before: Type.Optional(
-      rowNumber('Older than this one: the last id of the previous page.', NO_NUMBER, Number.MAX_SAFE_INTEGER),
+      rowNumber('The last id of the previous page; lists older reports.', NO_NUMBER, Number.MAX_SAFE_INTEGER),
     ),
     limit: limit(MAX_LISTED),
   }),
@@ -43,12 +43,15 @@ export const showFeedback = operation({
   id: 'findFeedback',
   summary: 'Show a report as it was received',
   changes: false,
-  input: Type.Object({ id: rowNumber('The report’s number.', NO_NUMBER, Number.MAX_SAFE_INTEGER) }),
-  result: Type.Object({ ...reportMembers, raw: Type.String({ description: 'The report, read as UTF-8. Untrusted.' }) }),
+  input: Type.Object({ id: rowNumber('The number of the report.', NO_NUMBER, Number.MAX_SAFE_INTEGER) }),
+  result: Type.Object({
+    ...reportMembers,
+    raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),
+  }),
   errors: ['not-found'],
   async run({ id }, { store }) {
     const found = await store.findFeedback(id);
-    if (found === null) return notFound('id', `there is no kept report ${id}; \`postrider feedback list\` shows them`);
+    if (found === null) return notFound('id', `there is no report ${id}; \`postrider feedback list\` lists reports`);
     return ok({ ...summaryOf(found), raw: Buffer.from(found.raw).toString('utf8') });
   },
 });

@@ -1,4 +1,4 @@
-/** Messages that `capture:` has kept instead of sending: the newest, and one with its header fields and its text. */
+/** Captured messages: messages that `capture:` stored instead of sending them. */
 
 import { isoTime } from '../config/units.ts';
 import type { InboxEntry } from '../model/inbox.ts';
@@ -15,24 +15,24 @@ const MAX_LISTED = 200;
 
 const ListInput = Type.Object({
   limit: limit(MAX_LISTED),
-  before: Type.Optional(Type.String({ description: 'Older than this one: `next` of the previous page.' })),
+  before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
 });
 
-/** One page. `not-found` where the transport captures nothing. */
+/** Lists one page. Fails with `not-found` unless the transport is `capture:`. */
 export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxContext> = {
   name: 'inbox.list',
   id: 'listInbox',
-  summary: 'List the messages that `capture:` has kept, newest first',
+  summary: 'List the captured messages, newest first',
   changes: false,
   input: ListInput,
   result: InboxPage,
   errors: ['not-found'],
   async run({ limit: size, before }, { inbox }) {
     if (before !== undefined && !isMessageId(before)) {
-      return invalid('before', 'is not the id of a message: `next` of the previous page');
+      return invalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
-    // One more than shown tells whether there is a next page.
+    // One more than the page has shows whether there is a next page.
     const found = await inbox.list(size + 1, before ?? null);
     const shown = found.slice(0, size);
     return ok({
@@ -44,11 +44,11 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
 
 const ShowInput = Type.Object({ id: MessageId });
 
-/** One captured message. `not-found` where there is none of this id, or the transport captures nothing. */
+/** Shows one captured message. Fails with `not-found` if there is none with this id, or the transport is not `capture:`. */
 export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, InboxContext> = {
   name: 'inbox.show',
   id: 'showInbox',
-  summary: 'Show a captured message with its header fields decoded, its text, and whether it has HTML',
+  summary: 'Show a captured message: decoded header fields, text, and whether it has HTML',
   changes: false,
   input: ShowInput,
   result: CapturedMessage,
@@ -62,16 +62,16 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   },
 };
 
-/** The transport captures nothing. */
+/** The error of an installation without an inbox. */
 export function inboxNotFound(): Failed {
-  return notFound(null, 'There is no inbox: POSTRIDER_TRANSPORT is not capture:');
+  return notFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
-/** No captured message has this id. */
+/** The error of an id without a captured message. */
 export function capturedMessageNotFound(id: string): Failed {
   return notFound(
     'id',
-    isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no such message in the inbox',
+    isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',
   );
 }
 

@@ -1,24 +1,24 @@
 /**
- * Reads the input of an operation by its schema. Pure. Adapters hold members as strings (command line, path, query) or as
- * JSON values (body); both become the types of the schema. An unknown member is an error, never ignored.
+ * Reads the input of an operation by its schema. Pure. Adapters provide members as strings (command line, path, query) or as JSON
+ * values (body); both are converted to the types of the schema. An unknown member is an error.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
 import { type Failed, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 
-/** The parts of a JSON Schema that a member of an input uses. */
+/** The keywords of JSON Schema that members of inputs use. */
 interface Member {
   readonly type?: string;
   readonly enum?: readonly string[];
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
-  /** 0 where the operation itself says what is wrong with an empty text; else an empty one that is required is missing. */
+  /** 0 if the operation checks an empty string itself; otherwise an empty required string counts as missing. */
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: Member;
-  /** What is said of a value that is none, instead of the general sentence (schemas.ts). */
+  /** The fault of an invalid value, in place of the general one (schemas.ts). */
   readonly errorMessage?: string;
 }
 
@@ -27,13 +27,13 @@ export function inputMembers(schema: TObject): Readonly<Record<string, TSchema &
   return schema.properties as Readonly<Record<string, TSchema & Member>>;
 }
 
-/** True where a request must give the member. */
+/** True if the input must contain the member. */
 export function isRequired(schema: TObject, name: string): boolean {
   const { required } = schema as { readonly required?: readonly string[] };
   return required?.includes(name) === true && inputMembers(schema)[name]?.default === undefined;
 }
 
-/** The input, with defaults filled in; or the first fault, with the member that has it. */
+/** Returns the input with defaults, or the error of the first invalid member. */
 export function readInput<I extends TObject>(schema: I, given: Readonly<Record<string, unknown>>): Result<Static<I>> {
   const members = inputMembers(schema);
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(members, name));
@@ -47,14 +47,14 @@ export function readInput<I extends TObject>(schema: I, given: Readonly<Record<s
       else if (isRequired(schema, name)) missing.push(name);
       continue;
     }
-    const one = readMember(name, member, value);
-    if (!one.ok) return one;
-    read[name] = one.value;
+    const result = readMember(name, member, value);
+    if (!result.ok) return result;
+    read[name] = result.value;
   }
   if (missing.length > 0) {
     return invalidTemplate(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
   }
-  // Every member was read by its own schema above.
+  // Each member was read by its schema above.
   return ok(read as Static<I>);
 }
 
@@ -101,7 +101,7 @@ function isDigits(text: string): boolean {
 }
 
 function readString(name: string, member: Member, value: unknown): Result<string> {
-  // A JSON body may write a count such as a volume as a number.
+  // A JSON body may contain a count, such as a volume, as a number.
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string') return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be a string`);
   if (member.maxLength !== undefined && text.length > member.maxLength) {

@@ -1,26 +1,27 @@
-/** API keys, with which clients send. A key is in the result of the operation that makes it, and nowhere else. */
+/** API keys of clients. Only the operation that creates a key returns it. */
 
 import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { newApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { noAccount } from './accounts.ts';
-import { conflict, type Failed, invalid, memberResult, notFound, ok, type Result } from './errors.ts';
+import { accountNotFound, conflict, type Failed, invalid, memberResult, notFound, ok, type Result } from './errors.ts';
 import { CreatedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName, Time } from './schemas.ts';
 
-/** Makes a key, which works on every node from the moment that this returns. */
+/** Creates a key. Every node accepts it once this returns. */
 export const createKey = operation({
   name: 'key.create',
   id: 'createKey',
-  summary: 'Make a key of an account; it is shown only now',
+  summary: 'Create a key of an account; it is shown once',
   changes: true,
   input: Type.Object({
     account: AccountName,
-    name: Type.String({ default: 'default', description: 'To tell keys apart; `default` unless given.' }),
-    expires: Type.Optional(Type.String({ description: 'Date (UTC) or `90d`; never unless given.' })),
+    name: Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' }),
+    expires: Type.Optional(
+      Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the key does not expire.' }),
+    ),
   }),
   result: CreatedKey,
   errors: ['not-found', 'conflict'],
@@ -36,14 +37,14 @@ export const createKey = operation({
       case 'done':
         return ok({ id: keyName(made.value.id), key, expires: isoTimeOrNull(expiresAt.value) });
       case 'missing':
-        return noAccount(account);
+        return accountNotFound(account);
       case 'exists':
-        return knownKey();
+        return keyExists();
     }
   },
 });
 
-/** All keys of an account, revoked and expired ones too, in the order in which they were made. */
+/** Lists all keys of an account in order of creation, including revoked and expired keys. */
 export const listKeys = operation({
   name: 'key.list',
   id: 'listKeys',
@@ -54,17 +55,17 @@ export const listKeys = operation({
   errors: ['not-found'],
   async run({ account }, { store, clock }) {
     const keys = await store.listKeys(account);
-    if (keys.kind !== 'done') return noAccount(account);
+    if (keys.kind !== 'done') return accountNotFound(account);
     const now = clock.now();
     return ok(keys.value.map((key) => keyEntry(key, account, now)));
   },
 });
 
-/** Revokes a key for good. Every node refuses it within a second. */
+/** Revokes a key permanently. Every node refuses it within one second. */
 export const revokeKey = operation({
   name: 'key.revoke',
   id: 'revokeKey',
-  summary: 'Refuse a key from now on',
+  summary: 'Revoke a key',
   changes: true,
   input: Type.Object({ key: KeyId }),
   result: Type.Object({ id: KeyId, prefix: Type.String(), revoked: Time }),
@@ -80,15 +81,15 @@ export const revokeKey = operation({
   },
 });
 
-/** Makes a key with the name and the end of another one, which works until the grace time is over. */
+/** Creates a key with the name and expiry of another key, which remains valid for the grace period. */
 export const rotateKey = operation({
   name: 'key.rotate',
   id: 'rotateKey',
-  summary: 'Make a key that replaces another one; it is shown only now',
+  summary: 'Create a key that replaces another one; it is shown once',
   changes: true,
   input: Type.Object({
     key: KeyId,
-    grace: Type.String({ default: '24h', description: 'How long the old key still works; `24h` unless given.' }),
+    grace: Type.String({ default: '24h', description: 'How long the old key remains valid; the default is `24h`.' }),
   }),
   result: RotatedKey,
   errors: ['not-found', 'conflict'],
@@ -107,12 +108,12 @@ export const rotateKey = operation({
       case 'missing':
         return noKey(id.value);
       case 'exists':
-        return knownKey();
+        return keyExists();
     }
   },
 });
 
-/** The id of a key as people see it. */
+/** The id of a key in commands and the API. */
 function keyName(id: number): string {
   return `key_${id}`;
 }
@@ -121,17 +122,17 @@ function keyName(id: number): string {
 function keyNumber(text: string): Result<number> {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));
-  return invalid('key', `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` shows them`);
+  return invalid('key', `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`);
 }
 
 function noKey(id: number): Failed {
-  const message = `there is no working key ${keyName(id)}; \`postrider key list ACCOUNT\` shows what there is`;
+  const message = `there is no valid key ${keyName(id)}; \`postrider key list ACCOUNT\` lists keys`;
   return notFound('key', message);
 }
 
-/** 256 random bits that are there already. */
-function knownKey(): Failed {
-  return conflict(null, 'the store has that key already; try again');
+/** The new key, 256 random bits, already exists. */
+function keyExists(): Failed {
+  return conflict(null, 'the generated key already exists; run the command again');
 }
 
 function stateOf({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {

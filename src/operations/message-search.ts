@@ -1,4 +1,4 @@
-/** Finds messages by words, addresses, subject, account, state and time, page by page. Bounded in time where it is asked to be. */
+/** Searches messages by words, addresses, subject, account, state and time, page by page, optionally within a time limit. */
 
 import { isoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -24,12 +24,12 @@ import { operation } from './operation.ts';
 import { limit, oneOf } from './schemas.ts';
 
 const MAX_LISTED = 200;
-/** Of one call of the store, where the search has no time limit. */
-const ROUND_MS = 500;
+/** Time limit of one store call in a search without a time limit. */
+const STORE_CALL_MS = 500;
 
 const text = (description: string) => Type.Optional(Type.String({ description }));
 
-/** One page. Without `within` it searches until the page is full or everything is searched. */
+/** Returns one page. Without `within` it searches until the page is full or all messages are searched. */
 export const searchMessages = operation({
   name: 'message.search',
   id: 'listMessages',
@@ -40,18 +40,18 @@ export const searchMessages = operation({
       'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
     ),
     to: text('Recipient: an address, an `@domain`, or words of it.'),
-    from: text('Sender: likewise.'),
+    from: text('Sender: an address, an `@domain`, or words of it.'),
     subject: text('Words of the subject.'),
-    account: text('Of one account.'),
-    state: Type.Optional(oneOf(STATES, { description: 'In one state.' })),
-    since: text('Accepted since a date (UTC), or in the last `24h`.'),
-    until: text('Accepted before a date (UTC), or `24h` ago.'),
-    cursor: text('`next` of the previous page, with the same filters.'),
+    account: text('Messages of this account.'),
+    state: Type.Optional(oneOf(STATES, { description: 'Messages in this state.' })),
+    since: text('Accepted since this date (UTC), or within a duration such as `24h`.'),
+    until: text('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
+    cursor: text('`next` of the previous page; the filters must be the same.'),
     waitReason: Type.Boolean({
       default: false,
       description: 'Adds `waitReason`: what a message that is not in a final state waits for.',
     }),
-    within: text('Stop after about this time, such as `60ms`, and say where to continue.'),
+    within: text('Time limit of the search, such as `60ms`; `next` continues it.'),
     limit: limit(MAX_LISTED),
   }),
   result: MessagePage,
@@ -60,15 +60,18 @@ export const searchMessages = operation({
     const now = clock.now();
     const { q = '', to, from, subject, account, state } = input;
     const filters = [q.trim(), to, from, subject, account, state, input.since, input.until];
-    const wants = wantsIn(input);
-    if (!wants.ok) return wants;
-    const since = momentOf('since', input.since, now);
+    const criteria = searchCriteria(input);
+    if (!criteria.ok) return criteria;
+    const since = parseTime('since', input.since, now);
     if (!since.ok) return since;
-    const until = momentOf('until', input.until, now);
+    const until = parseTime('until', input.until, now);
     if (!until.ok) return until;
     const before = input.cursor === undefined ? null : readCursor(filters, input.cursor);
     if (input.cursor !== undefined && before === null) {
-      return invalidTemplate('cursor', () => 'the cursor belongs to another search; leave it out to begin anew');
+      return invalidTemplate(
+        'cursor',
+        () => 'the cursor belongs to another search; omit it to start with the first page',
+      );
     }
     const within = input.within === undefined ? null : parseDuration(input.within);
     if (within?.ok === false) return invalid('within', within.fault);
@@ -76,16 +79,16 @@ export const searchMessages = operation({
     const accounts = await store.listAccounts();
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
     if (account !== undefined && accountId === null) return accountNotFound(account);
-    const asked = { wants: wants.value, state: state ?? null, since: since.value, until: until.value, before };
-    const found = await searchOn(store, { ...asked, accountId, limit: input.limit }, within?.value ?? null);
+    const query = { wants: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
+    const found = await runSearch(store, { ...query, accountId, limit: input.limit }, within?.value ?? null);
     const reasons = input.waitReason
       ? await waitReasons(store, found.messages, accounts, status?.() ?? null, now)
       : null;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
-    const messages = found.messages.map((mail) => ({
-      ...toMessageSummary(mail),
-      account: names.get(mail.accountId) ?? null,
-      ...(reasons === null ? {} : { waitReason: reasons.get(mail.id) ?? null }),
+    const messages = found.messages.map((message) => ({
+      ...toMessageSummary(message),
+      account: names.get(message.accountId) ?? null,
+      ...(reasons === null ? {} : { waitReason: reasons.get(message.id) ?? null }),
     }));
     const { searchedTo } = found;
     if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
@@ -93,27 +96,27 @@ export const searchMessages = operation({
   },
 });
 
-/** What each waits for that is not in its final state, by its id. */
+/** The wait reasons of the messages that are not in a final state, by message id. */
 async function waitReasons(
   store: OperatorStore,
-  mails: readonly StoredMessageSummary[],
+  messages: readonly StoredMessageSummary[],
   accounts: readonly Account[],
-  service: RuntimeStatus | null,
+  status: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
-  const open = mails.filter(({ state }) => !TERMINAL_STATES.has(state));
-  const standings = open.length === 0 ? [] : await store.messageHistories(open.map(({ id }) => id));
+  const open = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
+  const histories = open.length === 0 ? [] : await store.messageHistories(open.map(({ id }) => id));
   return new Map(
-    standings.flatMap((mail) => {
-      const account = accounts.find(({ id }) => id === mail.accountId) ?? null;
-      const why = waitReason({ mail, account, service, now });
-      return why === null ? [] : [[mail.id, why] as const];
+    histories.flatMap((message) => {
+      const account = accounts.find(({ id }) => id === message.accountId) ?? null;
+      const reason = waitReason({ message, account, status, now });
+      return reason === null ? [] : [[message.id, reason] as const];
     }),
   );
 }
 
-/** Once, for a limited time; or until the page is full or everything is searched. */
-async function searchOn(
+/** Searches once within a time limit; without one until the page is full or all messages are searched. */
+async function runSearch(
   store: OperatorStore,
   search: MessageSearch,
   withinMs: number | null,
@@ -122,7 +125,7 @@ async function searchOn(
   const mails: StoredMessageSummary[] = [];
   let { before } = search;
   for (;;) {
-    const found = await store.searchMessages({ ...search, before, limit: search.limit - mails.length }, ROUND_MS);
+    const found = await store.searchMessages({ ...search, before, limit: search.limit - mails.length }, STORE_CALL_MS);
     mails.push(...found.messages);
     if (found.searchedTo === null || mails.length >= search.limit)
       return { messages: mails, searchedTo: found.searchedTo };
@@ -130,26 +133,28 @@ async function searchOn(
   }
 }
 
-const WORDS_OF = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
+const SEARCHED_FIELDS = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
   Record<string, readonly Field[]>
 >;
 
-function wantsIn(input: Readonly<Partial<Record<keyof typeof WORDS_OF, string>>>): Result<readonly SearchCriterion[]> {
+function searchCriteria(
+  input: Readonly<Partial<Record<keyof typeof SEARCHED_FIELDS, string>>>,
+): Result<readonly SearchCriterion[]> {
   const all: SearchCriterion[] = [];
   for (const member of ['q', 'to', 'from', 'subject'] as const) {
     const given = input[member] ?? '';
-    const wants = parseSearchText(given, WORDS_OF[member]);
-    if (wants === null) {
-      const fault = `${quote(given)} holds no letters or digits to search for`;
+    const criteria = parseSearchText(given, SEARCHED_FIELDS[member]);
+    if (criteria === null) {
+      const fault = `${quote(given)} contains no letters or digits to search for`;
       return member === 'q' ? invalidTemplate('q', () => `the words: ${fault}`) : invalid(member, fault);
     }
-    all.push(...wants);
+    all.push(...criteria);
   }
   if (all.length <= MAX_CRITERIA) return ok(all);
-  return invalidTemplate(null, () => `the search has ${all.length} words; ask for at most ${MAX_CRITERIA}`);
+  return invalidTemplate(null, () => `the search has ${all.length} words; the maximum is ${MAX_CRITERIA}`);
 }
 
-function momentOf(member: string, given: string | undefined, now: number): Result<number | null> {
+function parseTime(member: string, given: string | undefined, now: number): Result<number | null> {
   if (given === undefined) return ok(null);
   const moment = parseTimestamp(given, now, 'back');
   return moment.ok ? ok(moment.value) : invalid(member, moment.fault);

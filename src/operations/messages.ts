@@ -1,4 +1,4 @@
-/** Messages: the newest by filters, one with its history, why it is where it is, retry and cancel. Search: message-search.ts. */
+/** Messages: list by filters, details with history, explanation of the state, retry, cancel. Search is in message-search.ts. */
 
 import { parseTimestamp, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -16,19 +16,23 @@ import { limit, MessageId, oneOf } from './schemas.ts';
 
 const MAX_LISTED = 100_000;
 
-/** The newest messages that match, without an index of words. */
+/** Lists the newest messages that match the filters. Uses no full-text index. */
 export const listMessages = operation({
   name: 'message.list',
   id: 'listNewestMessages',
   summary: 'List messages, newest first',
   changes: false,
   input: Type.Object({
-    account: Type.Optional(Type.String({ description: 'Of one account.' })),
-    state: Type.Optional(oneOf(STATES, { description: 'In one state.' })),
-    to: Type.Optional(Type.String({ description: 'To one recipient.' })),
-    since: Type.Optional(Type.String({ description: 'Accepted since a date (UTC), or in the last `24h`.' })),
+    account: Type.Optional(Type.String({ description: 'Messages of this account.' })),
+    state: Type.Optional(oneOf(STATES, { description: 'Messages in this state.' })),
+    to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
+    since: Type.Optional(
+      Type.String({ description: 'Accepted since this date (UTC), or within a duration such as `24h`.' }),
+    ),
     before: Type.Optional(
-      Type.String({ description: 'Accepted before this one: the id of the last message of the previous page.' }),
+      Type.String({
+        description: 'The id of the last message of the previous page; lists messages accepted before it.',
+      }),
     ),
     limit: limit(MAX_LISTED),
   }),
@@ -42,7 +46,7 @@ export const listMessages = operation({
     const accounts = account === undefined ? [] : await store.listAccounts();
     const found = accounts.find(({ name }) => name === account);
     if (account !== undefined && found === undefined) return accountNotFound(account);
-    const mails = await store.listMessages({
+    const messages = await store.listMessages({
       accountId: found?.id ?? null,
       state: state ?? null,
       to: to ?? null,
@@ -50,11 +54,11 @@ export const listMessages = operation({
       before: cursor?.value ?? null,
       limit: size,
     });
-    return ok(mails.map(toMessageSummary));
+    return ok(messages.map(toMessageSummary));
   },
 });
 
-/** One with its attempts and its history. */
+/** Shows a message with its attempts and history. */
 export const showMessage = operation({
   name: 'message.show',
   id: 'showMessage',
@@ -66,12 +70,12 @@ export const showMessage = operation({
   async run({ id }, { store }) {
     const found = await find(store, id);
     if (!found.ok) return found;
-    const { mail, account, lists } = found.value;
-    return ok(toMessageDetails(mail, account, await nameOfKey(store, found.value), lists));
+    const { message, account, lists } = found.value;
+    return ok(toMessageDetails(message, account, await nameOfKey(store, found.value), lists));
   },
 });
 
-/** What it waits for and what decided, in sentences. */
+/** Explains in sentences what a message waits for, or what decided its final state. */
 export const explainMessage = operation({
   name: 'message.explain',
   id: 'explainMessage',
@@ -84,17 +88,16 @@ export const explainMessage = operation({
     const found = await find(store, id);
     if (!found.ok) return found;
     const { maxAgeMs, keepBodyMs } = settings;
-    const service = status?.() ?? null;
-    const lines = explain({ ...found.value, service, now: clock.now(), maxAgeMs, keepBodyMs });
-    return ok({ id: found.value.mail.id, explanation: [...lines] });
+    const lines = explain({ ...found.value, status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs });
+    return ok({ id: found.value.message.id, explanation: [...lines] });
   },
 });
 
-/** Makes a queued message due now, and puts an uncertain one back into the queue. */
+/** Makes a queued message due now, or returns an uncertain message to the queue. */
 export const retryMessage = operation({
   name: 'message.retry',
   id: 'retryMessage',
-  summary: 'Make a queued message due now, or put an uncertain one back into the queue',
+  summary: 'Make a queued message due now, or return an uncertain message to the queue',
   changes: true,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['queued']) }),
@@ -109,11 +112,11 @@ export const retryMessage = operation({
   },
 });
 
-/** Withdraws a queued or uncertain message. */
+/** Cancels a queued or uncertain message. */
 export const cancelMessage = operation({
   name: 'message.cancel',
   id: 'cancelMessage',
-  summary: 'Withdraw a queued or uncertain message',
+  summary: 'Cancel a queued or uncertain message',
   changes: true,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['cancelled']) }),
@@ -128,44 +131,44 @@ export const cancelMessage = operation({
   },
 });
 
-/** The id in lower case; invalid where Postrider makes no such ids. `field` is the member that it was given as. */
+/** Reads a message id, in any case; `field` is the member of the input that holds it. */
 function idOf(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);
-  return invalid(field, `${quote(text)} is not the id of a mail request; \`postrider message list\` shows them`);
+  return invalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
 }
 
 interface Found {
-  readonly mail: StoredMessage;
-  /** Null where the account is gone. */
+  readonly message: StoredMessage;
+  /** Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every suppression list that has the recipient now. */
+  /** Every suppression list that has the recipient now, those of other accounts included. */
   readonly lists: readonly ListedSuppression[];
 }
 
 async function find(store: OperatorStore, written: string): Promise<Result<Found>> {
   const id = idOf('id', written);
   if (!id.ok) return id;
-  const mail = await store.findMessage(id.value);
-  if (mail === null) return noMessage(id.value);
+  const message = await store.findMessage(id.value);
+  if (message === null) return noMessage(id.value);
   const accounts = await store.listAccounts();
-  const address = parseAddress(mail.to);
+  const address = parseAddress(message.to);
   const lists = address === null ? [] : await store.findSuppression(canonicalAddress(address));
-  return ok({ mail, account: accounts.find(({ id: one }) => one === mail.accountId) ?? null, lists });
+  return ok({ message, account: accounts.find(({ id: one }) => one === message.accountId) ?? null, lists });
 }
 
-/** Null where the key is gone. */
-async function nameOfKey(store: OperatorStore, { mail, account }: Found): Promise<string | null> {
+/** The name of the key that submitted a message; null if the key does not exist. */
+async function nameOfKey(store: OperatorStore, { message, account }: Found): Promise<string | null> {
   if (account === null) return null;
   const keys = await store.listKeys(account.name);
-  return keys.kind === 'done' ? (keys.value.find(({ id }) => id === mail.keyId)?.name ?? null) : null;
+  return keys.kind === 'done' ? (keys.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
 }
 
 function noMessage(id: string): Failed {
-  return notFound('id', `there is no mail request ${id}; \`postrider message list\` shows them`);
+  return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
-/** Why the store did not do it, or null. */
+/** The error for a change that the store rejected; null for a change that it made. */
 function refusalOf(id: string, answer: OperatorChangeResult, done: string): Failed | null {
   switch (answer.kind) {
     case 'done':
@@ -173,6 +176,6 @@ function refusalOf(id: string, answer: OperatorChangeResult, done: string): Fail
     case 'missing':
       return noMessage(id);
     case 'wrong-state':
-      return conflict('id', `mail request ${id} is ${answer.state}; only a queued or uncertain one can be ${done}`);
+      return conflict('id', `message ${id} is ${answer.state}; only queued and uncertain messages can be ${done}`);
   }
 }

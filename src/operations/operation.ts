@@ -1,10 +1,10 @@
 /**
- * An operation is one thing that an operator can do: a typed input, a typed result, error codes, and an audit log entry
- * in the transaction of the change. The command line and the operator API are adapters over operations; the OpenAPI
- * document and the dashboard's types come from the same schemas.
+ * An operation is one action of an operator: a typed input, a typed result, error codes, and an audit log entry in the transaction
+ * of the change. The command line and the operator API are adapters of operations. The OpenAPI document and the types of the
+ * dashboard are made from the same schemas.
  *
- * `perform` never throws for a person's mistake, a store that does not answer, or a secret of the installation that is lost:
- * these are results. A throw is a bug.
+ * `perform` returns an error for an invalid input, a store that does not answer, and a lost secret of the installation. An exception
+ * is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import { describeError } from '../printing/error-line.ts';
@@ -13,49 +13,49 @@ import type { ErrorCode, Result } from './errors.ts';
 import { conflict, unavailable } from './errors.ts';
 import { readInput } from './input.ts';
 
-/** Something that the operator should know although the operation succeeded. */
+/** A notice to the operator about an operation that succeeded. */
 export interface Warning {
   /** Kebab-case, stable. */
   readonly code: string;
   readonly message: string;
 }
 
-/** What most operations are given, apart from `warn`, which `perform` adds. */
-type Given = Omit<OperationContext, 'warn'>;
+/** The context of most operations without `warn`, which `perform` adds. */
+type DefaultContext = Omit<OperationContext, 'warn'>;
 
-/** What every operation says of itself, also one of files (file-operation.ts). */
+/** The members that all operations have, including those on files (file-operation.ts). */
 export interface OperationBase<I extends TObject = TObject> {
-  /** `noun.verb`, as the audit log names it: `suppression.remove`. */
+  /** `noun.verb`, the action in the audit log: `suppression.remove`. */
   readonly name: string;
   /** The `operationId` of the OpenAPI document: `removeSuppression`. */
   readonly id: string;
-  /** One line, imperative, without a full stop. */
+  /** One line in the imperative, without a full stop. */
   readonly summary: string;
-  /** True where it changes something, and so writes the audit log. */
+  /** True if the operation changes something and writes to the audit log. */
   readonly changes: boolean;
   readonly input: I;
-  /** The codes that `run` itself answers with, besides `invalid` and `unavailable`, which any operation can. */
+  /** The error codes of `run`, besides `invalid` and `unavailable`, which every operation can return. */
   readonly errors: readonly ErrorCode[];
 }
 
-/** The members of an operation; see `operation`. `C` is what it is given: only what it uses, where that is less than the store. */
-export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = Given>
+/** An operation. `C` is its context. */
+export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = DefaultContext>
   extends OperationBase<I> {
   readonly result: R;
   run(input: Static<I>, context: C & Pick<OperationContext, 'warn'>): Promise<Result<Static<R>>>;
 }
 
-/** Defines an operation; the types of `run` follow from the schemas. */
+/** Defines an operation. The types of `run` are inferred from the schemas. */
 export function operation<I extends TObject, R extends TSchema>(definition: Operation<I, R>): Operation<I, R> {
   return definition;
 }
 
-/** A result with the warnings that were given on the way. */
+/** A result with the warnings of the operation. */
 export type OperationResult<T> = Result<T> & { readonly warnings: readonly Warning[] };
 
 /**
- * Reads the input by the operation's schema and runs it. `given` holds the members as an adapter received them: strings
- * where they come from a command line, a path or a query, JSON values where they come from a body.
+ * Reads the input by the schema of the operation and runs it. `given` has the members as the adapter received them: strings of a
+ * command line, a path or a query, or JSON values of a body.
  */
 export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
@@ -65,7 +65,7 @@ export function perform<I extends TObject, R extends TSchema, C extends object>(
   return performWith(input, given, (read, warn) => run(read, { ...context, warn }));
 }
 
-/** Reads an input by its schema and runs the work of an operation on it; every failure that `perform` promises becomes a result. */
+/** Reads an input by its schema and calls `run` with it. Converts the exceptions that `perform` names into errors. */
 export async function performWith<I extends TObject, T>(
   input: I,
   given: Readonly<Record<string, unknown>>,
@@ -80,11 +80,11 @@ export async function performWith<I extends TObject, T>(
   } catch (error) {
     const { name } = error instanceof Error ? error : { name: '' };
     switch (name) {
-      // The store names its own faults in one line that a person can act on.
+      // The message of a StoreError is one line with a remedy.
       case 'StoreError':
         return { ...unavailable(describeError(error)), warnings };
-      // A setting is invalid, or the secret of the installation is lost or another: the message has the remedy, and without that
-      // nothing changes.
+      // A setting is invalid, or the secret of the installation is lost or wrong. The message has the remedy; a repeated request
+      // fails until it is applied.
       case 'SettingsError':
       case 'SecretError':
         return { ...conflict(null, describeError(error)), warnings };

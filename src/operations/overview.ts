@@ -1,4 +1,4 @@
-/** The overview: figures over time, the queue, the health of the parts, and what needs attention. */
+/** The overview: traffic over time, the queue, the health of the parts, and problems that need attention. */
 
 import { isoTime } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
@@ -12,20 +12,20 @@ import { type QueueStatus, queueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { oneOf } from './schemas.ts';
 
-/** What the service is doing and what an operator should look at. Answers within 100 ms, however much is stored. */
+/** Shows the overview. Takes at most 100 ms, independent of the number of stored messages. */
 export const showOverview = operation({
   name: 'overview.show',
   id: 'showOverview',
-  summary: 'Show figures over time, the queue, the health of the parts, and what needs attention',
+  summary: 'Show traffic over time, the queue, the health of the parts, and problems that need attention',
   changes: false,
   input: Type.Object({
-    range: oneOf(RANGE_NAMES, { default: '24h', description: '`1h`, `24h`, `7d` or `30d`; 24h unless given.' }),
+    range: oneOf(RANGE_NAMES, { default: '24h', description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.' }),
   }),
   result: Overview,
   errors: [],
   async run({ range }, { store, settings, clock, status }) {
     const facts = await readOverviewInput(store, settings, status?.() ?? null, range, clock.now());
-    const { oldest, emptyAt, nextDueAt, ...queue } = standingOf(facts);
+    const { oldest, emptyAt, nextDueAt, ...queue } = queueOf(facts);
     return ok({
       range,
       stepMs: RANGES[range].stepMs,
@@ -44,7 +44,7 @@ export const showOverview = operation({
   },
 });
 
-function standingOf({ queue: queued, recent, store, status: service, now }: OverviewInput): QueueStatus {
+function queueOf({ queue: queued, recent, store, status: service, now }: OverviewInput): QueueStatus {
   const held = service?.delivery?.breaker.state === 'open';
   return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: held }, now);
 }

@@ -1,9 +1,9 @@
-/** Schemas that several operations share: names, times, pages. Each carries its description into the API reference. */
+/** Schemas that several operations share: names, times, pages. Their descriptions appear in the API reference. */
 import type { TSchema, TUnsafe } from 'typebox';
 import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
-/** One of a closed set of strings. */
+/** One of a fixed set of strings. */
 export function oneOf<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
@@ -16,35 +16,37 @@ export function nullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
 
-export const AccountName = Type.String({ description: 'The account’s name.' });
+export const AccountName = Type.String({ description: 'The name of the account.' });
 export const ListName = Type.String({
-  description: 'The account’s name, or `*` for the suppression list of the whole service.',
+  description: 'The name of the account, or `*` for the suppression list of the whole service.',
 });
 /** ISO 8601, UTC. */
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
-export const MessageId = Type.String({ format: 'uuid', description: 'The message’s id.' });
+export const MessageId = Type.String({ format: 'uuid', description: 'The id of the message.' });
 
 export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
-/** Why and since when an address is on a suppression list. */
+/** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
-  reason: oneOf(SUPPRESSION_REASONS, { description: 'Why the address receives no messages.' }),
+  reason: oneOf(SUPPRESSION_REASONS, { description: 'Why the address is suppressed.' }),
   source: nullable(
-    Type.String({ description: 'The id of the message that caused the entry; null: an operator or an import.' }),
+    Type.String({
+      description: 'The id of the message that caused the entry; null if an operator or an import added it.',
+    }),
   ),
   at: Time,
 };
-/** A suppression list that an address is on. */
+/** An entry of an address in a suppression list. */
 export const SuppressionListEntry = Type.Object({
-  list: Type.String({ description: 'An account’s name, or `*` for the whole service.' }),
+  list: Type.String({ description: 'The name of an account, or `*` for the whole service.' }),
   ...suppressionMembers,
 });
 
 /**
- * The number of a row, such as a token's: what both stores hold as one. `what` is said of anything else, after the value:
- * `is not the number of a token; …`. Rows that come as fast as feedback reports need more than 31 bits.
+ * The number of a row, such as that of a token, in the range of both stores. `fault` is the error text after any other value:
+ * `is not the number of a token; …`. Feedback reports need more than 31 bits.
  */
-export function rowNumber(description: string, what: string, maximum = MAX_INT32) {
-  return Type.Integer({ minimum: 1, maximum, description, errorMessage: what });
+export function rowNumber(description: string, fault: string, maximum = MAX_INT32) {
+  return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }
 
 /** The size of a page. */
@@ -53,6 +55,6 @@ export function limit(maximum: number) {
     minimum: 1,
     maximum,
     default: 50,
-    description: `Page size, 1 to ${maximum}; 50 unless given.`,
+    description: `The page size, 1 to ${maximum}; the default is 50.`,
   });
 }

@@ -1,8 +1,8 @@
 /**
- * Suppression lists as files: export and import as CSV, however long. An import is read to its end before it adds anything, so a
- * file that is no list adds nothing; then it adds in batches, each one transaction, at a pace that leaves room for mail. It has
- * one entry in the audit log, written with the first batch and true after each: one that is killed keeps `unfinished`, one
- * that the store or a stop ends early is `stopped`. Importing the file again adds the rest.
+ * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an address, so
+ * an invalid file adds none. It then adds batches, one transaction each, at a rate that leaves capacity for deliveries. An import has
+ * one audit log entry, which each batch updates: it remains `unfinished` if the process is killed, and is `stopped` if the store or a
+ * shutdown ends the import early. Importing the file again adds the remaining addresses.
  */
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
@@ -19,24 +19,24 @@ import { ContentError, makeRereadable, type RereadableContent, SpoolError } from
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
 import { toSuppressionEntry } from './suppressions.ts';
 
-/** Entries read from the store at a time. */
+/** Entries per page of an export. */
 const PAGE_ENTRIES = 5_000;
-/** Skipped rows that a result names. */
+/** Maximum number of skipped rows that a result lists. */
 const MAX_NAMED_ROWS = 100;
-/** A file without a header row that begins with so many bad rows is no list of addresses. */
+/** A file without a header row that begins with this many invalid rows is rejected. */
 const MAX_BAD_ROWS_FIRST = 1_000;
-const STOPPING = 'the service is stopping';
+const STOPPING = 'the service is shutting down';
 
 const CSV = 'text/csv';
 
-/** A whole list, in order of address. */
+/** Exports a whole list in alphabetical order. */
 export const exportSuppressions = downloadOperation({
   name: 'suppression.export',
   id: 'exportSuppressions',
-  summary: 'A whole list as CSV, which import reads',
+  summary: 'Export a suppression list as CSV',
   changes: false,
   input: Type.Object({ account: ListName }),
-  gives: CSV,
+  downloadType: CSV,
   result: Type.Array(SuppressionEntry),
   errors: ['not-found'],
   header: CSV_HEADER,
@@ -47,7 +47,7 @@ export const exportSuppressions = downloadOperation({
   },
 });
 
-/** A page at a time: a list of any length is never in memory as a whole. */
+/** Reads one page at a time, so that a list of any size takes bounded memory. */
 async function* pages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
@@ -63,24 +63,24 @@ async function* pages(
   }
 }
 
-/** Puts the addresses of a CSV file on a list. An address that is on the list keeps its first reason and time. */
+/** Adds the addresses of a CSV file to a list. An existing entry keeps its reason and time. */
 export const importSuppressions = uploadOperation({
   name: 'suppression.import',
   id: 'importSuppressions',
-  summary: 'Put the addresses of a CSV file on a list; a file that cannot be read to its end adds nothing',
+  summary: 'Add the addresses of a CSV file to a suppression list; an invalid file adds none',
   changes: true,
   input: Type.Object({
     account: ListName,
     reason: oneOf(SUPPRESSION_REASONS, {
       default: 'manual',
-      description: 'Of rows that name none: `bounce`, `complaint` or `manual`; `manual` unless given.',
+      description: 'The reason of rows without one: `bounce`, `complaint` or `manual`; the default is `manual`.',
     }),
   }),
-  takes: CSV,
+  uploadType: CSV,
   progress: ImportProgress,
   result: ImportResult,
   errors: ['not-found', 'conflict'],
-  async run({ account, reason }, content, context, watch) {
+  async run({ account, reason }, content, context, observer) {
     const { store, imports, clock } = context;
     if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return accountNotFound(account);
     const { name } = content;
@@ -88,14 +88,14 @@ export const importSuppressions = uploadOperation({
     let kept: RereadableContent | null = null;
     try {
       kept = await makeRereadable(content);
-      // Loaded here, so that no other command waits for the parser.
+      // Loaded here, so that other commands do not load the parser.
       const { readCsv } = await import('./suppressions/csv-reader.ts');
       const first = kept.bytes;
-      const total = await checked((hooks) => readCsv(first, name, options, hooks), name, watch);
-      if (imports.isStopping()) return unavailable(`${STOPPING}; nothing was added`);
+      const total = await validate((hooks) => readCsv(first, name, options, hooks), name, observer);
+      if (imports.isStopping()) return unavailable(`${STOPPING}; no address was added`);
       const bytes = kept.reread(total);
       const file = { name, total, rows: (hooks: CsvHooks) => readCsv(bytes, name, options, hooks) };
-      return await imports.runImport(() => added(account, file, context, watch));
+      return await imports.runImport(() => addRows(account, file, context, observer));
     } catch (error) {
       return contentFailure(error);
     } finally {
@@ -104,11 +104,11 @@ export const importSuppressions = uploadOperation({
   },
 });
 
-/** Reads the file to its end and adds nothing; resolves to its size in bytes. @throws ContentError */
-async function checked(
-  rowsOf: CheckedFile['rows'],
+/** Validates the whole file; resolves to its size in bytes. @throws ContentError */
+async function validate(
+  rowsOf: ValidFile['rows'],
   name: string,
-  { reading }: Pick<UploadObserver<ImportProgress>, 'reading'>,
+  { onRowsRead }: UploadObserver<ImportProgress>,
 ): Promise<number> {
   let header = false;
   let cut = false;
@@ -117,39 +117,39 @@ async function checked(
   const skipped = new SkippedRows();
   const onBytes = (count: number) => {
     total += count;
-    reading(rows);
+    onRowsRead(rows);
   };
   const onHeader = () => {
     header = true;
   };
   for await (const row of rowsOf({ onBytes, onHeader })) {
     rows += 1;
-    if (row.kind === 'bad') skipped.take(row);
+    if (row.kind === 'bad') skipped.add(row);
     cut = !header && skipped.count === rows && rows === MAX_BAD_ROWS_FIRST;
     if (cut) break;
   }
-  if (skipped.count === rows && rows > 0) throw nothingGood(name, cut, skipped);
+  if (skipped.count === rows && rows > 0) throw noValidRow(name, cut, skipped);
   return total;
 }
 
-interface CheckedFile {
+interface ValidFile {
   readonly name: string;
   /** In bytes. */
   readonly total: number;
   readonly rows: (hooks: CsvHooks) => AsyncIterable<CsvRow>;
 }
 
-/** Adds the rows of a file, batch by batch. */
-async function added(
+/** Adds the rows of a file in batches. */
+async function addRows(
   account: string,
-  { name, total, rows: rowsOf }: CheckedFile,
+  { name, total, rows: rowsOf }: ValidFile,
   { store, imports }: ImportContext,
-  { progress }: Pick<UploadObserver<ImportProgress>, 'progress'>,
+  { onProgress }: UploadObserver<ImportProgress>,
 ): Promise<Result<ImportResult>> {
   const skipped = new SkippedRows();
   let batch: Suppression[] = [];
   let [bytesRead, rows, count] = [0, 0, 0];
-  /** What the audit log entry has. */
+  /** The number of the audit log entry, and the counts that it has. */
   let entry: number | null = null;
   let [rowsNoted, skippedNoted] = [0, 0];
 
@@ -167,7 +167,7 @@ async function added(
     imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(STOPPING)) : write(end)));
   const report = () => {
     const known = rows - skipped.count - batch.length - count;
-    progress({ read: rows, added: count, known, skipped: skipped.count, bytes: bytesRead, total });
+    onProgress({ read: rows, added: count, known, skipped: skipped.count, bytes: bytesRead, total });
   };
   const onBytes = (size: number) => {
     bytesRead += size;
@@ -177,7 +177,7 @@ async function added(
     report();
     for await (const row of rowsOf({ onBytes })) {
       rows += 1;
-      if (row.kind === 'bad') skipped.take(row);
+      if (row.kind === 'bad') skipped.add(row);
       else if (batch.push(row.entry) >= imports.batchRows()) {
         const failed = await flush(null);
         if (failed !== null) return failed;
@@ -189,55 +189,55 @@ async function added(
   const failed = await work().catch((error: unknown) => addingFailure(error, name));
   if (failed === null) {
     report();
-    return ok({ read: rows, added: count, known: rows - skipped.count - count, ...skipped.told() });
+    return ok({ read: rows, added: count, known: rows - skipped.count - count, ...skipped.result() });
   }
   if (entry === null) return failed;
-  // The rows of the batch that was not added are not in the counts.
+  // The counts exclude the rows of the batch that was not added.
   [batch, rows, skipped.count] = [[], rowsNoted, skippedNoted];
-  // Where this cannot be written the entry stays unfinished, with the counts of what was added.
+  // If this write fails, the entry remains unfinished, with the counts of the added batches.
   await write('stopped').catch(() => undefined);
   return { ok: false, error: { ...failed.error, message: `${failed.error.message}${addedBefore(count)}` } };
 }
 
-/** The first of them are kept, all are counted. */
+/** Counts the skipped rows and keeps the first of them. */
 class SkippedRows {
   readonly #rows: SkippedRow[] = [];
   count = 0;
 
-  take({ line, lastLine, fault }: Extract<CsvRow, { kind: 'bad' }>): void {
+  add({ line, lastLine, fault }: Extract<CsvRow, { kind: 'bad' }>): void {
     this.count += 1;
     if (this.#rows.length >= MAX_NAMED_ROWS) return;
     this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });
   }
 
-  told(): Pick<ImportResult, 'skipped' | 'skippedCount'> {
+  result(): Pick<ImportResult, 'skipped' | 'skippedCount'> {
     return { skipped: this.#rows, skippedCount: this.count };
   }
 }
 
-/** `line 7`, or `lines 7 to 9` where a quote makes one row of them. */
+/** `line 7`, or `lines 7 to 9` for a quoted row of several lines. */
 export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
-/** `1,000,000`, whatever the machine's language. */
+/** `1,000,000` in every locale. */
 function grouped(count: number): string {
   return count.toLocaleString('en-US');
 }
 
-function nothingGood(name: string, cut: boolean, skipped: SkippedRows): ContentError {
-  const [first] = skipped.told().skipped;
+function noValidRow(name: string, cut: boolean, skipped: SkippedRows): ContentError {
+  const [first] = skipped.result().skipped;
   const why = first === undefined ? '' : ` (${formatLines(first)}: ${first.reason})`;
   const which =
     skipped.count === 1
-      ? 'its only row could not'
-      : `none of its ${cut ? 'first ' : ''}${grouped(skipped.count)} rows could`;
+      ? 'its only row is invalid'
+      : `all of its ${cut ? 'first ' : ''}${grouped(skipped.count)} rows are invalid`;
   return new ContentError(
-    `${name} holds nothing to import: ${which} be taken${why}; give a CSV file with the columns address, reason, at`,
+    `${name} contains no address to import: ${which}${why}; give a CSV file with the columns address, reason, at`,
   );
 }
 
-/** The failure of a content or of the folder that keeps it; anything else is thrown on. */
+/** The error of unreadable content, or of the temporary folder. Throws any other error. */
 function contentFailure(error: unknown): Failed {
   if (error instanceof ContentError) return invalid(null, error.message);
   if (error instanceof SpoolError) return conflict(null, error.message);
@@ -252,5 +252,5 @@ function addingFailure(error: unknown, name: string): Failed {
 
 function addedBefore(count: number): string {
   const addresses = `${grouped(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
-  return count === 0 ? '' : ` (${addresses} added before; import it again when that is put right)`;
+  return count === 0 ? '' : ` (${addresses} added before that; import the file again to add the rest)`;
 }

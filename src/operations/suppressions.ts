@@ -1,4 +1,4 @@
-/** Suppression lists: the addresses that receive no mail, one list per account and `*` for the whole service. */
+/** Suppression lists: the suppressed addresses of each account, and of the whole service (`*`). */
 
 import { isoTime, quote } from '../config/units.ts';
 import { canonicalAddress, parseAddress, parseHost } from '../model/address.ts';
@@ -9,11 +9,11 @@ import { operation } from './operation.ts';
 import { ListName, limit, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
-/** No address is longer (RFC 5321 section 4.5.3.1.3). */
+/** Maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const Address = Type.String({ description: 'The email address.' });
-/** Adds an address to a list. An address that is on the list keeps its first reason and time. */
+/** Adds an address to a list. An existing entry keeps its reason and time. */
 export const addSuppression = operation({
   name: 'suppression.add',
   id: 'addSuppression',
@@ -56,11 +56,11 @@ export const removeSuppression = operation({
   },
 });
 
-/** All lists that an address is on. */
+/** Shows the entries of an address in all lists. */
 export const showSuppression = operation({
   name: 'suppression.show',
   id: 'showSuppression',
-  summary: 'Show which lists an address is on, and why',
+  summary: 'Show the suppression lists that contain an address, with the reasons',
   changes: false,
   input: Type.Object({ address: Address }),
   result: SuppressedAddress,
@@ -74,18 +74,18 @@ export const showSuppression = operation({
   },
 });
 
-/** One page of a list, searched by the beginning of the address or of its domain. */
+/** Lists one page of a list, optionally of addresses or domains with a prefix. */
 export const listSuppressions = operation({
   name: 'suppression.search',
   id: 'listSuppressions',
-  summary: 'Find suppressed addresses, in order of address, page by page',
+  summary: 'List suppressed addresses in alphabetical order, page by page',
   changes: false,
   input: Type.Object({
     account: ListName,
     search: Type.Optional(
-      Type.String({ description: 'The beginning of the addresses; after an `@` the beginning of their domains.' }),
+      Type.String({ description: 'A prefix of the addresses; after an `@`, a prefix of their domains.' }),
     ),
-    after: Type.Optional(Type.String({ description: '`next` of the page before.' })),
+    after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
     limit: limit(10_000),
   }),
   result: SuppressionPage,
@@ -95,7 +95,7 @@ export const listSuppressions = operation({
     if (!search.ok) return search;
     const after = cursorOf(cursor, search.value);
     if (!after.ok) return after;
-    // One more than the page holds tells whether there is a next page.
+    // One more than the page has shows whether there is a next page.
     const found =
       search.value === null
         ? await store.listSuppressions(account, after.value, size + 1)
@@ -107,7 +107,7 @@ export const listSuppressions = operation({
   },
 });
 
-/** An entry as commands and API show it. */
+/** An entry in commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
   return { address, reason, source, at: isoTime(at) };
 }
@@ -117,19 +117,19 @@ export function listLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 
-/** The canonical form of an address, under which lists hold it. */
+/** Reads an address into the canonical form that lists store. */
 export function parseCanonicalAddress(written: string): Result<string> {
   const address = parseAddress(written);
   if (address === null) return invalid('address', `${quote(written)} is not an email address such as ada@example.com`);
   return ok(canonicalAddress(address));
 }
 
-/** `@exam` is the beginning of a domain, all else that of an address, in the form of canonical addresses. Null: everything. */
+/** Reads a search: `@exam` is a prefix of a domain, any other text a prefix of an address. Null for all entries. */
 function searchOf(text: string): Result<SuppressionSearch | null> {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed === '@') return ok(null);
   if (trimmed.length > MAX_SEARCH_LENGTH) {
-    return invalid('search', `has more than ${MAX_SEARCH_LENGTH} characters; no address is that long`);
+    return invalid('search', `has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
   }
   if (trimmed.startsWith('@')) {
     return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
@@ -139,7 +139,7 @@ function searchOf(text: string): Result<SuppressionSearch | null> {
   return ok({ of: 'address', prefix });
 }
 
-/** A cursor is the last address of the page before, so one that this search cannot have returned is invalid. */
+/** Reads a cursor, which is the last address of the previous page. One that this search cannot return is invalid. */
 function cursorOf(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
   if (text === undefined) return ok(null);
   const address = parseAddress(text);

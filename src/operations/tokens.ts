@@ -1,36 +1,40 @@
-/** Tokens with which scripts of operators sign in. A token is in the result of the operation that makes it, and nowhere else. */
+/** Tokens by which programs use the operator API. Only the operation that creates a token returns it. */
 import type { Static } from 'typebox';
 import { isoTime, isoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { newToken } from '../model/credentials.ts';
+import { isReadOnlyToken, newToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { conflict, memberResult, notFound, ok } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { nullable, oneOf, rowNumber, Time } from './schemas.ts';
 
-const TokenId = Type.Integer({ description: 'The token’s number.' });
+const TokenId = Type.Integer({ description: 'The number of the token.' });
 
 export const TokenEntry = Type.Object({
   id: TokenId,
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the token.' }),
   status: oneOf(['works', 'revoked', 'expired']),
+  readOnly: Type.Boolean({ description: 'The token may read, and change nothing.' }),
   created: Time,
   expires: nullable(Time),
   lastUsed: nullable(Time),
 });
 export type TokenEntry = Static<typeof TokenEntry>;
 
-/** Makes a token. No other token that works may have its name, which stands in the audit log for what the script changes. */
+/** Creates a token. Its name is the actor of its changes in the audit log, so no other token that is not revoked may have it. */
 export const createToken = operation({
   name: 'token.create',
   id: 'createToken',
-  summary: 'Make a token for the operator API; it is shown only now',
+  summary: 'Create a token for the operator API; it is shown once',
   changes: true,
   input: Type.Object({
-    name: Type.String({ description: 'Its name.' }),
-    expires: Type.Optional(Type.String({ description: 'Date (UTC) or `90d`; never unless given.' })),
+    name: Type.String({ description: 'The name of the token.' }),
+    readOnly: Type.Boolean({ default: false, description: 'The token may read, and change nothing.' }),
+    expires: Type.Optional(
+      Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the token does not expire.' }),
+    ),
   }),
   result: Type.Object({
     id: TokenId,
@@ -38,27 +42,27 @@ export const createToken = operation({
     expires: nullable(Time),
   }),
   errors: ['conflict'],
-  async run({ name, expires }, { store, clock, random }) {
+  async run({ name, readOnly, expires }, { store, clock, random }) {
     const text = parseVisibleText('name', name);
     if (!text.ok) return text;
     const now = clock.now();
     const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
-    const { token, prefix, hash } = newToken(random);
+    const { token, prefix, hash } = newToken(random, readOnly);
     const made = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
     if (made.kind !== 'done') {
-      const message = `there is a token ${quote(name)} already; revoke it first, or choose another name`;
+      const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
       return conflict('name', message);
     }
     return ok({ id: made.value.id, token, expires: isoTimeOrNull(expiresAt.value) });
   },
 });
 
-/** All tokens, revoked and expired ones too, in the order in which they were made. */
+/** Lists all tokens in order of creation, including revoked and expired tokens. */
 export const listTokens = operation({
   name: 'token.list',
   id: 'listTokens',
-  summary: 'List the tokens of scripts',
+  summary: 'List the tokens of the operator API',
   changes: false,
   input: Type.Object({}),
   result: Type.Array(TokenEntry),
@@ -70,21 +74,22 @@ export const listTokens = operation({
   },
 });
 
-/** Revokes a token for good: no request that begins afterwards is admitted by it. */
+/** Revokes a token permanently: it authenticates no later request. */
 export const revokeToken = operation({
   name: 'token.revoke',
   id: 'revokeToken',
-  summary: 'Refuse a token from now on',
+  summary: 'Revoke a token',
   changes: true,
   input: Type.Object({
-    id: rowNumber('The token’s number.', 'is not the number of a token; `postrider token list` shows them'),
+    id: rowNumber('The number of the token.', 'is not the number of a token; `postrider token list` lists tokens'),
   }),
   result: Type.Object({ id: TokenId, name: Type.String(), revoked: Time }),
   errors: ['not-found'],
   async run({ id }, { store, clock }) {
     const now = clock.now();
     const revoked = await store.revokeToken(id, now);
-    if (revoked.kind !== 'done') return notFound('id', `there is no token ${id}; \`postrider token list\` shows them`);
+    if (revoked.kind !== 'done')
+      return notFound('id', `there is no token ${id}; \`postrider token list\` lists tokens`);
     const { name, revokedAt } = revoked.value;
     return ok({ id, name, revoked: isoTime(revokedAt ?? now) });
   },
@@ -102,6 +107,7 @@ function tokenEntry(token: OperatorToken, now: number): TokenEntry {
     name,
     prefix,
     status: statusOf(token, now),
+    readOnly: isReadOnlyToken(prefix),
     created: isoTime(createdAt),
     expires: isoTimeOrNull(expiresAt),
     lastUsed: isoTimeOrNull(lastUsedAt),

@@ -1,33 +1,33 @@
 /**
- * Who may use the operator listener. With a password: requests that carry it by HTTP Basic (RFC 7617), any user name. Without
- * one: this machine alone, by loopback names alone, so that no web page reaches it by DNS rebinding.
+ * Access to the operator listener by password. With a password: requests that have it by HTTP Basic (RFC 7617), with any user name.
+ * Without one: requests to loopback names only, so that no web page gets access by DNS rebinding.
  *
- * Guarantees: constant-time comparison. After ten wrong passwords within a minute a peer (an IPv4 address or a /64) is refused, the
- * right password too. Over all peers wrong passwords delay the answer to a password and never refuse it. Wrong tokens are counted
- * apart from passwords. Memory is bounded.
+ * Guarantees: comparison in constant time. After ten wrong passwords within one minute a peer (an IPv4 address or an IPv6 /64) is
+ * refused, also with the right password. Wrong passwords of all peers together delay the check of a password and never refuse it.
+ * Wrong tokens are counted separately. Memory is bounded.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { peerNetworkOf } from '../model/address.ts';
 
-/** `delayMs`: the answer waits that long, so that a guess from many addresses costs time; 0 where no password was sent. */
+/** `delayMs`: the delay of the answer, which slows down guesses from many addresses; 0 without a password in the request. */
 export type AccessDecision =
   | { readonly kind: 'granted'; readonly delayMs: number }
-  /** No credentials yet, or wrong ones. */
+  /** The credentials are missing or wrong. */
   | { readonly kind: 'challenge'; readonly delayMs: number }
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'foreign-host' };
 
-/** Failures of a peer within the window. */
+/** Wrong passwords or tokens of a peer within the window before it is refused. */
 export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
-/** Wrong passwords of all peers that cause no delay: people mistype. */
+/** Wrong passwords of all peers that cause no delay, for typing errors. */
 const FREE_FAILURES = 20;
-/** The delay grows by this with each further one. */
+/** Increase of the delay per further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
-/** One wrong password of all peers is dropped from the count after this time. */
+/** The count of wrong passwords of all peers decreases by one per this time. */
 const FAILURE_DECAY_MS = 3_000;
 
 const GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
@@ -44,24 +44,24 @@ export class AccessControl {
     this.#expected = password === null ? null : hash('sha256', password, 'buffer');
   }
 
-  /** Judges one request by its Host and Authorization headers; `address` is the client's. */
+  /** Decides about a request by its Host and Authorization headers; `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#expected === null) return host !== undefined && isLoopbackHost(nameOf(host)) ? GRANTED : FOREIGN;
     const waitMs = this.#wrongPasswords.waitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = passwordOf(authorization);
     if (password === null) return CHALLENGE;
-    // The same for right and wrong, or its length would tell which it is.
+    // The same delay for right and wrong passwords, so that it reveals nothing.
     const delayMs = this.#delayMs(now);
-    // Digests have one length, whatever was sent.
+    // Digests have equal length, as the comparison requires.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#expected)) return { kind: 'granted', delayMs };
-    // Counted now and not after the delay: attempts at the same time are attempts too.
+    // Counted before the delay, so that concurrent attempts count.
     this.#wrongPasswords.add(address, now);
     this.#total.add(now);
     return { kind: 'challenge', delayMs };
   }
 
-  /** Counts a wrong token. How long the peer is refused from now on for wrong tokens, in ms; 0 where it is not. */
+  /** Counts a wrong token. Returns for how long the peer is refused for wrong tokens, in milliseconds; 0 if it is not. */
   countWrongToken(address: string, now: number): number {
     const waitMs = this.#wrongTokens.waitMs(address, now);
     if (waitMs === 0) this.#wrongTokens.add(address, now);
@@ -79,11 +79,11 @@ interface Failures {
   readonly since: number;
 }
 
-/** Failures by peer, in windows that begin with the first failure. The peers that began first are dropped when there are too many. */
+/** Failures by peer, in windows that begin with the first failure. At the limit of peers the oldest window is removed. */
 class FailureCounts {
   readonly #failures = new Map<string, Failures>();
 
-  /** How long a peer that failed too often is refused, in ms; 0 where it is not. */
+  /** For how long a peer is refused, in milliseconds; 0 if it is not. */
   waitMs(address: string, now: number): number {
     const failures = this.#current(peerNetworkOf(address), now);
     return failures !== undefined && failures.count >= MAX_FAILURES ? failures.since + WINDOW_MS - now : 0;
@@ -106,7 +106,7 @@ class FailureCounts {
 
   #begin(peer: string, now: number): void {
     if (this.#failures.size >= MAX_PEERS) {
-      // The map keeps the order of insertion: the first is the oldest.
+      // A map iterates in order of insertion, so the first entry is the oldest.
       for (const oldest of this.#failures.keys()) {
         this.#failures.delete(oldest);
         break;
@@ -116,7 +116,7 @@ class FailureCounts {
   }
 }
 
-/** A count that loses one each FAILURE_DECAY_MS, and that never exceeds what causes the longest delay. */
+/** A count that decreases by one per FAILURE_DECAY_MS and is bounded by the count of the maximum delay. */
 class DecayingCount {
   #count = 0;
   #at = 0;
@@ -144,7 +144,7 @@ function isOctet(part: string): boolean {
   return /^[0-9]{1,3}$/.test(part) && Number(part) <= 255;
 }
 
-/** The host of a Host header, its port left out. */
+/** The host of a Host header, without the port. */
 function nameOf(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
   const colon = host.indexOf(':');

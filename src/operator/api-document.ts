@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the operator's listener and its page for people, both made from the routes: those that are operations
- * (operation-routes.ts), and the others. It names every route but the pages of the dashboard, with the schema of each answer. Pure.
+ * The OpenAPI 3.1 document of the operator listener, and the API reference as an HTML page. Both are generated from the routes and
+ * cover every route except the pages of the dashboard, with the schema of each answer. Pure.
  */
 
 import { escapeHtml } from './escape-html.ts';
@@ -15,7 +15,7 @@ import type { Parameter, RouteDescription, Success } from './route-description.t
 import { ErrorBody } from './schemas.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 
-/** Every route of the document: operations first. */
+/** Every route of the document, operations first. */
 export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...OPERATION_ROUTES.map(describeRoute),
   ...INBOX_FILE_ROUTES,
@@ -25,7 +25,7 @@ export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...LISTENER_ROUTES,
 ];
 
-/** JSON text. `base` stands before every path of the API. */
+/** Returns the document as JSON text. `base` is the base path of the API. */
 export function apiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of ROUTE_DESCRIPTIONS) {
@@ -39,7 +39,7 @@ export function apiDocument(version: string, base: string): string {
     info: {
       title: 'Postrider operator API',
       version,
-      description: 'The functions of the command line over JSON. Every change is in the audit log.',
+      description: 'The operations of the command line over JSON. Each change has an entry in the audit log.',
     },
     servers: [{ url: '/' }],
     security: ACCESS.api,
@@ -47,13 +47,19 @@ export function apiDocument(version: string, base: string): string {
     paths,
     components: {
       securitySchemes: {
-        token: { type: 'http', scheme: 'bearer', description: '`postrider token create NAME`' },
-        session: { type: 'apiKey', in: 'cookie', name: 'postrider_session', description: 'Set by signing in.' },
+        token: {
+          type: 'http',
+          scheme: 'bearer',
+          description:
+            'Created by `postrider token create NAME`. A read-only token (`--read-only`) is accepted for GET and HEAD only.',
+        },
+        session: { type: 'apiKey', in: 'cookie', name: 'postrider_session', description: 'Set by `POST /sign-in`.' },
         secret: {
           type: 'apiKey',
           in: 'header',
           name: 'Postrider-Session',
-          description: 'Answered by signing in; kept by the page. Neither admits anybody without the other.',
+          description:
+            'Returned by `POST /sign-in` and stored by the page. A session needs both the cookie and this header.',
         },
         password: {
           type: 'http',
@@ -64,7 +70,7 @@ export function apiDocument(version: string, base: string): string {
       responses: {
         ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), refusal(status)])),
         error: {
-          description: 'An error that any request can meet, such as a timeout (408) or a fault of the service (500).',
+          description: 'An error that any request can get, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
         },
       },
@@ -74,10 +80,10 @@ export function apiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** The credentials that a route asks for, any one of these. */
+/** The credentials of a route; any one of them is sufficient. */
 const ACCESS = {
   api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
-  password: [{ password: [] }],
+  'token-or-password': [{ token: [] }, { password: [] }],
   none: [],
 } as const;
 
@@ -99,7 +105,7 @@ function refusal(status: number): object {
 }
 
 function operation(route: RouteDescription): object {
-  const { operationId, group, summary, parameters, access, takes, notes, success, errors } = route;
+  const { operationId, group, summary, parameters, access, requestType, notes, success, errors } = route;
   const inBody = parameters.filter((one) => one.in === 'body');
   const others = parameters.filter((one) => one.in !== 'body');
   const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
@@ -116,9 +122,9 @@ function operation(route: RouteDescription): object {
     ...(notes === undefined ? {} : { description: notes }),
     ...(access === undefined ? {} : { security: ACCESS[access] }),
     parameters: others.map(parameterOf),
-    ...(takes === undefined
+    ...(requestType === undefined
       ? {}
-      : { requestBody: { required: true, content: { [takes]: { schema: { type: 'string' } } } } }),
+      : { requestBody: { required: true, content: { [requestType]: { schema: { type: 'string' } } } } }),
     ...(inBody.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
@@ -134,12 +140,12 @@ function operation(route: RouteDescription): object {
   };
 }
 
-/** By status, each with what it may hold by media type. */
+/** The successful answers by status and media type. */
 function successes(answers: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
   for (const { status = 200, type = 'application/json', schema, item } of answers) {
     byStatus[status] ??= { description: 'Done.', content: {} };
-    // OpenAPI 3.2 has `itemSchema` for this; 3.1 has nothing.
+    // `itemSchema` exists since OpenAPI 3.2; 3.1 has no equivalent.
     const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
     Object.assign(byStatus[status].content, { [type]: media });
   }
@@ -147,21 +153,27 @@ function successes(answers: readonly Success[]): object {
 }
 
 const REFUSALS: Readonly<Record<number, string>> = {
-  400: 'A parameter is missing, unknown or wrong, or the request is malformed.',
-  401: 'Not signed in.',
-  403: 'The request comes from a page of another origin, or the sign-in link is invalid.',
-  404: 'There is no such thing.',
+  400: 'A parameter is missing, unknown or invalid, or the request is malformed.',
+  401: 'The credentials are missing or invalid.',
+  403: 'The request comes from a page of another origin, the token is read-only, or the sign-in link is invalid.',
+  404: 'The named object does not exist.',
   409: 'The request conflicts with the current state.',
   413: 'The body is too large.',
-  415: 'The body is of another type.',
-  429: 'Too many wrong passwords or tokens, or too much at once.',
+  415: 'The media type of the body is not supported.',
+  429: 'Too many wrong passwords or tokens, or too many concurrent requests.',
   503: 'The store, DNS or the provider does not answer. The same request may succeed later.',
 };
 
 const REFUSAL_HEADERS: Readonly<Record<number, object>> = {
-  401: { 'WWW-Authenticate': { description: 'How to sign in.', required: true, schema: { type: 'string' } } },
-  429: { 'Retry-After': { description: 'Whole seconds to wait.', required: true, schema: { type: 'integer' } } },
-  503: { 'Retry-After': { description: 'Whole seconds to wait.', required: true, schema: { type: 'integer' } } },
+  401: {
+    'WWW-Authenticate': { description: 'The authentication scheme.', required: true, schema: { type: 'string' } },
+  },
+  429: {
+    'Retry-After': { description: 'Seconds until the next attempt.', required: true, schema: { type: 'integer' } },
+  },
+  503: {
+    'Retry-After': { description: 'Seconds until the next attempt.', required: true, schema: { type: 'integer' } },
+  },
 };
 
 function parameterOf(parameter: Parameter): object {
@@ -173,7 +185,7 @@ function schemaOf({ type, schema }: Parameter): object {
   return schema ?? { type };
 }
 
-/** The page for people; no script in it. */
+/** Returns the API reference as HTML without scripts. */
 export function apiReference(base: string): string {
   const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
   const sections = groups.map((group) => {
@@ -186,9 +198,9 @@ export function apiReference(base: string): string {
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
-    '<h1>Operator API</h1><p>JSON over HTTP, the functions of the command line. Sign in with a token of ' +
-    '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. Errors are ' +
-    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> where one parameter is at fault. The document for machines is ' +
+    '<h1>Operator API</h1><p>JSON over HTTP, with the operations of the command line. Authenticate with a token of ' +
+    '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. An error is ' +
+    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> if a single parameter is at fault. The OpenAPI document is ' +
     `<a href="${base}/openapi.json">${base}/openapi.json</a>.</p><nav><ul>${contents.join('')}</ul></nav>${sections.join('')}` +
     '<p><a href="/">Back</a></p></main></body></html>'
   );
@@ -208,7 +220,7 @@ function routeText(base: string, route: RouteDescription): string {
   return `<section><h3><code>${method} ${escapeHtml(pathOf(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${more}</section>`;
 }
 
-/** What stands between backticks as code. */
+/** Renders text between backticks as code. */
 function inlineCode(text: string): string {
   const parts = text.split('`');
   return parts.map((part, at) => (at % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');

@@ -1,16 +1,14 @@
 /**
- * The operator API: JSON under `/api/v1` of the operator's listener, each route an operation (operation-routes.ts) but for what
- * belongs to a browser's session, live updates, and files.
+ * The operator API: JSON below `/api/v1` of the operator listener. Each route is an operation (operation-routes.ts), except the routes
+ * of browser sessions, live updates, and files.
  *
- * Promises: nothing but the document without sign-in; a session's cookie admits nobody without the page's secret (sessions.ts); a change by a browser only from a page of this listener (Origin); an unknown parameter is
- * an error, not a silence; what is changed is in the audit log under the name of who changed it.
+ * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session needs the cookie and the
+ * page's secret (sessions.ts). A browser may make changes only from a page of this listener (Origin). A read-only token may make none.
+ * An unknown parameter is an error. Each change has an audit log entry with its actor.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import { BatchedLookups } from '../http/keys.ts';
-import type { OperatorToken } from '../model/account.ts';
-import { peerNetworkOf } from '../model/address.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
@@ -36,52 +34,54 @@ import {
 } from './refusal.ts';
 import { type Session, type SignedIn, TICKET, type Ticket } from './schemas.ts';
 import { expiredSessionCookie, readSessionCookie, SESSION_HEADER, type Sessions, sessionCookie } from './sessions.ts';
+import { bearerToken, type TokenAuthenticator } from './token-authenticator.ts';
 
 export const API_PATH = '/api/v1';
-/** A token's last use is written at most so often. */
-const TOUCH_MS = 60_000;
 
 export interface ApiParts {
   readonly clock: Clock;
   readonly connections: HttpConnections;
   readonly access: AccessControl;
   readonly sessions: Sessions;
-  readonly store: Pick<AccessStore, 'findTokens' | 'touchToken' | 'endSession' | 'isSessionEnded'>;
-  /** What an operation is given when this actor asks. */
-  readonly operate: (actor: string) => ServiceContext;
+  readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
+  readonly store: Pick<AccessStore, 'endSession' | 'isSessionEnded'>;
+  /** The context of an operation for an actor. */
+  readonly contextFor: (actor: string) => ServiceContext;
   /** Live updates. */
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   readonly bodyTimeouts: BodyTimeouts;
-  /** What a page has to know of the installation before anything else. */
-  readonly about: () => InstallationInfo;
+  /** The installation, for a signed-in page. */
+  readonly installationInfo: () => InstallationInfo;
   /** Captured messages as files. */
   readonly inboxContext: InboxContext;
   /** The document of this API, JSON text. */
   readonly document: string;
 }
 
-/** The installation, as a signed-in page is told of it; `firstKey` as the terminal shows it. */
+/** The installation in the answer of `GET /session`. */
 export type InstallationInfo = Omit<Session, 'actor'>;
 
-/** `until`: when the sign-in ends, in ms since the epoch. */
+/** `until`: when the authentication expires, in milliseconds since the epoch. */
 type Who =
-  | { readonly kind: 'known'; readonly who: string; readonly browser: boolean; readonly until: number }
+  | {
+      readonly kind: 'known';
+      readonly who: string;
+      readonly browser: boolean;
+      readonly readOnly: boolean;
+      readonly until: number;
+    }
   | Refusal;
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, access, sessions, store, liveUpdates, publish } = parts;
+  const { clock, connections, access, sessions, tokens, store, liveUpdates, publish } = parts;
   const changed = () => publish({ type: 'operator.changed', at: clock.now() });
-  const touched = new Map<number, number>();
-  const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
-  /** Hashes of tokens that were valid when they were last looked up: these wait for no turn among the guesses. */
-  const valid = new Set<string>();
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
-    // Before the password is judged: another site's page must not use up the attempts of a person who looks at it.
+    // Before the password is checked: a page of another site must not use up the attempts of its visitor.
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
-    const refusal = strangeIn('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
+    const refusal = unknownParameter('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
     const { cookie, secret } = sessions.create(clock.now());
     return reply
@@ -91,7 +91,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = heldSession(request);
-    // Only what was given out is kept, so that a stranger cannot fill the store.
+    // Only valid sessions are stored as ended, so that requests without one cannot fill the store.
     if (session !== null) {
       try {
         await store.endSession(hashToken(session), sessions.expiresAt(session), clock.now());
@@ -105,8 +105,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = await sessionOf(request);
     if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN });
-    const strange = strangeIn('body', request.body, ['path']);
-    if (strange !== null) return refuse(reply, strange);
+    const refused = unknownParameter('body', request.body, ['path']);
+    if (refused !== null) return refuse(reply, refused);
     const path = memberOf(request.body, 'path');
     if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
@@ -116,10 +116,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.get(`${API_PATH}/session`, async (request, reply) => {
     const who = await whoIs(request);
     if (who.kind === 'refused') return refuse(reply, who);
-    const strange = strangeIn('query', request.query, []);
-    if (strange !== null) return refuse(reply, strange);
-    const about = parts.about();
-    // A script has no use for the first key.
+    const refused = unknownParameter('query', request.query, []);
+    if (refused !== null) return refuse(reply, refused);
+    const about = parts.installationInfo();
+    // Only a page shows the first key.
     const shown: Session = { actor: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
     return reply.send(shown);
   });
@@ -145,7 +145,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         if (!given.ok) return reply.code(400).send(given.body);
         const { status, body } = toResponse(
           route,
-          await perform(route.operation, given.members, parts.operate(who.who)),
+          await perform(route.operation, given.members, parts.contextFor(who.who)),
         );
         if (route.operation.changes) changed();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
@@ -154,10 +154,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     });
   }
 
-  /** Answers who may not come. */
+  /** True for an authenticated request without unknown query parameters; answers any other one. */
   async function admitted(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     const who = await whoIs(request);
-    const refusal = who.kind === 'refused' ? who : strangeIn('query', request.query, knownInQuery(request));
+    const refusal = who.kind === 'refused' ? who : unknownParameter('query', request.query, knownInQuery(request));
     if (refusal !== null) await refuse(reply, refusal);
     return refusal === null;
   }
@@ -166,16 +166,18 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     base: API_PATH,
     clock,
     bodyTimeouts: parts.bodyTimeouts,
-    contextFor: parts.operate,
+    contextFor: parts.contextFor,
     admit,
     onChange: changed,
   });
 
-  /** Who asks; a change by a browser only from a page of this listener. */
+  /** Authenticates a request, and refuses a change by a read-only token or from a page of another origin. */
   async function admit(request: FastifyRequest): Promise<Who> {
     const who = await whoIs(request);
     const reads = request.method === 'GET' || request.method === 'HEAD';
-    return who.kind === 'refused' || reads || !who.browser || isSameOrigin(request) ? who : CROSS_ORIGIN_CHANGE;
+    if (who.kind === 'refused' || reads) return who;
+    if (who.readOnly) return READ_ONLY_TOKEN;
+    return !who.browser || isSameOrigin(request) ? who : CROSS_ORIGIN_CHANGE;
   }
 
   async function whoIs(request: FastifyRequest): Promise<Who> {
@@ -187,24 +189,27 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   async function whoAsks(request: FastifyRequest): Promise<Who> {
     const { authorization } = request.headers;
     if (authorization !== undefined && isCrossOrigin(request)) return CROSS_ORIGIN_CREDENTIALS;
-    if (authorization?.slice(0, 7).toLowerCase() === 'bearer ')
-      return tokenHolder(request, authorization.slice(7).trim());
+    const token = bearerToken(authorization);
+    if (token !== null) return tokenHolder(request, token);
     const session = await sessionOf(request);
-    if (session !== null) return { kind: 'known', who: 'page', browser: true, until: sessions.expiresAt(session) };
+    if (session !== null) {
+      return { kind: 'known', who: 'page', browser: true, readOnly: false, until: sessions.expiresAt(session) };
+    }
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
-    // Without a password there is none that could be right.
+    // No password is set, so none is valid.
     if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
     return (
       (await judge(request, authorization)) ?? {
         kind: 'known',
         who: 'page',
         browser: request.headers.origin !== undefined,
+        readOnly: false,
         until: Number.POSITIVE_INFINITY,
       }
     );
   }
 
-  /** Why this is no sign-in, or null: by the password, or by the word of the one-time link. */
+  /** Why a sign-in by the password or the token of the one-time link fails, or null. */
   async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
     const link = memberOf(request.body, 'link');
     if (link !== null) return sessions.redeemLinkToken(link) ? null : USED_LINK;
@@ -213,13 +218,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
   }
 
-  /** The session that a request comes with, where it holds and has not been ended. */
+  /** The cookie of a valid session that has not been ended, or null. */
   async function sessionOf(request: FastifyRequest): Promise<string | null> {
     const session = heldSession(request) ?? ticketedSession(request);
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
-  /** The cookie of a request that brings the page's secret too. */
+  /** The cookie of a request that also has the page's secret. */
   function heldSession({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
@@ -228,7 +233,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /** The cookie of a request that brings a ticket for its path; for files and frames alone. */
+  /** The cookie of a request that has a ticket for its path; only for files and frames. */
   function ticketedSession({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKETED.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
@@ -239,49 +244,20 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /** Where the store cannot say so nobody is shut out: its own health is what the page then tells. */
+  /** False while the store does not answer, so that a page can show the state of the store. */
   function isEnded(session: string): Promise<boolean> {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
 
-  async function tokenHolder(request: FastifyRequest, text: string): Promise<Who> {
-    const now = clock.now();
-    const hash = hashToken(text);
-    // Guesses are gathered into few queries; a token that was right is no guess.
-    const asked = valid.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(request.ip));
-    if (asked === null) return TOO_MANY_TOKENS;
-    let token: OperatorToken | null;
-    try {
-      token = (await asked).find((found) => found.hash === hash) ?? null;
-    } catch (error) {
-      return toStoreRefusal(error);
-    }
-    if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
-      valid.delete(hash);
-      // After the lookup, so that wrong tokens never refuse a right one.
-      const retryAfterMs = access.countWrongToken(request.ip, now);
-      if (retryAfterMs > 0) return { kind: 'refused', status: 429, message: 'Too many wrong tokens', retryAfterMs };
-      return {
-        kind: 'refused',
-        status: 401,
-        message: 'The token is unknown, revoked or expired; `postrider token create NAME` makes one',
-      };
-    }
-    valid.add(hash);
-    if (now - (touched.get(token.id) ?? 0) >= TOUCH_MS) {
-      touched.set(token.id, now);
-      // A store that is away by now says so to what is asked of it.
-      await store.touchToken(token.id, now).catch(() => undefined);
-    }
-    return {
-      kind: 'known',
-      who: `token:${token.name}`,
-      browser: false,
-      until: token.expiresAt ?? Number.POSITIVE_INFINITY,
-    };
+  async function tokenHolder({ ip }: FastifyRequest, text: string): Promise<Who> {
+    const token = await tokens.authenticate(ip, text);
+    if (token.kind === 'refused') return token;
+    const { name, readOnly, expiresAt } = token;
+    const until = expiresAt ?? Number.POSITIVE_INFINITY;
+    return { kind: 'known', who: `token:${name}`, browser: false, readOnly, until };
   }
 
-  /** What is wrong with a password, or null; late while many wrong ones come from everywhere. */
+  /** Why a password is refused, or null. The answer is delayed while many wrong passwords arrive. */
   async function judge(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const verdict = access.check(request.ip, request.headers.host, authorization, clock.now());
     if ('delayMs' in verdict) await delayResponse(request.raw, clock, verdict.delayMs);
@@ -307,40 +283,39 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 }
 
-/** What a browser loads without headers: a frame, a download. */
+/** Routes that a browser requests without headers of its own: frames and downloads. */
 const TICKETED: ReadonlySet<string> = new Set([
   `${API_PATH}/accounts/:account/suppressions/export`,
   `${API_PATH}/inbox/:id/source`,
   `${API_PATH}/inbox/:id/html`,
 ]);
 
-/** Where a browser gives no headers it gives a ticket. */
+/** Routes for frames and downloads accept a ticket. */
 function knownInQuery({ routeOptions }: FastifyRequest): readonly string[] {
   return TICKETED.has(routeOptions.url ?? '') ? [TICKET] : [];
 }
 
-/** The first member that the route does not know, as a refusal; or null. */
-function strangeIn(place: 'query' | 'body', given: unknown, known: readonly string[]): Refusal | null {
-  const strange = Object.keys(given ?? {}).find((name) => !known.includes(name));
-  if (strange === undefined) return null;
-  return { kind: 'refused', status: 400, message: `Unknown parameter in the ${place}: ${JSON.stringify(strange)}` };
+/** The refusal of the first unknown parameter, or null. */
+function unknownParameter(location: 'query' | 'body', given: unknown, known: readonly string[]): Refusal | null {
+  const unknown = Object.keys(given ?? {}).find((name) => !known.includes(name));
+  if (unknown === undefined) return null;
+  return { kind: 'refused', status: 400, message: `Unknown parameter in the ${location}: ${JSON.stringify(unknown)}` };
 }
 
-const TOO_MANY_TOKENS: Refusal = {
+const READ_ONLY_TOKEN: Refusal = {
   kind: 'refused',
-  status: 429,
-  message: 'Too many tokens at once',
-  retryAfterMs: 1_000,
+  status: 403,
+  message: 'The token is read-only; create one without --read-only to change something',
 };
 
 const USED_LINK: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'This sign-in link is invalid or has already been used; restart the service for another',
+  message: 'This sign-in link is invalid or has already been used; restart the service to get a new one',
 };
 
 const SIGN_IN =
-  'Sign in first: with the link that the start printed or the password, or with a token (Authorization: Bearer po_…)';
+  'Authentication is required: sign in with the printed link or the password, or send a token (Authorization: Bearer po_…)';
 
 function memberOf(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;

@@ -1,9 +1,8 @@
 /**
- * The store as an operator uses it: each change is written into the audit log under the operator's name, by the store and in the
- * transaction of the change (model/audit.ts). What the service does by itself (accepting, delivering, feedback) is in the
- * histories of messages, not here.
+ * The store for an operator: it writes an audit log entry with the actor in the transaction of each change (model/audit.ts). Actions
+ * of the service itself (acceptance, delivery, feedback) are in the histories of messages, not in the audit log.
  *
- * Guarantees: a change and its entry are both there or neither is; a refused change has no entry.
+ * Guarantees: a change and its entry are committed together. A change that fails has no entry.
  */
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';

@@ -1,13 +1,13 @@
 /**
- * How long a request's body may take. Node knows one limit for all requests, and a list of 200 MB over a slow line takes longer
- * than any other body should: so each has so long from its beginning, and an upload that was let in from each of its parts.
+ * Timeouts of request bodies. Node has one limit for all requests, but an upload of 200 MB over a slow connection may take longer than
+ * any other body. A body has a time limit from its beginning; each chunk of an authenticated upload restarts it.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { rawResponse } from './raw-responses.ts';
 
-const BODY_MS = 30_000;
+const BODY_TIMEOUT_MS = 30_000;
 
 export class BodyTimeouts {
   readonly #clock: Clock;
@@ -19,13 +19,13 @@ export class BodyTimeouts {
     this.#connections = connections;
   }
 
-  /** From now on; ends with 408 and the connection. */
+  /** Starts the timeout. When it expires, the answer is 408 and the connection closes. */
   start(request: IncomingMessage): void {
     this.#restart(request);
     request.once('close', () => this.#cancels.get(request)?.());
   }
 
-  /** A part of an upload has come. */
+  /** Restarts the timeout after a chunk of an upload. */
   restart(request: IncomingMessage): void {
     this.#cancels.get(request)?.();
     this.#restart(request);
@@ -34,9 +34,9 @@ export class BodyTimeouts {
   #restart(request: IncomingMessage): void {
     const end = () => {
       if (request.complete || request.destroyed) return;
-      const timeout: NodeJS.ErrnoException = new Error('the body takes too long');
+      const timeout: NodeJS.ErrnoException = new Error('the request body timed out');
       this.#connections.handleClientError(timeout, request.socket, () => rawResponse(408, 'Request timeout'));
     };
-    this.#cancels.set(request, this.#clock.after(BODY_MS, end));
+    this.#cancels.set(request, this.#clock.after(BODY_TIMEOUT_MS, end));
   }
 }

@@ -1,13 +1,13 @@
 /**
- * Control characters in what a request gives: no name, address or text of ours holds any, and one of them (NUL) PostgreSQL cannot
- * store and SQLite can. So they are refused before either store is asked.
+ * Rejects control characters in input. No name, address or text needs them, and PostgreSQL cannot store NUL while SQLite can; the check
+ * precedes the store so that both behave alike.
  */
 
-/** One line on what is wrong with a value, or null. */
+/** The fault of a value in one line, or null. */
 export function controlCharacterFault(name: string, value: string): string | null {
   for (let at = 0; at < value.length; at += 1) {
     const code = value.charCodeAt(at);
-    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return `${name} must not hold control characters`;
+    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return `${name} must not contain control characters`;
   }
   return null;
 }

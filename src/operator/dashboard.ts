@@ -1,10 +1,10 @@
 /**
- * The dashboard's files, as `npm ci` built them into dashboard/dist: one page for all its addresses, and its assets, which are
- * code without any data, so that they need no sign-in.
+ * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all its URLs, and the assets. They contain no data and
+ * require no authentication.
  *
- * Promises: only the page, the icon and the assets of a build are served, compressed where the build has compressed them; the page's
- * styles carry a nonce of this request, so that no style or script from elsewhere runs. A build made while the service runs is
- * served at once, and pages opened before keep their assets (bin/finish-build.js). Without a build the page says how to make it.
+ * Guarantees: serves only the page, the icon and the assets of a build, compressed if the build has compressed them. The styles of the
+ * page have a nonce per request, so that no injected style or script runs. A build made while the service runs is served immediately,
+ * and open pages keep their assets (bin/finish-build.js). Without a build the page explains how to make one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,9 +12,9 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The pages' addresses; their own parts are read by the page itself. */
+/** The paths of pages. The page itself reads the rest of a path. */
 const ADDRESSES = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
-/** What begins an address for programs; below any other one the page says that nothing is there. */
+/** First path segments for programs. Below any other segment the page reports that nothing was found. */
 const FOR_PROGRAMS: ReadonlySet<string> = new Set([
   'api',
   'assets',
@@ -29,30 +29,30 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
-/** The end of the name of a file that the build has compressed. */
+/** The suffix of files that the build has compressed. */
 const COMPRESSED = '.br';
-/** A file of one folder, as Vite names assets. */
+/** A file name of Vite's assets, without a path. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const NONCE = '__NONCE__';
 const NOT_BUILT =
-  '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built: run <code>npm ci</code>, or <code>npm run build</code>, and load this page again. ' +
+  '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-/** Adds the routes; `folder` is read at each request. Returns what answers with the page at any other address. */
+/** Adds the routes; `folder` is read at each request. Returns a function that answers any other request with the page. */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {
     root: resolve(folder),
     serve: false,
-    // The folder may be made later.
+    // The folder may be created later.
     suppressWarning: true,
     preCompressed: true,
     contentType: false,
     cacheControl: false,
-    // Only of a file that there is.
+    // Called only for existing files.
     setHeaders(reply, path) {
-      // An asset's name holds a digest of it.
-      const lasting = basename(dirname(path)) === 'assets';
-      reply.header('Cache-Control', lasting ? 'public, max-age=31536000, immutable' : 'no-cache');
+      // The name of an asset contains a digest of it.
+      const immutable = basename(dirname(path)) === 'assets';
+      reply.header('Cache-Control', immutable ? 'public, max-age=31536000, immutable' : 'no-cache');
       reply.type(
         TYPES[extname(path.endsWith(COMPRESSED) ? path.slice(0, -COMPRESSED.length) : path)] ??
           'application/octet-stream',
@@ -81,7 +81,7 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   return page;
 }
 
-/** The page of the latest build; null where nothing was built. */
+/** The page of the latest build; null without a build. */
 function readPage(folder: string): string | null {
   try {
     return readFileSync(join(folder, 'index.html'), 'utf8');
@@ -90,20 +90,20 @@ function readPage(folder: string): string | null {
   }
 }
 
-/** True for a browser that wants a page; scripts take anything. */
-function readsPages({ headers }: FastifyRequest): boolean {
+/** True for a browser that navigates; programs accept any media type. */
+function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
 
-/** True where somebody at a browser has come to an address that nothing has: the page tells them, without sign-in as well. */
+/** True for the navigation of a browser to an unknown path, which the page answers, also without authentication. */
 export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
   const [first = ''] = path.split('/', 1);
-  return is404 && method === 'GET' && readsPages(request) && !FOR_PROGRAMS.has(first);
+  return is404 && method === 'GET' && acceptsHtml(request) && !FOR_PROGRAMS.has(first);
 }
 
-/** True for what is served without sign-in. */
+/** True for routes of the dashboard, which require no authentication. */
 export function isDashboardRoute(route: string | undefined): boolean {
   if (route === undefined) return false;
   return (
@@ -114,7 +114,7 @@ export function isDashboardRoute(route: string | undefined): boolean {
   );
 }
 
-/** Scripts and connections from here alone; frames for captured HTML, which has a policy of its own. */
+/** Allows scripts and connections of this origin only, and frames for captured HTML, which has its own policy. */
 function policy(nonce: string): string {
   return (
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +

@@ -1,8 +1,8 @@
-/** An answer that waits. A client that goes away meanwhile ends the wait, so that waiting answers are no more than connections. */
+/** Delays an answer. The delay ends when the client disconnects, so there are at most as many delayed answers as connections. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 
-/** Resolves after `delayMs`, at once for 0, or when the connection has closed. */
+/** Resolves after `delayMs`, immediately for 0, or when the connection closes. */
 export function delayResponse(
   { socket }: Pick<IncomingMessage, 'socket'>,
   clock: Clock,
@@ -17,7 +17,7 @@ export function delayResponse(
       resolve();
     };
     const cancel = clock.after(delayMs, end);
-    // Several answers of one connection may wait: as many as it may have requests without an answer.
+    // One connection may have several delayed answers: as many as pipelined requests.
     socket.setMaxListeners(socket.getMaxListeners() + 1);
     socket.once('close', end);
   });

@@ -1,6 +1,6 @@
 /**
- * Live updates by server-sent events (WHATWG HTML section 9.2): `event: change` with the topics that have changed, and a comment
- * every 15 s, so that a connection that is gone is found.
+ * Live updates by server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics, and a comment every 15 s,
+ * which detects a lost connection.
  *
  * Guarantees: a stream is open only to a signed-in client, and only until its sign-in expires; at most `MAX_STREAMS` are open; a
  * client that does not read is disconnected; no stream keeps the listener from closing.
@@ -14,7 +14,7 @@ import { refuse } from './refusal.ts';
 import { type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
 import { Change } from './schemas.ts';
 
-/** For the OpenAPI document and the reference. */
+/** Descriptions of the routes. */
 export const EVENTS_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
@@ -32,7 +32,7 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
 const HEARTBEAT_MS = 15_000;
 /** A page reconnects this long after its stream has ended. */
 const RETRY_MS = 2_000;
-/** More than this is buffered only for a client that does not read: one event is less than a hundredth of it. */
+/** A client with more buffered output than this is disconnected. One event takes less than a hundredth of it. */
 const MAX_BUFFERED_BYTES = 16_384;
 export const MAX_STREAMS = 100;
 const RETRY_AFTER_MS = 10_000;
@@ -40,11 +40,11 @@ const RETRY_AFTER_MS = 10_000;
 export interface EventsParts {
   readonly clock: Clock;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
-  /** Until when (ms since the epoch) the request's sign-in holds, or null where it does not hold now. */
+  /** When the authentication of the request expires, in milliseconds since the epoch; null if it is not valid now. */
   readonly signInExpiresAt: (request: FastifyRequest) => Promise<number | null>;
 }
 
-/** Adds the stream at `path`. `admit` resolves with true for a client that may subscribe, and has answered any other. */
+/** Adds the stream at `path`. `admit` resolves to true for a client that may subscribe, and answers any other one. */
 export function addEvents(
   app: FastifyInstance,
   path: string,
@@ -60,7 +60,7 @@ export function addEvents(
     handler: async (request, reply) => {
       if (!(await admit(request, reply))) return reply;
       if (open.size >= MAX_STREAMS) {
-        const message = `Too many live streams are open (${MAX_STREAMS}); close a page that shows this service`;
+        const message = `Too many live streams are open (${MAX_STREAMS}); close a page of the dashboard`;
         return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
       await stream(request, reply);
@@ -71,7 +71,7 @@ export function addEvents(
   async function stream(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const response = reply.raw;
     reply.hijack();
-    // A client that went away while it was admitted has had its `close` event already.
+    // The `close` event of a client that disconnected during authentication has already passed.
     if (response.destroyed || response.closed) return;
     open.add(response);
     let cancel: () => void = () => undefined;
@@ -91,8 +91,8 @@ export function addEvents(
       else response.write(text);
     }
 
-    /** Ends the stream once the sign-in has expired; checked now, at its expiry and at every heartbeat. */
-    async function beat(first: boolean): Promise<void> {
+    /** Sends a heartbeat, or ends the stream if the authentication has expired. Runs at every heartbeat and at the expiry. */
+    async function sendHeartbeat(first: boolean): Promise<void> {
       const until = await holdsUntil(request).catch(() => clock.now());
       const leftMs = until === null ? 0 : until - clock.now();
       if (leftMs <= 0 || response.destroyed) {
@@ -100,15 +100,15 @@ export function addEvents(
         return;
       }
       write(first ? `retry: ${RETRY_MS}\n\n` : ': alive\n\n');
-      cancel = clock.after(Math.min(HEARTBEAT_MS, leftMs), () => void beat(false));
+      cancel = clock.after(Math.min(HEARTBEAT_MS, leftMs), () => void sendHeartbeat(false));
     }
 
     response.writeHead(200, {
       ...(reply.getHeaders() as Record<string, string>),
       'Content-Type': 'text/event-stream; charset=utf-8',
-      // A proxy between must not wait for more.
+      // A proxy must not buffer the stream.
       'X-Accel-Buffering': 'no',
     });
-    await beat(true);
+    await sendHeartbeat(true);
   }
 }

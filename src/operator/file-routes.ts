@@ -1,4 +1,4 @@
-/** The routes that are operations on files: what the document says of them, and where the members of their input stand. */
+/** Routes of operations on files: their descriptions and the locations of their input. */
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
@@ -9,22 +9,22 @@ import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
   readonly operation: UploadOperation | DownloadOperation;
-  /** The members of the input are in path and query; the body is the file. */
+  /** The input is in path and query; the body is the file. */
   readonly routeInput: RouteInput;
 }
 
 export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/import', importSuppressions, {
-  takes: importSuppressions.takes,
+  requestType: importSuppressions.uploadType,
   type: 'application/x-ndjson',
   item: {
-    description: 'Each line is one of these: progress, then the result or an error.',
+    description: 'Each line is progress, the result or an error.',
     oneOf: [importSuppressions.progress, resultLine(importSuppressions.result), ErrorBody],
   },
   notes:
-    'The body is CSV in UTF-8, up to 200 MB: what export writes, plain lists of addresses, exports of Postmark, SES and SendGrid. The answer begins when the file has arrived whole and is a list: lines of progress, then one line with the result or the error.',
+    'The body is CSV in UTF-8, up to 200 MB: an export of Postrider, Postmark, SES or SendGrid, or a list of addresses. The answer begins after the whole file was received and validated: lines of progress, then one line with the result or the error.',
 });
 export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
-  type: exportSuppressions.gives,
+  type: exportSuppressions.downloadType,
   schema: { type: 'string', description: `CSV; its first line is \`${exportSuppressions.header.trim()}\`.` },
   notes: 'The columns are `address`, `reason`, `at`, `source`.',
 });
@@ -35,10 +35,10 @@ function fileRoute(
   method: 'POST' | 'GET',
   path: string,
   performs: FileRoute['operation'],
-  { takes, notes, ...success }: Pick<RouteDescription, 'takes' | 'notes'> & Partial<Success>,
+  { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
 ): FileRoute {
   const { id, summary, input, errors } = performs;
-  const members = { path, preset: {}, input, elsewhere: 'query' } as const;
+  const members = { path, preset: {}, input, otherLocation: 'query' } as const;
   return {
     method,
     path,
@@ -52,14 +52,14 @@ function fileRoute(
       ...(method === 'GET' ? [] : BODY_ERRORS),
       ...errors.map((code) => ERROR_CODES[code].status),
     ],
-    ...(takes === undefined ? {} : { takes }),
+    ...(requestType === undefined ? {} : { requestType }),
     ...(notes === undefined ? {} : { notes }),
     operation: performs,
     routeInput: members,
   };
 }
 
-/** The result of an upload as its line has it: with the member that tells it from progress, and warnings where there are any. */
+/** The line with the result of an upload: with the member `result`, which progress lacks, and with warnings. */
 function resultLine(result: TSchema): object {
   const { required, properties, ...rest } = withWarnings(result) as {
     readonly required?: readonly string[];

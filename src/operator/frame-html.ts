@@ -1,12 +1,11 @@
 /**
- * The HTML of a captured message for a sandboxed frame. The policy that it is served under (inbox.ts) alone guarantees that it loads
- * and runs nothing and goes nowhere; what is done to the HTML here only helps. A link opens in a new window, which the sandbox
- * forbids: it shows where it leads and does nothing. A message may ask for another target, and then meets the policies of the page
- * around it. No element `link` is left, for content policies do not stop it from looking up a name or opening a connection
- * (`dns-prefetch`, `preconnect`).
+ * Prepares the HTML of a captured message for a sandboxed frame. The content security policy (inbox.ts) guarantees that the HTML
+ * loads and runs nothing and does not navigate; the changes here are additional. Links open in a new window, which the sandbox
+ * forbids, so they show their target and do nothing. A link with another target is subject to the policy of the page around it.
+ * Elements `link` are disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
  */
 export function frameHtml(html: string): string {
-  // Nothing may stand before the doctype, or the page is laid out as of old. A doctype ends at its first `>`, quoted or not.
+  // Text before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, quoted or not.
   const start = html.length - html.trimStart().length;
   const doctype = html.slice(start, start + '<!doctype'.length).toLowerCase() === '<!doctype';
   const end = doctype ? html.indexOf('>', start) + 1 : 0;

@@ -1,11 +1,11 @@
 /**
- * Captured messages as files: the source, and the HTML for a frame. The list and the message as JSON are operations
+ * Captured messages as files: the source, and the HTML for a frame. The list and the details as JSON are operations
  * (operations/inbox.ts).
  *
- * Guarantees: nothing without sign-in. HTML is served under a policy that lets it neither run, nor load, nor send, nor leave its
- * frame. A browser that opens it outside of a frame, where a link could lead away (`target=_self`, which no policy of its own
- * forbids), gets its source. A browser that does not say where the answer is meant for (it says so over HTTPS and to loopback alone)
- * gets the HTML wherever it opens it.
+ * Guarantees: every route requires authentication. The policy of the HTML forbids scripts, external resources, forms and navigation
+ * out of the frame. Outside a frame a link with `target=_self` could navigate, which no policy forbids, so a browser that reports
+ * another destination by Sec-Fetch-Dest gets the source as text. Browsers send this header over HTTPS and to loopback only; without
+ * it the answer is the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
@@ -29,18 +29,20 @@ const file = (path: string, operation: string, summary: string, answers: readonl
   errors: [...SIGNED_IN_ERRORS, 404],
 });
 
-/** As the document and the reference have them. */
+/** Descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
-  file('/source', 'showInboxSource', 'One as it would have gone out', ['text/plain']),
-  file('/html', 'showInboxHtml', 'Its HTML, for a sandboxed frame; its source where a browser opens it elsewhere', [
-    'text/html',
-    'text/plain',
-  ]),
+  file('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
+  file(
+    '/html',
+    'showInboxHtml',
+    'Get the HTML of a captured message for a sandboxed frame; outside a frame its source',
+    ['text/html', 'text/plain'],
+  ),
 ];
 
-/** A mail's source is text, and nothing besides even where it is taken for something else. */
+/** The source is plain text. The policy also protects a client that interprets it as HTML. */
 const SOURCE_POLICY = "default-src 'none'; sandbox";
-/** Only styles of its own and images that it holds; `sandbox` forbids scripts, forms, windows and the page around it. */
+/** Allows inline styles and embedded images; `sandbox` forbids scripts, forms, windows and access to the page around it. */
 export const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
@@ -49,7 +51,7 @@ interface OneMessage {
   readonly Params: { readonly id: string };
 }
 
-/** Adds the routes under `base`; `preHandler` answers for itself where nobody is signed in. */
+/** Adds the routes below `base`. `preHandler` answers requests without authentication. */
 export function addInboxFiles(
   app: FastifyInstance,
   base: string,
@@ -68,14 +70,14 @@ export function addInboxFiles(
     const source = await inbox.source(id);
     if (source === null) return fail(reply, capturedMessageNotFound(id));
     const { html } = parseCapturedMessage(source, readEntity);
-    if (html === null) return fail(reply, notFound('id', `the message ${id} has no HTML`));
-    const place = headers['sec-fetch-dest'];
+    if (html === null) return fail(reply, notFound('id', `message ${id} has no HTML`));
+    const destination = headers['sec-fetch-dest'];
     reply.header('Vary', 'Sec-Fetch-Dest');
-    if (place !== undefined && place !== 'iframe') {
+    if (destination !== undefined && destination !== 'iframe') {
       return reply
         .header('Content-Security-Policy', SOURCE_POLICY)
         .type('text/plain; charset=utf-8')
-        .send(`This HTML is shown at /inbox/${id} only, in a frame that it cannot leave. Its source:\n\n${html}`);
+        .send(`This HTML is shown only in the sandboxed frame of /inbox/${id}. Its source:\n\n${html}`);
     }
     return reply
       .headers({ 'Content-Security-Policy': HTML_POLICY, 'X-DNS-Prefetch-Control': 'off' })

@@ -1,9 +1,9 @@
 /**
- * Suppression lists as CSV files, up and down: the adapter of the operations on files (operations/suppression-files.ts). It streams
- * bytes in, and lines of progress or CSV out.
+ * Upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. It streams bytes in, and lines
+ * of progress or CSV out.
  *
- * Guarantees: an upload that has arrived whole is added to its end, whether or not anybody listens to its progress, unless the
- * service is stopped. What is refused is told why, also while it still sends.
+ * Guarantees: a complete upload is imported to its end, also if the client disconnects, unless the service is shut down. A refused
+ * upload is answered with the error while the client still sends.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,28 +21,29 @@ import { errorBody, readRequestInput } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
-/** A list of some million addresses. */
-const MAX_BYTES = 200 * 1024 * 1024;
-const PROGRESS_MS = 200;
-/** Imports at once, from their first byte to their last row. */
+/** Maximum size of an upload: some million addresses. */
+const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
+/** Minimum interval of progress lines. */
+const PROGRESS_INTERVAL_MS = 200;
+/** Maximum number of concurrent imports. */
 const MAX_IMPORTS = 4;
-const RETRY_MS = 10_000;
-/** A refused client may go on sending so long: closed at once, the connection would take the answer with it. */
+const RETRY_AFTER_MS = 10_000;
+/** How long a refused client may continue to send. Closing the connection at once would discard the answer. */
 const LINGER_MS = 5_000;
 
 export interface ListFileParts {
   readonly base: string;
   readonly clock: Clock;
   readonly bodyTimeouts: BodyTimeouts;
-  /** What an operation is given when this actor asks. */
+  /** The context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
-  /** Called when something was added. */
+  /** Called after an import. */
   readonly onChange: () => void;
-  /** Who asks, or why they may not. */
+  /** Authenticates and authorizes a request. */
   readonly admit: (request: FastifyRequest) => Promise<{ readonly kind: 'known'; readonly who: string } | Refusal>;
 }
 
-interface Asked {
+interface ListRequest {
   Params: { account: string };
   Querystring: Readonly<Record<string, string>>;
 }
@@ -52,7 +53,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   const { base, clock, bodyTimeouts: bodyTime, contextFor: operate, admit, onChange: changed } = parts;
   const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
-  app.get<Asked>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
+  app.get<ListRequest>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
     const who = await admit(request);
     if (who.kind === 'refused') return refuse(reply, who);
     const { [TICKET]: _, ...query } = request.query;
@@ -61,17 +62,17 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     const found = await performDownload(exportSuppressions, given.members, operate(who.who));
     if (!found.ok) return fail(reply, found.error);
     return reply
-      .type(`${exportSuppressions.gives}; charset=utf-8`)
+      .type(`${exportSuppressions.downloadType}; charset=utf-8`)
       .header('Content-Disposition', disposition(request.params.account))
       .send(Readable.from(request.method === 'HEAD' ? [] : textOf(found.value)));
   });
 
   let running = 0;
   app.register((uploads, _options, done) => {
-    // The body is left as it comes, whatever it says it is: who sends it is looked at first.
+    // The body is not parsed, whatever its type: the request is authenticated first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, parsed) => parsed(null, body));
-    uploads.post<Asked>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
+    uploads.post<ListRequest>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
       const who = await admit(request);
       if (who.kind === 'refused') return refuse(reply, who);
       const { params, query } = request;
@@ -81,11 +82,11 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
       if (running >= MAX_IMPORTS) {
-        const message = `${MAX_IMPORTS} imports are under way; try again when one of them has ended`;
+        const message = `${MAX_IMPORTS} imports are in progress; try again when one has ended`;
         linger(request, clock);
-        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_MS });
+        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
-      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MAX_BYTES };
+      const state = { tooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
       if (state.tooLarge) {
         linger(request, clock);
         return refuse(reply, TOO_LARGE);
@@ -94,12 +95,12 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const bytes = limited(request, bodyTime, state);
       const content = {
         name: 'the upload',
-        open: () => Promise.resolve({ bytes, again: null, close: () => Promise.resolve() }),
+        open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
       };
       const lines = new ProgressLines(clock);
       const importing = performUpload(importSuppressions, given.members, content, operate(who.who), {
-        reading: () => undefined,
-        progress: (at) => lines.progress(at),
+        onRowsRead: () => undefined,
+        onProgress: (progress) => lines.progress(progress),
       }).finally(() => {
         running -= 1;
       });
@@ -120,18 +121,18 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   });
 }
 
-/** The parts of the body, each of which buys it time, up to the limit. */
+/** The chunks of the body up to the limit. Each chunk restarts the timeout of the body. */
 async function* limited(
   { raw }: FastifyRequest,
   bodyTime: BodyTimeouts,
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
-  // Left open where it is not read to its end: the answer goes the same way.
+  // The stream stays open if it is not read to its end: the answer uses the same connection.
   for await (const part of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTime.restart(raw);
     bytes += part.length;
-    if (bytes > MAX_BYTES) {
+    if (bytes > MAX_UPLOAD_BYTES) {
       state.tooLarge = true;
       throw new Error('the upload is too large');
     }
@@ -141,10 +142,10 @@ async function* limited(
 
 const TOO_LARGE = {
   status: 413,
-  message: `The file has more than ${MAX_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
+  message: `The file has more than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
-/** What is left of the body is read and thrown away for a while, then the connection ends. */
+/** Reads and discards the rest of the body for a limited time, then closes the connection. */
 function linger({ raw }: FastifyRequest, clock: Clock): void {
   if (raw.complete || raw.destroyed) return;
   const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
@@ -157,10 +158,10 @@ function fail(reply: FastifyReply, { code, message, field }: OperationError): Fa
   return reply.code(ERROR_CODES[code].status).send(errorBody(code, message, field));
 }
 
-/** The answer to an import, NDJSON: lines of progress while rows are added, at most one per `PROGRESS_MS`, and then the result. */
+/** The answer to an import, NDJSON: progress while rows are added, at most one line per `PROGRESS_INTERVAL_MS`, and then the result. */
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
-  /** Resolves with the first progress. */
+  /** Resolves at the first progress. */
   readonly begun: Promise<null>;
   readonly #begin: (begun: null) => void;
   readonly #clock: Clock;
@@ -175,7 +176,7 @@ class ProgressLines {
 
   progress(at: ImportProgress): void {
     const now = this.#clock.now();
-    if (this.#last === null || now - this.#writtenAt >= PROGRESS_MS) {
+    if (this.#last === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
       this.#writtenAt = now;
       this.#write(at);
     }
@@ -214,7 +215,7 @@ function isCsv(type: string | undefined): boolean {
   return essence.trim().toLowerCase() === 'text/csv';
 }
 
-/** RFC 6266: a plain name for every browser, and the account's own in UTF-8 (RFC 8187). */
+/** RFC 6266: an ASCII name for every browser, and the name of the account in UTF-8 (RFC 8187). */
 function disposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const plain = Array.from(name, (character) => (isPlain(character) ? character : '_')).join('');

@@ -1,10 +1,10 @@
-/** The routes of the operator's listener beside its API and the dashboard, as data for the document; listener.ts has their handlers. */
+/** Descriptions of the routes of the operator listener besides its API and the dashboard; listener.ts has the handlers. */
 import { Type } from '../model/schema.ts';
 import type { RouteDescription } from './route-description.ts';
 import { Liveness, OpenApiDocument } from './schemas.ts';
 
-/** Access is by the password alone, or from this machine where there is none. */
-const PASSWORD_ERRORS: readonly number[] = [400, 401, 403, 429];
+/** With a password, access is by it or by a token; without one, from this machine only. */
+const ACCESS_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
 
 export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
@@ -13,7 +13,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     outsideApi: true,
     operationId: 'showLiveness',
     group: 'Service',
-    summary: 'Say that the process answers',
+    summary: 'Check that the process answers',
     parameters: [],
     access: 'none',
     success: [{ schema: Liveness }],
@@ -25,11 +25,11 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     outsideApi: true,
     operationId: 'showMetrics',
     group: 'Service',
-    summary: 'The metrics in the text format of Prometheus',
+    summary: 'Get the metrics in the text format of Prometheus',
     parameters: [],
-    access: 'password',
+    access: 'token-or-password',
     success: [{ type: 'text/plain', schema: Type.String() }],
-    errors: PASSWORD_ERRORS,
+    errors: ACCESS_ERRORS,
   },
   {
     method: 'GET',
@@ -37,11 +37,11 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     outsideApi: true,
     operationId: 'showPublicDocument',
     group: 'Service',
-    summary: 'The document of the public listener',
+    summary: 'Get the OpenAPI document of the public listener',
     parameters: [],
-    access: 'password',
+    access: 'token-or-password',
     success: [{ schema: OpenApiDocument }],
-    errors: PASSWORD_ERRORS,
+    errors: ACCESS_ERRORS,
   },
   {
     method: 'GET',
@@ -49,10 +49,10 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     outsideApi: true,
     operationId: 'showReference',
     group: 'Service',
-    summary: 'This reference as a page',
+    summary: 'Get the API reference as a page',
     parameters: [],
-    access: 'password',
+    access: 'token-or-password',
     success: [{ type: 'text/html', schema: Type.String() }],
-    errors: PASSWORD_ERRORS,
+    errors: ACCESS_ERRORS,
   },
 ];

@@ -1,9 +1,9 @@
 /**
- * The operator's listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). All but the API
- * is read only.
+ * The operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). All except the API is
+ * read-only.
  *
- * Promises: nothing but `/healthz`, the dashboard's own code and the API's document without access.
- * Fails: `start` rejects with one clear line, also where no password is set and the address is not loopback.
+ * Guarantees: with a password, every route except `/healthz`, the code of the dashboard and the document of the API requires the
+ * password or a token. Fails: `start` rejects with one line, also if no password is set and the address is not loopback.
  */
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
@@ -17,8 +17,9 @@ import { delayResponse } from './delay.ts';
 import { isCrossOrigin } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { clientErrorResponse, rawResponse } from './raw-responses.ts';
-import { CROSS_ORIGIN_CREDENTIALS, statusErrorBody } from './refusal.ts';
+import { CROSS_ORIGIN_CREDENTIALS, refuse as refuseWith, statusErrorBody } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
+import { bearerToken, createTokenAuthenticator } from './token-authenticator.ts';
 
 const CSP =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -32,7 +33,7 @@ const HEADERS = {
 const JSON_TYPE = 'application/json; charset=utf-8';
 const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
-/** Builds the listener; nothing is bound before `start`. */
+/** Creates the listener. It binds in `start`. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings, bind } = options;
   const { host, port } = settings.operatorListen;
@@ -59,7 +60,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
     async close() {
       const closing = app;
       app = null;
-      // The framework closes connections only where it bound the server itself; one with an answer under way would wait for ever.
+      // Fastify closes connections only of a server that it bound itself; one with an unfinished answer would never close.
       closing?.server.close();
       closing?.server.closeAllConnections();
       await closing?.close();
@@ -70,25 +71,26 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
   const { clock, api, connections } = options;
   const access = new AccessControl(options.settings.operatorPassword);
+  const tokens = api === null ? null : createTokenAuthenticator({ clock, access, store: api.store });
   const app = Fastify({
     logger: false,
     forceCloseConnections: true,
     return503OnClosing: false,
     bodyLimit: 65_536,
-    // An address has 254 octets (RFC 5321 section 4.5.3.1.3), each three characters of a path at most.
+    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3), each of up to three characters in a path.
     routerOptions: { maxParamLength: 1_024 },
-    // Bodies have limits of their own (body-timeouts.ts).
+    // Bodies have their own timeouts (body-timeouts.ts).
     requestTimeout: 0,
     http: {
       headersTimeout: 10_000,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 16_384,
-      // Node's own answer to an absent Host has no body; the hook below gives ours.
+      // Node answers a missing Host without a body; the hook below answers with one.
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) =>
       connections.handleClientError(error, socket, () => clientErrorResponse(error)),
-    // A target that cannot be decoded reaches no hook.
+    // A request target that cannot be decoded reaches no hook.
     frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
@@ -101,25 +103,25 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   });
   connections.attach(app.server);
 
-  // Answers end up on terminals too, through curl.
+  // Answers may be shown on terminals, through curl.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
   const bodyTime = new BodyTimeouts(clock, connections);
   app.addHook('onRequest', (request, reply, done) => {
     bodyTime.start(request.raw);
     reply.headers(HEADERS);
-    // RFC 9112 section 3.2; which of two is meant, nobody knows, and access goes by it.
+    // RFC 9112 section 3.2. Access depends on Host, so two of them are ambiguous.
     const hosts = hostCount(request.raw);
     if (hosts > 1 || (hosts === 0 && request.raw.httpVersionMinor >= 1)) {
       refuse(reply, 400, 'Exactly one Host header is required');
       return;
     }
-    // The API has rules of its own about who may come, and what.
+    // The API authenticates and authorizes its requests itself.
     if (api !== null && isApi(request.url)) {
       done();
       return;
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // The body is not read; what is left of it must not be taken for the next request.
+      // The body is not read, so the connection closes: its rest must not be parsed as the next request.
       reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
       refuse(reply, 405, 'Method not allowed');
       return;
@@ -137,17 +139,29 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
       return;
     }
+    const token = options.settings.operatorPassword === null ? null : bearerToken(authorization);
+    if (tokens !== null && token !== null) {
+      void tokens.authenticateForMetrics(request.ip, token).then((found) => {
+        if (found.kind === 'refused') {
+          refuseWith(reply, found);
+          return;
+        }
+        connections.markAuthenticated(request.raw.socket);
+        done();
+      }, done);
+      return;
+    }
     const verdict = access.check(request.ip, host, authorization, clock.now());
     switch (verdict.kind) {
       case 'granted':
-        // Without a password the whole machine is let in, which is no sign of who it is.
+        // Without a password every process of this machine has access, which identifies no client.
         if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
         void delayResponse(request.raw, clock, verdict.delayMs).then(() => done());
         return;
       case 'challenge':
         void delayResponse(request.raw, clock, verdict.delayMs).then(() => {
           reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
-          refuse(reply, 401, 'Operator password required');
+          refuse(reply, 401, 'The operator password or a token is required');
         });
         return;
       case 'limited':
@@ -167,7 +181,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   });
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
   const page = addDashboard(app, options.dashboard);
-  if (api !== null && sessions !== null) {
+  if (api !== null && sessions !== null && tokens !== null) {
     const document = apiDocument(api.version, API_PATH);
     const { inboxContext: captured } = options;
     addApi(app, {
@@ -176,6 +190,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       connections,
       access,
       sessions,
+      tokens,
       bodyTimeouts: bodyTime,
       inboxContext: captured,
       document,
@@ -186,7 +201,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     isUnknownPage(request) ? page(reply.code(404)) : refuse(reply, 404, 'Not found'),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
-    // A body that is no JSON, too large, or of another type.
+    // The body is not JSON, is too large, or has another media type.
     if (error.statusCode !== undefined && error.statusCode < 500) return refuse(reply, error.statusCode, error.message);
     options.onError(error);
     return refuse(reply, 500, 'Internal server error');

@@ -1,6 +1,6 @@
 /**
- * The HTTP adapter: a route is a method, a path and an operation. Path parameters, query and body members become the
- * input; the result is the body; error codes become statuses. Nothing here depends on the wording of a message.
+ * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and body members
+ * form the input; the result is the body; error codes map to statuses. No code here inspects the text of a message.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
@@ -13,31 +13,31 @@ import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Below the API's base, parameters in braces: `/accounts/{account}`. */
+  /** Relative to the base path of the API, with parameters in braces: `/accounts/{account}`. */
   readonly path: string;
   /** The section of the API reference. */
   readonly group: string;
   readonly operation: Operation<TObject, TSchema, ServiceContext>;
   /** The status of success. */
   readonly status: 200 | 201;
-  /** Members that the route itself gives and no request can. */
+  /** Members of the input that the route sets and a request cannot set. */
   readonly preset: Readonly<Record<string, string>>;
 }
 
-/** What a route says of where members of the input stand in a request. */
+/** Where a request has the members of the input. */
 export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
   readonly input: TObject;
-  /** Where those stand that are not in the path. */
-  readonly elsewhere: 'query' | 'body';
+  /** The location of members that are not in the path. */
+  readonly otherLocation: 'query' | 'body';
 }
 
-/** Where the members of a route's input stand: in the path, and in the query of a GET or DELETE or the body of any other request. */
+/** Members that are not in the path are in the query of GET and DELETE, and in the body of any other request. */
 export function routeInputOf({ method, path, preset, operation }: OperationRoute): RouteInput {
-  const elsewhere = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
-  return { path, preset, input: operation.input, elsewhere };
+  const otherLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
+  return { path, preset, input: operation.input, otherLocation };
 }
 
-/** A route. */
+/** Creates a route. */
 export function operationRoute(
   method: OperationRoute['method'],
   path: string,
@@ -49,7 +49,7 @@ export function operationRoute(
   return { method, path, group, operation, status, preset };
 }
 
-/** The route as the OpenAPI document and the API reference describe it. */
+/** The description of a route for the OpenAPI document and the API reference. */
 export function describeRoute(route: OperationRoute): RouteDescription {
   const { method, path, group, status, operation } = route;
   return {
@@ -68,8 +68,8 @@ export function describeRoute(route: OperationRoute): RouteDescription {
   };
 }
 
-/** The parameters of a route, as the document describes them. */
-export function describeParameters({ path, preset, input, elsewhere }: RouteInput): readonly Parameter[] {
+/** The descriptions of the parameters of a route. */
+export function describeParameters({ path, preset, input, otherLocation }: RouteInput): readonly Parameter[] {
   const inPath = pathParameters(path);
   const given = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
   return given.map(([name, member]): Parameter => {
@@ -80,7 +80,7 @@ export function describeParameters({ path, preset, input, elsewhere }: RouteInpu
     };
     return {
       name,
-      in: inPath.includes(name) ? 'path' : elsewhere,
+      in: inPath.includes(name) ? 'path' : otherLocation,
       type: type === 'integer' || type === 'boolean' ? type : 'string',
       description: description ?? '',
       schema: { ...(type === undefined ? {} : { type }), ...rest },
@@ -89,7 +89,7 @@ export function describeParameters({ path, preset, input, elsewhere }: RouteInpu
   });
 }
 
-/** The schema of a result, which may carry warnings where it is an object. */
+/** The schema of a result, with warnings if it is an object. */
 export function withWarnings(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
   return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS } } : result;
@@ -97,7 +97,7 @@ export function withWarnings(result: TSchema): object {
 
 const WARNINGS = {
   type: 'array',
-  description: 'Present where the operator should know something although the operation succeeded.',
+  description: 'Notices about an operation that succeeded; absent if there are none.',
   items: {
     type: 'object',
     required: ['code', 'message'],
@@ -111,19 +111,16 @@ export function pathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
 
-/** The three parts of a request that hold members of the input. */
+/** The parts of a request that contain members of the input. */
 export interface RequestParts {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
 }
 
-/**
- * The members that a request gives. A path parameter stands in the path alone; the others stand in the query of a GET or
- * DELETE and in the body of every other request. One line says what is wrong otherwise.
- */
+/** The input members of a request; or the body of a 400 for an unknown or misplaced member, or one with control characters. */
 export function readRequestInput(
-  { path, preset, input, elsewhere }: RouteInput,
+  { path, preset, input, otherLocation }: RouteInput,
   { params, query, body }: RequestParts,
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
@@ -143,7 +140,7 @@ export function readRequestInput(
     }
     for (const [name, value] of Object.entries(source)) {
       const known = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
-      const expected = place === 'path' || (known && !inPath.includes(name) && place === elsewhere);
+      const expected = place === 'path' || (known && !inPath.includes(name) && place === otherLocation);
       if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
         const controls = controlCharacterFault(name, value);
@@ -155,7 +152,7 @@ export function readRequestInput(
   return { ok: true, members: given };
 }
 
-/** Status and body of a performed operation. */
+/** The status and body of the result of an operation. */
 export function toResponse(
   route: OperationRoute,
   { warnings, ...performed }: OperationResult<unknown>,
@@ -168,7 +165,7 @@ export function toResponse(
   return toErrorResponse(performed.error);
 }
 
-/** Status and body of an operation's error. */
+/** The status and body of an error of an operation. */
 export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;

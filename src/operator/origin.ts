@@ -1,9 +1,9 @@
-/** Which page of a browser asks: one of this listener, one from elsewhere, or none, as with scripts. */
+/** The origin of a request: a page of this listener, a page of another origin, or a program, which sends no origin. */
 import type { FastifyRequest } from 'fastify';
 
 /**
- * True where a page of another origin asks: another site, or another port of this host. A browser names the page by Origin (RFC
- * 6454), or says by Sec-Fetch-Site (W3C Fetch Metadata) how it relates to this listener. A script names none.
+ * True for a request of a page of another origin, which is another site or another port of this host. A browser names the origin by
+ * the header Origin (RFC 6454), or its relation by Sec-Fetch-Site (W3C Fetch Metadata).
  */
 export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
   const { origin } = request.headers;
@@ -11,7 +11,7 @@ export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean
   return (origin !== undefined && !isSameOrigin(request)) || site === 'cross-site' || site === 'same-site';
 }
 
-/** True if the Origin header names this listener with the scheme https, as it does behind a proxy that terminates TLS. */
+/** True if the Origin header names this listener with the scheme https, as behind a proxy that terminates TLS. */
 export function isHttpsOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
   return isSameOrigin(request) && request.headers.origin?.startsWith('https://') === true;
 }

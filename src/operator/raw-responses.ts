@@ -1,11 +1,11 @@
 /**
- * Answers of the operator's listener to what never becomes a request: malformed lines, timeouts, tunnels. The same short
- * body as everywhere, in place of the framework's own; the connection ends with it.
+ * Answers of the operator listener to input that does not become a request: malformed lines, timeouts, tunnels. They have the same
+ * body as all errors, and the connection closes after them.
  */
 import { STATUS_CODES } from 'node:http';
 import { statusErrorBody } from './refusal.ts';
 
-/** For `clientError`: what was wrong, as a whole answer. */
+/** The complete answer to a `clientError` of the HTTP server. */
 export function clientErrorResponse(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -17,11 +17,11 @@ export function clientErrorResponse(error: NodeJS.ErrnoException): string {
   }
 }
 
-/** One error that ends the connection; `more` is whole header lines. */
-export function rawResponse(status: number, message: string, more = ''): string {
+/** A complete error answer that closes the connection. `headers` has complete header lines. */
+export function rawResponse(status: number, message: string, headers = ''): string {
   const body = JSON.stringify(statusErrorBody(status, message));
   const head =
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json; charset=utf-8\r\n` +
-    `X-Content-Type-Options: nosniff\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${more}Connection: close\r\n\r\n`;
+    `X-Content-Type-Options: nosniff\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${headers}Connection: close\r\n\r\n`;
   return head + body;
 }

@@ -1,4 +1,4 @@
-/** How the operator API says no: a status, and the two members that all errors have. */
+/** Error answers of the operator API: status, body, and Retry-After. */
 import type { FastifyReply } from 'fastify';
 import type { ErrorBody } from './schemas.ts';
 
@@ -9,32 +9,32 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
-/** When to ask a store again that does not answer. */
+/** Retry-After while the store does not answer. */
 export const STORE_RETRY_MS = 5_000;
 
 export const CROSS_ORIGIN_CHANGE: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'A change must come from a page of this listener (Origin)',
+  message: 'The header Origin names another page; only pages of this listener may make changes',
 };
 
-/** A password or token that a page from elsewhere sends is not judged, so that it counts for nothing. */
+/** Credentials from a page of another origin are not checked, so they do not count as wrong attempts. */
 export const CROSS_ORIGIN_CREDENTIALS: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'Credentials are not taken from a page of another origin; open this address directly',
+  message: 'Credentials from a page of another origin are not accepted; open this address directly',
 };
 
-/** Where the store cannot say who asks; throws what is no failure of the store. */
+/** The refusal for a StoreError during authentication. Throws any other error. */
 export function toStoreRefusal(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
-  const message = 'The store does not answer; try again in a moment, and `postrider doctor` tells why';
+  const message = 'The store does not answer; try again later, or run `postrider doctor`';
   return { kind: 'refused', status: 503, message };
 }
 
-type Said = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
+type RefusalInput = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
-/** The code of a refusal by its status; those of operations are in operations/errors.ts. */
+/** Error codes by status. Error codes of operations are in operations/errors.ts. */
 const CODES: Readonly<Record<number, string>> = {
   400: 'invalid',
   401: 'unauthenticated',
@@ -51,18 +51,18 @@ const CODES: Readonly<Record<number, string>> = {
   503: 'unavailable',
 };
 
-/** The code of an error with this status. */
+/** The error code of a status. */
 export function errorCodeForStatus(status: number): string {
   return CODES[status] ?? 'internal';
 }
 
-/** The body of every error of this listener. */
+/** The body of an error with this status. */
 export function statusErrorBody(status: number, message: string): ErrorBody {
   return { result: 'error', code: errorCodeForStatus(status), message };
 }
 
-/** Answers with a refusal. One with 503 always says when to try again. */
-export function refuse(reply: FastifyReply, { status, message, ...given }: Said): FastifyReply {
+/** Sends a refusal. An answer with 503 always has Retry-After. */
+export function refuse(reply: FastifyReply, { status, message, ...given }: RefusalInput): FastifyReply {
   const retryAfterMs = given.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');

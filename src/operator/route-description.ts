@@ -1,4 +1,4 @@
-/** A route as the OpenAPI document and the API reference describe it. */
+/** Descriptions of routes for the OpenAPI document and the API reference. */
 
 export type ParameterLocation = 'path' | 'query' | 'body';
 
@@ -8,46 +8,46 @@ export interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly required?: true;
   readonly description: string;
-  /** Its JSON Schema; `type` alone unless given. */
+  /** The JSON Schema; the default is `type` alone. */
   readonly schema?: object;
 }
 
-/** One answer of a route that is no error. */
+/** A successful answer of a route. */
 export interface Success {
-  /** 200 unless given. */
+  /** The default is 200. */
   readonly status?: number;
-  /** Media type; JSON unless given. */
+  /** The media type; the default is JSON. */
   readonly type?: string;
-  /** The JSON Schema of the body; a string where the media type is text. */
+  /** The JSON Schema of the body; a string for a text media type. */
   readonly schema: object;
-  /** Where the body is a sequence: the JSON Schema of the data of each event, or of each line. */
+  /** For a body that is a sequence: the JSON Schema of each line, or of the data of each event. */
   readonly item?: object;
 }
 
-/** A route as the document and the reference describe it. */
+/** The description of a route. */
 export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Below the base of the API, parameters in braces. */
+  /** Relative to the base path of the API, with parameters in braces. */
   readonly path: string;
-  /** The path stands alone, without the base of the API. */
+  /** The path is absolute. */
   readonly outsideApi?: true;
   readonly operationId: string;
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** Credentials that a request needs; those of the API unless given. */
-  readonly access?: 'none' | 'password';
-  /** Media type of a body that is no JSON. */
-  readonly takes?: string;
-  /** What else there is to know; code between backticks. */
+  /** The credentials that a request needs; the default is those of the API. */
+  readonly access?: 'none' | 'token-or-password';
+  /** The media type of a body that is not JSON. */
+  readonly requestType?: string;
+  /** Further description, with code in backticks. */
   readonly notes?: string;
   /** At least one. */
   readonly success: readonly Success[];
-  /** The statuses of errors, besides those that any request can meet before it reaches a route. */
+  /** The error statuses of the route, besides those that precede routing. */
   readonly errors: readonly number[];
 }
 
-/** Errors of every route behind sign-in. */
+/** Errors of every route that requires authentication. */
 export const SIGNED_IN_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
 /** Errors of every route that reads a body. */
 export const BODY_ERRORS: readonly number[] = [413, 415];
@@ -57,16 +57,16 @@ const ACCOUNT: Parameter = {
   in: 'path',
   type: 'string',
   required: true,
-  description: 'The account’s name.',
+  description: 'The name of the account.',
 };
 export const LIST_PARAMETER: Parameter = {
   ...ACCOUNT,
-  description: 'The account’s name, or `*` for the list of the whole service.',
+  description: 'The name of the account, or `*` for the list of the whole service.',
 };
 export const MESSAGE_PARAMETER: Parameter = {
   name: 'id',
   in: 'path',
   type: 'string',
   required: true,
-  description: 'The message’s id.',
+  description: 'The id of the message.',
 };

@@ -1,4 +1,4 @@
-/** What those routes of the operator's listener answer that are no operations. The dashboard's types come from here. */
+/** Answers of the routes of the operator listener that are not operations. The dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
@@ -9,9 +9,9 @@ import type { Parameter } from './route-description.ts';
 export const ErrorBody = Type.Object(
   {
     result: oneOf(['error']),
-    code: Type.String({ description: 'Kebab-case, stable.' }),
+    code: Type.String({ description: 'The error code: kebab-case, stable.' }),
     message: Type.String(),
-    field: Type.Optional(Type.String({ description: 'The parameter at fault, where one is.' })),
+    field: Type.Optional(Type.String({ description: 'The parameter at fault, if it is a single one.' })),
   },
   { additionalProperties: false },
 );
@@ -20,7 +20,7 @@ export type ErrorBody = Static<typeof ErrorBody>;
 /** `POST /sign-in` */
 export const SignedIn = Type.Object({
   result: oneOf(['ok']),
-  session: Type.String({ description: 'The page’s secret: the value of the header `Postrider-Session`.' }),
+  session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
 export type SignedIn = Static<typeof SignedIn>;
 
@@ -33,13 +33,13 @@ export const Ticket = Type.Object({
 });
 export type Ticket = Static<typeof Ticket>;
 
-/** The query parameter that stands for the page's secret where a browser loads a frame or a download. */
+/** The query parameter that replaces the page's secret in the URL of a frame or a download. */
 export const TICKET = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET,
   in: 'query',
   type: 'string',
-  description: 'Of `POST /ticket`, with the session’s cookie and without its header.',
+  description: 'A ticket of `POST /ticket`; replaces the header `Postrider-Session`.',
 };
 
 /** `GET /session` */
@@ -47,11 +47,11 @@ export const Session = Type.Object({
   actor: Type.String({ description: '`page`, or `token:NAME`.' }),
   version: Type.String(),
   transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp`, `ses`.' }),
-  password: Type.Boolean({ description: 'False where people sign in with the one-time link.' }),
-  publicUrl: nullable(Type.String({ description: 'Of the public listener; null where this process has none.' })),
+  password: Type.Boolean({ description: 'True if a password is set; false if sign-in uses the one-time link.' }),
+  publicUrl: nullable(Type.String({ description: 'The URL of the public listener; null if this process has none.' })),
   firstKey: nullable(
     Type.String({
-      description: 'For a page alone: the key made on the empty store at this start, for an hour; else null.',
+      description: 'Only for a page, for one hour: the API key that this start created in an empty store; else null.',
     }),
   ),
 });
@@ -59,7 +59,7 @@ export type Session = Static<typeof Session>;
 
 /** The data of an event of `GET /events`. */
 export const Change = Type.Object({
-  topics: Type.Array(oneOf(TOPICS), { description: 'What has changed.' }),
+  topics: Type.Array(oneOf(TOPICS), { description: 'The topics that changed.' }),
 });
 export type Change = Static<typeof Change>;
 

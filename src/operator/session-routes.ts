@@ -1,4 +1,4 @@
-/** The routes of a browser's session as data for the document; api.ts has their handlers. */
+/** Descriptions of the routes of browser sessions; api.ts has the handlers. */
 import { BODY_ERRORS, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
 import { OpenApiDocument, Session, SignedIn, SignedOut, Ticket } from './schemas.ts';
 
@@ -8,13 +8,18 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/sign-in',
     operationId: 'signIn',
     group: 'Sign-in',
-    summary: 'Begin a session of a browser, by the password or by the word of the one-time link',
+    summary: 'Create a browser session by the password or by the token of the one-time link',
     parameters: [
       { name: 'password', in: 'body', type: 'string', description: 'The value of `POSTRIDER_OPERATOR_PASSWORD`.' },
-      { name: 'link', in: 'body', type: 'string', description: 'The word of the link that the start printed.' },
+      {
+        name: 'link',
+        in: 'body',
+        type: 'string',
+        description: 'The token of the sign-in link that the start of the service printed.',
+      },
     ],
     access: 'none',
-    notes: 'Sets the cookie of the session. Programs use a token instead.',
+    notes: 'Sets the session cookie. Programs use a token instead.',
     success: [{ schema: SignedIn }],
     errors: [400, 401, 403, ...BODY_ERRORS, 429],
   },
@@ -23,7 +28,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/sign-out',
     operationId: 'signOut',
     group: 'Sign-in',
-    summary: 'End the session of this browser, on every node',
+    summary: 'End the session of this browser on every node',
     parameters: [],
     access: 'none',
     success: [{ schema: SignedOut }],
@@ -34,14 +39,14 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/ticket',
     operationId: 'createTicket',
     group: 'Sign-in',
-    summary: 'Make what stands for the session in the URL of one frame or download',
+    summary: 'Create a ticket, which authenticates the URL of one frame or download',
     parameters: [
       {
         name: 'path',
         in: 'body',
         type: 'string',
         required: true,
-        description: 'The path of that URL, from `/api/v1` on.',
+        description: 'The path of the URL, beginning with `/api/v1`.',
       },
     ],
     success: [{ schema: Ticket }],
@@ -52,7 +57,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/session',
     operationId: 'showSession',
     group: 'Sign-in',
-    summary: 'Show who is signed in, and the installation',
+    summary: 'Show the authenticated actor and the installation',
     parameters: [],
     success: [{ schema: Session }],
     errors: SIGNED_IN_ERRORS,
@@ -62,7 +67,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/openapi.json',
     operationId: 'showOperatorDocument',
     group: 'Service',
-    summary: 'This document',
+    summary: 'Get this document',
     parameters: [],
     access: 'none',
     success: [{ schema: OpenApiDocument }],

@@ -74,7 +74,7 @@ const MAX_LAYERS = 3;
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
 /** Parts of the names of parameters that hold a secret. */
 const SECRET_NAMES = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
-const KEY_PREFIXES = ['pr_', 'po_'];
+const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
 /** How much of a key is shown, as in `key list`; a shorter word is no key. */
 const KEY_SHOWN = 10;
 const MIN_KEY = 24;

@@ -20,7 +20,7 @@ export interface AboutParts {
 }
 
 /** Returns the function that describes the service. The URL of the public listener comes from the event `api.started`. */
-export function aboutService(parts: AboutParts): ApiParts['about'] {
+export function aboutService(parts: AboutParts): ApiParts['installationInfo'] {
   const { settings, version, clock, directory, firstKey } = parts;
   let api: EventOf<'api.started'> | null = null;
   parts.subscribe({

@@ -99,7 +99,7 @@ function apiOf(
   const { publish, subscribe } = events;
   return {
     store,
-    operate(actor) {
+    contextFor(actor) {
       const own = createAuditedStore(store, actor, clock.now);
       return {
         actor,
@@ -120,7 +120,7 @@ function apiOf(
     liveUpdates: parts.observability.liveUpdates,
     publish,
     version,
-    about: aboutService({ settings, version, clock, directory, subscribe, firstKey }),
+    installationInfo: aboutService({ settings, version, clock, directory, subscribe, firstKey }),
     key: operatorKey(settings),
   };
 }

@@ -149,10 +149,10 @@ test.each([
 
 test.each([
   ['success', 'delivered', /The attempt of .* succeeded/],
-  ['bounce', 'bounced', /was refused for good \(recipient-unknown\)/],
-  ['defer', 'queued', /It has been tried once and is tried next at .* UTC|It has been tried once and is tried next at/],
+  ['bounce', 'bounced', /hard bounced \(recipient-unknown\)/],
+  ['defer', 'queued', /One delivery attempt was made; the next one is at/],
   ['complaint', 'complained', /recorded as complained/],
-  ['suppressed', 'suppressed', /the simulator’s own address is always suppressed/],
+  ['suppressed', 'suppressed', /the simulator always suppresses this address/],
 ])(
   'the page of a message to %s@simulator shows that it is %s and why, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
@@ -175,9 +175,7 @@ test('the page of a suppressed message says why the address is suppressed and li
   const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
   const { page } = await browsers.signedIn(service, `/messages/${id}`);
   const explanation = page.getByRole('region', { name: 'Explanation' });
-  await explanation
-    .getByText(/on the suppression list of account default since .*, because it reported a mail as spam/)
-    .waitFor();
+  await explanation.getByText(/on the suppression list of account default since .*, after a complaint/).waitFor();
   const link = explanation.getByRole('link', { name: /on the suppression list of account default/ });
   expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Complainer%40Example.com');
 });
@@ -201,10 +199,10 @@ test('the list of queued messages and the page of each show what it waits for, s
   await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
   await page.getByRole('link', { name: 'Account held' }).waitFor();
   await page.getByRole('link', { name: 'Queued messages of this account' }).click();
-  const waits = page.getByRole('cell', { name: 'the account’s unlock: invoice open' });
+  const waits = page.getByRole('cell', { name: 'the unlock of its account: invoice open' });
   await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
   await emulateDarkPhone(page);
-  await page.getByText('Waits for the account’s unlock: invoice open').first().waitFor();
+  await page.getByText('Waits for the unlock of its account: invoice open').first().waitFor();
   expect(await horizontalOverflow(page)).toEqual([]);
 });
 
@@ -257,7 +255,7 @@ test('when two operators cancel a message, the second gets an error and sees the
   await confirm(first.page).click();
   await first.page.getByText('The message is cancelled').waitFor();
   await confirm(second.page).click();
-  const line = `mail request ${id} is cancelled; only a queued or uncertain one can be cancelled`;
+  const line = `message ${id} is cancelled; only queued and uncertain messages can be cancelled`;
   await second.page.getByRole('dialog').getByText(line).waitFor();
   await second.page.getByRole('button', { name: 'Go back' }).click();
   await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();

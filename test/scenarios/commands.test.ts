@@ -83,7 +83,7 @@ const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   [['srve'], /srve/],
   [['account', 'show', 'nobody'], /no account "nobody"/],
   [['account', 'create', 'a', '--rate', '10'], /--rate/],
-  [['account', 'set', 'default'], /nothing to set/],
+  [['account', 'set', 'default'], /there is nothing to change/],
   [['key', 'create', 'nobody'], /no account "nobody"/],
   [['key', 'revoke', 'key_999'], /key_999/],
   [['key', 'rotate', 'first'], /key id/],

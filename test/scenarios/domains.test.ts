@@ -48,7 +48,7 @@ test('a trailing dot, upper case and a Unicode name are one domain, which is add
   const again = await run('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([again.code, again.stderr]).toEqual([
     1,
-    expect.stringMatching(/xn--bcher-kva.example has been added already/),
+    expect.stringMatching(/xn--bcher-kva.example has already been added/),
   ]);
   const listed = await runJsonCommand<{ domain: string }[]>(folder, ['domain', 'list'], settings);
   expect(listed.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);

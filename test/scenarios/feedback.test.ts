@@ -108,7 +108,7 @@ test('a report that is not understood is kept for the operator, and changes noth
   const missing = await runCommand(folder, ['feedback', 'show', '999']);
   expect([missing.code, missing.stderr]).toEqual([
     1,
-    'postrider: there is no kept report 999; `postrider feedback list` shows them\n',
+    'postrider: there is no report 999; `postrider feedback list` lists reports\n',
   ]);
   expect((await show(id)).state).toBe('delivered');
 });
@@ -166,6 +166,6 @@ test('doctor --loop without a return path reports what is missing', async () => 
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect([code, findings.find(({ check }) => check === 'loop')]).toMatchObject([
     1,
-    { result: 'failure', detail: 'nothing comes back with capture:' },
+    { result: 'failure', detail: 'capture: sends no message and receives no feedback' },
   ]);
 });

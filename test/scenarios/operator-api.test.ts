@@ -68,7 +68,7 @@ describe('signing in', () => {
       }
     }
     const answer = await ask('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
-    expect([answer.status, answer.body]).toEqual([401, fault(/^Sign in first/)]);
+    expect([answer.status, answer.body]).toEqual([401, fault(/^Authentication is required/)]);
     await other.stop();
   });
 
@@ -336,7 +336,7 @@ test('messages are found by words, address, account and state, in pages', async 
   expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
   const { next } = await page('limit=1');
   const other = await api('GET', `/messages?limit=1&q=other&cursor=${next}`);
-  const foreign = fault(/^the cursor belongs to another search; leave it out to begin anew$/);
+  const foreign = fault(/^the cursor belongs to another search; omit it to start with the first page$/);
   expect([other.status, other.body]).toEqual([400, { ...foreign, field: 'cursor' }]);
   expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
@@ -350,15 +350,15 @@ describe('errors are clear, and no change is partial', () => {
     ['GET', '/messages?limit=201', undefined, 400, /^limit:/],
     ['GET', '/messages?since=yesterday', undefined, 400, /^since: "yesterday" is not a date/],
     ['GET', '/messages?account=nobody', undefined, 404, /^there is no account "nobody"/],
-    ['GET', '/messages?to=!!', undefined, 400, /^to: "!!" holds no letters or digits to search for$/],
-    ['GET', '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde', undefined, 404, /^there is no mail request/],
+    ['GET', '/messages?to=!!', undefined, 400, /^to: "!!" contains no letters or digits to search for$/],
+    ['GET', '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde', undefined, 404, /^there is no message/],
     ['GET', '/accounts/nobody', undefined, 404, /^there is no account "nobody"/],
     ['POST', '/accounts', {}, 400, /^Missing: name$/],
     ['POST', '/accounts', { name: 'x', nmae: 'y' }, 400, /^Unknown parameter in the body: "nmae"$/],
     ['POST', '/accounts', { name: ['x'] }, 400, /^name must be a string$/],
     ['POST', '/accounts', [], 400, /must be a JSON object/],
     ['POST', '/accounts', '{"name":', 400, /./],
-    ['POST', '/accounts', { name: 'default' }, 409, /^there is an account "default" already/],
+    ['POST', '/accounts', { name: 'default' }, 409, /^account "default" already exists/],
     ['POST', '/accounts', { name: '--json' }, 400, /begins with a hyphen/],
     ['POST', '/accounts', { name: '*' }, 400, /^name: "\*" stands for/],
     ['POST', '/accounts/default/lock', { reason: '--help' }, 200, null],
@@ -370,20 +370,26 @@ describe('errors are clear, and no change is partial', () => {
       400,
       /^subdomains must be true or false$/,
     ],
-    ['POST', '/keys/key_999/revoke', undefined, 404, /^there is no working key key_999/],
+    ['POST', '/keys/key_999/revoke', undefined, 404, /^there is no valid key key_999/],
     ['GET', '/accounts/nobody/suppressions', undefined, 404, /^there is no account "nobody"/],
     ['GET', '/accounts/default/suppressions?after=elsewhere', undefined, 400, /^after: "elsewhere" is not a cursor of/],
     ['GET', '/suppressions/nonsense', undefined, 400, /^address: "nonsense" is not an email address/],
     ['GET', '/nothing', undefined, 404, /^Not found$/],
     // A value that one of the stores cannot hold is refused on both, before the store is called.
-    ['GET', '/accounts/%00/keys', undefined, 400, /^account must not hold control characters$/],
-    ['GET', '/accounts/a%00b', undefined, 400, /^account must not hold control characters$/],
-    ['GET', '/accounts/a%00b/suppressions', undefined, 400, /^account must not hold control characters$/],
-    ['GET', '/accounts/a%00b/suppressions/export', undefined, 400, /^account must not hold control characters$/],
-    ['GET', '/accounts/default/suppressions?search=a%00b', undefined, 400, /^search must not hold control characters$/],
-    ['GET', '/messages?q=a%1Bb', undefined, 400, /^q must not hold control characters$/],
-    ['GET', '/messages?account=a%00b', undefined, 400, /^account must not hold control characters$/],
-    ['POST', '/accounts/default/lock', { reason: 'a\0b' }, 400, /^reason must not hold control characters$/],
+    ['GET', '/accounts/%00/keys', undefined, 400, /^account must not contain control characters$/],
+    ['GET', '/accounts/a%00b', undefined, 400, /^account must not contain control characters$/],
+    ['GET', '/accounts/a%00b/suppressions', undefined, 400, /^account must not contain control characters$/],
+    ['GET', '/accounts/a%00b/suppressions/export', undefined, 400, /^account must not contain control characters$/],
+    [
+      'GET',
+      '/accounts/default/suppressions?search=a%00b',
+      undefined,
+      400,
+      /^search must not contain control characters$/,
+    ],
+    ['GET', '/messages?q=a%1Bb', undefined, 400, /^q must not contain control characters$/],
+    ['GET', '/messages?account=a%00b', undefined, 400, /^account must not contain control characters$/],
+    ['POST', '/accounts/default/lock', { reason: 'a\0b' }, 400, /^reason must not contain control characters$/],
     ['POST', '/tokens/99999999999/revoke', undefined, 400, /^id: "99999999999" is not the number of a token/],
     [
       'GET',
@@ -392,10 +398,10 @@ describe('errors are clear, and no change is partial', () => {
       400,
       /^id: "99999999999999999999" is not the number of a report/,
     ],
-    ['GET', '/feedback/9007199254740991', undefined, 404, /^there is no kept report/],
+    ['GET', '/feedback/9007199254740991', undefined, 404, /^there is no report/],
     ['GET', '/feedback?before=9007199254740991', undefined, 200, null],
     ['GET', '/audit?before=9007199254740991', undefined, 200, null],
-    ['POST', '/keys/key_999999999999999/revoke', undefined, 404, /^there is no working key/],
+    ['POST', '/keys/key_999999999999999/revoke', undefined, 404, /^there is no valid key/],
     ['PATCH', '/accounts/default', { throttle: '999999999999999/s' }, 400, /^throttle: .* go up to 2147483647$/],
     ['PATCH', '/accounts/default', { throttle: '1/s:2147483648' }, 400, /^throttle: .* go up to 2147483647$/],
     ['POST', '/accounts', { name: 'big', throttle: '2147483647/s' }, 201, null],
@@ -406,7 +412,7 @@ describe('errors are clear, and no change is partial', () => {
       '/accounts/big',
       {},
       400,
-      /^nothing to set; give volume, volumeExpires, rate, throttle, maxBounces or max/,
+      /^there is nothing to change; give volume, volumeExpires, rate, throttle, maxBounces or max/,
     ],
     [
       'POST',
@@ -489,8 +495,8 @@ test('a message has its key, the attempt of each event, what it waits for, and w
   });
   expect((await api('GET', `/messages/${suppressed}/explain`)).body).toMatchObject({
     explanation: expect.arrayContaining([
-      expect.stringMatching(/list of the whole service since .*, put there by an operator\.$/),
-      expect.stringMatching(/list of account default since .*, because it reported a mail as spam\.$/),
+      expect.stringMatching(/list of the whole service since .*, added by an operator\.$/),
+      expect.stringMatching(/list of account default since .*, after a complaint\.$/),
     ]),
   });
 });

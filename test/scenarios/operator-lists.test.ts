@@ -137,8 +137,8 @@ describe('an import', () => {
 
   test.each([
     ['empty', '', 400, /^the upload is empty/],
-    ['JSON', '{\n"a": 1\n}\n', 400, /^the upload holds nothing to import/],
-    ['binary', Uint8Array.of(0, 1, 2, 3, 10), 400, /^the upload is no CSV: line 1 holds binary data/],
+    ['JSON', '{\n"a": 1\n}\n', 400, /^the upload contains no address to import/],
+    ['binary', Uint8Array.of(0, 1, 2, 3, 10), 400, /^the upload is not CSV: line 1 contains binary data/],
     ['a spreadsheet', Uint8Array.of(0x50, 0x4b, 3, 4, 5, 6), 400, /^the upload is a spreadsheet/],
     ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), 400, /^the upload .*UTF-8/],
     ['Latin-1', Buffer.from('j\xfcrgen@example.com\n', 'latin1'), 400, /is not UTF-8 text/],
@@ -210,7 +210,7 @@ describe('an import', () => {
 
   test.each([
     ['too large', 300_000_000, 413, /has more than 200 MB/],
-    ['no list of addresses', 40_000_000, 400, /holds nothing to import/],
+    ['no list of addresses', 40_000_000, 400, /contains no address to import/],
   ])('that is %s is told so although it is still being sent', async (_, size, status, message) => {
     const answer = await raw((socket, head) => {
       socket.write(head(`Content-Length: ${size}`));
@@ -235,7 +235,7 @@ describe('an import', () => {
       {
         result: 'error',
         code: 'rate-limited',
-        message: '4 imports are under way; try again when one of them has ended',
+        message: '4 imports are in progress; try again when one has ended',
       },
     ]);
     for (const socket of sockets) socket.destroy();
@@ -339,7 +339,7 @@ test('of two operators who change one account, the second gets its current value
       result: 'error',
       code: 'conflict',
       message:
-        'somebody else changed account "contested" meanwhile, so nothing was done; it is now: active, volume unlimited, rate 100/1h, throttle none, locks itself at 20 % hard bounces or 0.15 % complaints',
+        'account "contested" was changed by another request, and this change was not made; the account is now: active, volume unlimited, rate 100/1h, throttle none, lock thresholds: 20 % hard bounces, 0.15 % complaints',
     },
   ]);
   expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: seen.version })).status).toBe(409);

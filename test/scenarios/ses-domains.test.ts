@@ -155,7 +155,9 @@ test('an identity that signs with a foreign key stays unchanged, and is reported
     privateKey: 'theirs',
   });
   const { stdout, stderr } = await run('domain', 'add', 'default', 'theirs.example', '--easy-dkim', '--json');
-  expect(stderr).toMatch(/^postrider: warning: Amazon SES has an identity theirs\.example already, .+ it stays so\n$/);
+  expect(stderr).toMatch(
+    /^postrider: warning: Amazon SES already has an identity theirs\.example .+; it is unchanged\n$/,
+  );
   publish(JSON.parse(stdout) as DomainAnswer);
   expect((await verify('theirs.example')).code).toBe(0);
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
@@ -182,7 +184,7 @@ test('--easy-dkim without ses: is refused', async () => {
   const { code, stderr } = await runCommand(rig.folder(), ['domain', 'add', 'default', 'a.example', '--easy-dkim']);
   expect([code, stderr]).toEqual([
     2,
-    'postrider: --easy-dkim: only for POSTRIDER_TRANSPORT=ses://…, and another transport is set\n',
+    'postrider: --easy-dkim: requires POSTRIDER_TRANSPORT=ses://…; another transport is set\n',
   ]);
 });
 

@@ -1,17 +1,25 @@
-/** The limits that the operations on accounts take, and what they answer with. Free of Node, so that the dashboard takes its types from here. */
+/** Limits in the input of the operations on accounts, and the results. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
-/** Limits as they are given. */
+/** Limits in an input. */
 export const limitMembers = {
-  volume: Type.Optional(Type.String({ description: 'Emails in all, counted from now; or `unlimited`.' })),
-  volumeExpires: Type.Optional(
-    Type.String({ description: 'Date (UTC) or `30d`, after which nothing is accepted; or `never`.' }),
+  volume: Type.Optional(
+    Type.String({ description: 'The number of emails that may be sent, counted from now; or `unlimited`.' }),
   ),
-  rate: Type.Optional(Type.String({ description: 'Such as `1000/1h`, over which 403 is answered; or `none`.' })),
+  volumeExpires: Type.Optional(
+    Type.String({
+      description: 'A date (UTC) or a duration such as `30d`, after which no message is accepted; or `never`.',
+    }),
+  ),
+  rate: Type.Optional(
+    Type.String({ description: 'A rate limit such as `1000/1h`; messages over it get 403; or `none`.' }),
+  ),
   throttle: Type.Optional(
-    Type.String({ description: 'Such as `50/s` or `50/s:200` (burst), over which 429 is answered; or `none`.' }),
+    Type.String({
+      description: 'A throttle such as `50/s` or `50/s:200` (with burst); requests over it get 429; or `none`.',
+    }),
   ),
 };
 export const thresholdMembers = {
@@ -45,32 +53,36 @@ const Reputation = Type.Object(
 const accountMembers = {
   name: Type.String(),
   state: oneOf(['active', 'locked']),
-  reason: nullable(Type.String({ description: 'Why it is locked.' })),
+  reason: nullable(Type.String({ description: 'The reason of the lock.' })),
   lockedAt: nullable(Time),
   created: Time,
-  volume: nullable(Type.Integer({ description: 'Emails in all; null: unlimited.' })),
+  volume: nullable(Type.Integer({ description: 'The number of emails that may be sent; null: unlimited.' })),
   volumeExpires: nullable(Time),
   volumeUsed: Type.Integer(),
   volumeLeft: nullable(Type.Integer()),
-  rate: nullable(Type.String({ description: 'Such as `1000/1h`; null: no limit. Its parts are below.' })),
+  rate: nullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit. Its parts follow.' })),
   rateUsed: Type.Integer(),
   rateLeft: nullable(Type.Integer()),
   rateLimit: nullable(Type.Integer()),
   ratePeriodMs: nullable(Type.Integer()),
   rateResets: nullable(
-    Type.String({ format: 'date-time', description: 'When the running period ends; null: none runs.' }),
+    Type.String({ format: 'date-time', description: 'When the current period ends; null: there is none.' }),
   ),
-  throttle: nullable(Type.String({ description: 'Such as `50/s:200`; null: no limit. Its parts are below.' })),
+  throttle: nullable(
+    Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit. Its parts follow.' }),
+  ),
   throttlePerSecond: nullable(Type.Integer()),
   throttleBurst: nullable(Type.Integer()),
-  warning: nullable(Type.String({ description: 'Why it is near to locking itself.' })),
+  warning: nullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
   maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks it; 1 never does.' }),
   maxComplaints: Type.Number({ description: 'The fraction of complaints that locks it; 1 never does.' }),
-  version: Type.String({ description: 'Changes with limits, thresholds and lock; `expected` takes it.' }),
+  version: Type.String({
+    description: 'Changes with limits, thresholds and lock; the value of `expected` of a change.',
+  }),
 };
-/** An account as a change of it answers. */
+/** An account in the result of a change. */
 export const AccountEntry = Type.Object(accountMembers);
 export type AccountEntry = Static<typeof AccountEntry>;
-/** An account with its last 7 days. */
+/** An account with the counts of the last 7 days. */
 export const AccountDetails = Type.Object({ ...accountMembers, reputation: Reputation });
 export type AccountDetails = Static<typeof AccountDetails>;

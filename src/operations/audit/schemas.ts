@@ -1,4 +1,4 @@
-/** An entry of the audit log as commands and API show it. Free of Node, so that the dashboard takes its type from here. */
+/** An entry of the audit log in commands and the API. Imports nothing of Node: the dashboard imports the type. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { Time } from '../schemas.ts';
@@ -6,10 +6,10 @@ import { Time } from '../schemas.ts';
 export const AuditRecord = Type.Object({
   id: Type.Integer(),
   at: Time,
-  actor: Type.String({ description: '`cli:NAME` of a command, `page` of the dashboard, `token:NAME` of a script.' }),
+  actor: Type.String({ description: '`cli:NAME` for a command, `page` for the dashboard, `token:NAME` for a token.' }),
   action: Type.String({ description: 'The operation, such as `account.lock`.' }),
-  target: Type.String({ description: 'What was changed: an account, a key, a domain, an address.' }),
-  before: Type.Unknown({ description: 'As it was; null where there was nothing.' }),
-  after: Type.Unknown({ description: 'As it is; null where there is nothing left.' }),
+  target: Type.String({ description: 'The changed object: an account, a key, a domain, an address.' }),
+  before: Type.Unknown({ description: 'The state before the change; null for a new object.' }),
+  after: Type.Unknown({ description: 'The state after the change; null for a removed object.' }),
 });
 export type AuditRecord = Static<typeof AuditRecord>;

@@ -1,12 +1,12 @@
-/** The settings of the installation as commands and API show them. Free of Node, so that the dashboard takes its type from here. */
+/** The effective settings in commands and the API. Imports nothing of Node: the dashboard imports the type. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, oneOf } from '../schemas.ts';
 
 export const EffectiveSettings = Type.Array(
   Type.Object({
-    name: Type.String({ description: 'Such as `POSTRIDER_LISTEN`.' }),
-    value: nullable(Type.String({ description: 'Secrets masked; null where the setting has no value.' })),
+    name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
+    value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has none.' })),
     source: oneOf(['default', '.env', 'environment'], { description: 'Where the value comes from.' }),
   }),
 );

@@ -1,36 +1,36 @@
-/** What the operations on sending domains answer with. Free of Node, so that the dashboard takes its types from here. */
+/** Results of the operations on sending domains. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
 const KeyState = oneOf(['staged', 'active', 'retiring']);
 
-/** What a record is, and what the last check found of it. */
+/** A DNS record with the result of the last check. */
 const RECORD_MEMBERS = {
   purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
   type: oneOf(['TXT', 'CNAME', 'MX', 'SES'], {
-    description: '`SES` is not a record but the state of the identity at Amazon SES.',
+    description: '`SES` is not a DNS record; it is the state of the identity at Amazon SES.',
   }),
-  name: Type.String({ description: 'Fully qualified, without the last dot.' }),
+  name: Type.String({ description: 'Fully qualified, without a trailing dot.' }),
   value: Type.String(),
   found: oneOf(['found', 'missing', 'wrong', 'unknown'], {
-    description: 'Of the last check that was answered; `unknown` before the first.',
+    description: 'The result of the last check with an answer; `unknown` before the first.',
   }),
 };
 
-/** A record to publish, and what is to be said of it. */
+/** A record to publish, with its purpose and the details of the last check. */
 export const DomainRecord = Type.Object({
   ...RECORD_MEMBERS,
-  observed: Type.Array(Type.String(), { description: 'What DNS has at that name, as far as it bears on the purpose.' }),
-  detail: nullable(Type.String({ description: 'What was seen, what was expected and what to do, in one line.' })),
-  about: Type.String({ description: 'What the record is for.' }),
+  observed: Type.Array(Type.String(), { description: 'The records at that name that concern the purpose.' }),
+  detail: nullable(Type.String({ description: 'The observed value, the expected value and the remedy, in one line.' })),
+  about: Type.String({ description: 'The purpose of the record in words.' }),
   key: nullable(KeyState),
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
 const DETAIL_MEMBERS = {
-  domain: Type.String({ description: 'In A-labels.' }),
-  unicode: Type.String({ description: 'For people.' }),
+  domain: Type.String({ description: 'The domain name in A-labels.' }),
+  unicode: Type.String({ description: 'The domain name in U-labels.' }),
   account: Type.String({ description: 'The account that may send from it.' }),
   status: oneOf(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Its subdomains may send too.' }),
@@ -39,7 +39,10 @@ const DETAIL_MEMBERS = {
   authenticated: nullable(Time),
   failingSince: nullable(Time),
   graceEnds: nullable(
-    Type.String({ format: 'date-time', description: 'Until when it sends although its DKIM record is gone.' }),
+    Type.String({
+      format: 'date-time',
+      description: 'Until when messages are accepted although the DKIM record is missing.',
+    }),
   ),
   sends: Type.Boolean({ description: 'Messages from it are accepted now.' }),
   keys: Type.Array(
@@ -56,16 +59,18 @@ const DETAIL_MEMBERS = {
 export const DomainDetails = Type.Object(DETAIL_MEMBERS);
 export type DomainDetails = Static<typeof DomainDetails>;
 
-/** After a check: what it changed, and why it does not pass. */
+/** After a check: the change of the status, and why the check fails. */
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: nullable(
     oneOf(['authenticated', 'lost', 'blocked', 'recovered'], {
-      description: 'What this check changed; null: nothing.',
+      description: 'The change of the status by this check; null for none.',
     }),
   ),
   fault: nullable(
-    Type.String({ description: 'Why the domain is not authenticated, or not accepted by the provider; null: it is.' }),
+    Type.String({
+      description: 'Why the domain is not authenticated, or not accepted by the provider; null if the check passes.',
+    }),
   ),
 });
 export type VerifiedDomain = Static<typeof VerifiedDomain>;
@@ -74,7 +79,7 @@ export type VerifiedDomain = Static<typeof VerifiedDomain>;
 export const RotatedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   removedRecords: Type.Array(Type.String(), {
-    description: 'Names of the records of the keys that were dropped, which may be taken out of DNS.',
+    description: 'Names of the records of the removed keys; they may be deleted from DNS.',
   }),
 });
 export type RotatedDomain = Static<typeof RotatedDomain>;
@@ -85,16 +90,16 @@ export const RemovedDomain = Type.Object({
   status: oneOf(['removed']),
   records: Type.Array(Type.Object(RECORD_MEMBERS)),
   removedRecords: Type.Array(Type.String(), {
-    description: 'Names of the DKIM records, which may be taken out of DNS.',
+    description: 'Names of the DKIM records; they may be deleted from DNS.',
   }),
   keepRecordsUntil: nullable(
     Type.String({
       format: 'date-time',
-      description: 'When the DKIM records may be taken out of DNS; null: 3 days after the last message.',
+      description: 'When the DKIM records may be deleted from DNS; null: 3 days after the last message.',
     }),
   ),
   remainingIdentity: nullable(
-    Type.String({ description: 'The identity that stays at Amazon SES; null where none does.' }),
+    Type.String({ description: 'The identity that remains at Amazon SES; null if there is none.' }),
   ),
 });
 export type RemovedDomain = Static<typeof RemovedDomain>;

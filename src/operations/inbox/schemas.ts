@@ -1,4 +1,4 @@
-/** Captured messages as the operator API answers them. */
+/** Captured messages in the operator API. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, Time } from '../schemas.ts';
@@ -6,10 +6,10 @@ import { nullable, Time } from '../schemas.ts';
 const entryMembers = {
   id: Type.String({ format: 'uuid' }),
   at: Time,
-  to: Type.String({ description: 'The envelope’s recipient.' }),
-  from: Type.String({ description: 'As the From header says: what the recipient sees.' }),
-  returnPath: Type.String({ description: 'The envelope’s sender, to which bounces come back.' }),
-  subject: Type.String({ description: 'Empty where the message has none.' }),
+  to: Type.String({ description: 'The recipient of the envelope.' }),
+  from: Type.String({ description: 'The From header field, which the recipient sees.' }),
+  returnPath: Type.String({ description: 'The sender of the envelope, which receives bounces.' }),
+  subject: Type.String({ description: 'The subject; empty if the message has none.' }),
 };
 export const CapturedEntry = Type.Object(entryMembers);
 export type CapturedEntry = Static<typeof CapturedEntry>;
@@ -25,8 +25,8 @@ export const CapturedMessage = Type.Object({
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
     description: 'The header fields in their order, decoded. Untrusted.',
   }),
-  text: nullable(Type.String({ description: 'Its plain text; null where it has none. Untrusted.' })),
-  html: Type.Boolean({ description: 'True where it has HTML, which `/inbox/{id}/html` serves for a frame.' }),
-  bytes: Type.Integer({ minimum: 0, description: 'The size of the whole message.' }),
+  text: nullable(Type.String({ description: 'The plain text; null if the message has none. Untrusted.' })),
+  html: Type.Boolean({ description: 'True if the message has HTML, which `/inbox/{id}/html` serves for a frame.' }),
+  bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
 });
 export type CapturedMessage = Static<typeof CapturedMessage>;

@@ -1,10 +1,10 @@
-/** What the operations on API keys answer with. Free of Node, so that the dashboard takes its types from here. */
+/** Results of the operations on API keys. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
-export const KeyId = Type.String({ description: 'The key’s id, such as `key_12`.' });
-const NewKey = Type.String({ description: 'The key itself. It is not shown again.' });
+export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
+const NewKey = Type.String({ description: 'The key. It is not shown again.' });
 
 export const KeyEntry = Type.Object({
   id: KeyId,
@@ -19,10 +19,10 @@ export const KeyEntry = Type.Object({
 });
 export type KeyEntry = Static<typeof KeyEntry>;
 
-/** A key that was just made. */
+/** A new key. */
 export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: nullable(Time) });
 export type CreatedKey = Static<typeof CreatedKey>;
 
-/** A key that was just made in place of another one, which works until `until`. */
+/** A new key that replaces another one, which remains valid until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });
 export type RotatedKey = Static<typeof RotatedKey>;

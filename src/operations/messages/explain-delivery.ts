@@ -1,65 +1,63 @@
 /**
- * What one that is due waits for, as far as the process that is asked knows: its own breaker where it delivers. Of other nodes,
- * and of the service beside which a command runs, it says that it does not know. Pure.
+ * What a message that is due waits for, as far as this process knows: its own circuit breaker if it delivers. It makes no statement
+ * about other nodes, nor, in a command, about the running service. Pure.
  */
 
 import type { RuntimeStatus } from '../../model/node.ts';
 import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
 
-/** Null for a command beside the service. */
+/** Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
-/** Ends the sentence "It is due since …: ", and what follows it. */
-export function explainDue(service: DeliveryStatus, now: number): readonly string[] {
-  if (service === null) {
+/** The end of the sentence "… is due since …: ", and the sentences after it. */
+export function explainDue(status: DeliveryStatus, now: number): readonly string[] {
+  if (status === null) {
     return [
-      'a running service with the role deliver takes it, unless its next hop takes nothing; which of that is so, only that service knows.',
-      '`postrider doctor` tries the next hop; the overview of the dashboard tells how it fares.',
+      'a running service with the role deliver sends it unless its circuit breaker is open; only the service knows whether it is.',
+      '`postrider doctor` checks the next hop; the overview of the dashboard shows the circuit breaker.',
     ];
   }
-  const { delivery } = service;
+  const { delivery } = status;
   if (delivery === null) {
     return [
-      'a node with the role deliver takes it, unless its next hop takes nothing; this node does not deliver, and only those that do know.',
+      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver and does not know.',
     ];
   }
-  if (delivery.breaker.state === 'closed') return ['this node takes it as soon as it has a free connection.'];
-  return [`it waits because ${held(delivery, now)}.`, ...why(delivery)];
+  if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];
+  return [`it waits because ${breakerText(delivery, now)}.`, ...lastFailure(delivery)];
 }
 
-/** Why one that is due at a later time may wait beyond it; nothing where nothing is known to. */
-export function explainOpenBreaker(service: DeliveryStatus, now: number): readonly string[] {
-  const delivery = service?.delivery ?? null;
+/** Why a message that is due later may wait longer than that; empty unless the circuit breaker is open or half-open. */
+export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
+  const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];
-  return [`At present ${held(delivery, now)}.`, ...why(delivery)];
+  return [`At present ${breakerText(delivery, now)}.`, ...lastFailure(delivery)];
 }
 
-/** In one line. */
-export function dueWaitReason(service: DeliveryStatus, now: number): string {
-  if (service === null) return 'a running service whose next hop takes messages';
-  const { delivery } = service;
-  if (delivery === null) return 'a node that delivers and whose next hop takes messages; this one does not deliver';
+/** What a message that is due waits for, in one line. */
+export function dueWaitReason(status: DeliveryStatus, now: number): string {
+  if (status === null) return 'a running service whose circuit breaker is closed';
+  const { delivery } = status;
+  if (delivery === null) return 'a node that delivers and whose circuit breaker is closed; this node does not deliver';
   if (delivery.breaker.state === 'closed') return 'a free connection';
-  const said = delivery.lastFailure === null ? '' : `; its last failure: ${delivery.lastFailure.text}`;
-  return `the next hop, which takes nothing: ${triedNext(delivery, now)}${said}`;
+  const failure = delivery.lastFailure === null ? '' : `; last failure: ${delivery.lastFailure.text}`;
+  return `the next hop: ${breakerText(delivery, now)}${failure}`;
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;
 
-function held(delivery: Delivery, now: number): string {
-  return `the next hop took nothing several times in a row: nothing is handed to it, and ${triedNext(delivery, now)}`;
+function breakerText({ breaker: { state, retryAt } }: Delivery, now: number): string {
+  if (state === 'half-open') return 'the circuit breaker is half-open and one message probes the next hop';
+  const probe =
+    retryAt === null || retryAt <= now
+      ? 'the next message probes the next hop'
+      : `one message probes the next hop at ${formatTime(retryAt)}, in ${formatSpan(retryAt - now)}`;
+  return `the circuit breaker is open after several failures in a row; ${probe}`;
 }
 
-function triedNext({ breaker: { state, retryAt } }: Delivery, now: number): string {
-  if (state === 'half-open') return 'one message is being tried now';
-  return retryAt === null || retryAt <= now
-    ? 'one message is tried next'
-    : `one message is tried at ${formatTime(retryAt)}, in ${formatSpan(retryAt - now)}`;
-}
-
-function why({ lastFailure }: Delivery): readonly string[] {
-  if (lastFailure === null) return [];
+function lastFailure({ lastFailure: failure }: Delivery): readonly string[] {
+  if (failure === null) return [];
   return [
-    `The last failure, at ${formatTime(lastFailure.at)}: ${endSentence(lastFailure.text)} \`postrider doctor\` tries the next hop.`,
+    `The last failure, at ${formatTime(failure.at)}: ${endSentence(failure.text)} \`postrider doctor\` checks the next hop.`,
   ];
 }

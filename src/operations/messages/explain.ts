@@ -1,6 +1,7 @@
 /**
- * What a mail request waits for and what decided its fate, in plain sentences. A pure function of what the store
- * knows; it guesses nothing, and what the history does not tell it leaves out.
+ * Explains the state of a message: what it waits for, or what decided its final state. Each sentence states one recorded fact.
+ *
+ * Guarantees: a pure function of what the store and this process know. It omits what is not recorded and makes no assumption.
  */
 
 import type { Account } from '../../model/account.ts';
@@ -20,112 +21,116 @@ import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schem
 
 const FEEDBACK = 'feedback:';
 const WHOLE_SERVICE = '*';
-const SUPPRESSED_FOR: Readonly<Record<SuppressionReason, string>> = {
-  bounce: 'because a mail to it was refused for good',
-  complaint: 'because it reported a mail as spam',
-  manual: 'put there by an operator',
+const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
+  bounce: 'after a hard bounce',
+  complaint: 'after a complaint',
+  manual: 'added by an operator',
 };
 /** The rule of `retryDelayMs` in words. */
-const PAUSES = `Pauses between attempts grow, up to ${formatSpan(MAX_RETRY_DELAY_MS)}, each a little shorter or longer by chance.`;
+const BACKOFF_RULE = `Retries use exponential backoff with jitter; the longest delay is ${formatSpan(MAX_RETRY_DELAY_MS)}.`;
 
 export interface ExplainInput {
-  readonly mail: StoredMessage;
-  /** Null where the account is gone. */
+  readonly message: StoredMessage;
+  /** Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every suppression list that has the recipient now, other accounts' too. */
+  /** Every suppression list that has the recipient now, those of other accounts included. */
   readonly lists: readonly ListedSuppression[];
-  /** What the process that is asked knows of its own deliveries. */
-  readonly service: DeliveryStatus;
+  /** The runtime status of this process; null for a command. */
+  readonly status: DeliveryStatus;
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
 }
 
-/** One sentence an element, the state first. */
-export function explain(about: ExplainInput): readonly string[] {
-  const { mail } = about;
-  const opening = `The mail request to ${mail.to} is ${mail.state}: ${meaning(about)}.`;
-  const accepted = `It was accepted at ${formatTime(mail.acceptedAt)}${about.account === null ? '' : ` for account ${about.account.name}`}.`;
-  return [opening, accepted, ...fate(about), ...body(about)];
+/** Returns one sentence per element, the state first. */
+export function explain(input: ExplainInput): readonly string[] {
+  const { message, account } = input;
+  const opening = `The message to ${message.to} is ${message.state}: ${meaning(input)}.`;
+  const accepted = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
+  return [opening, accepted, ...explainState(input), ...bodyRetention(input)];
 }
 
-/** What its state means, closer than the state alone can tell. */
-function meaning({ mail, account }: ExplainInput): string {
-  if (mail.state === 'queued' && account?.locked) return `it waits for the unlock of its account ${account.name}`;
-  if (mail.state === 'uncertain') return uncertainMeaning(mail);
-  if (mail.state !== 'bounced') return STATE_DESCRIPTIONS[mail.state];
-  const taken = lastAttempt(mail)?.outcome.kind === 'delivered';
-  return taken ? 'the next hop took it, and it came back as a bounce message' : 'permanently refused';
+/** What the state means for this message; more specific than the meaning of the state in general. */
+function meaning({ message, account }: ExplainInput): string {
+  if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
+  if (message.state === 'uncertain') return uncertainMeaning(message);
+  if (message.state !== 'bounced') return STATE_DESCRIPTIONS[message.state];
+  return lastAttempt(message)?.outcome.kind === 'delivered'
+    ? 'the next hop accepted it, and an asynchronous bounce arrived later'
+    : 'a hard bounce';
 }
 
-/** Says whether the connection or the node was lost. The event of a lost connection has an attempt; that of a node has none. */
-function uncertainMeaning(mail: StoredMessage): string {
-  const event = mail.events.findLast(({ verb }) => verb === 'uncertain');
+/** Distinguishes a lost connection, whose event has an attempt, from a lost node, whose event has none. */
+function uncertainMeaning(message: StoredMessage): string {
+  const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
   return event.attempt === null
-    ? 'its node ended or lost its lease while handing it over, and recorded no answer'
-    : 'the whole message was sent, and the connection was lost before the answer';
+    ? 'its node stopped or lost the lease during transmission and recorded no outcome'
+    : 'the whole message was sent, and the connection was lost before the reply';
 }
 
-function fate(about: ExplainInput): readonly string[] {
-  const { mail } = about;
-  const attempt = lastAttempt(mail);
-  const tried = attempt === null ? [] : [attemptSentence(attempt)];
-  switch (mail.state) {
+function explainState(input: ExplainInput): readonly string[] {
+  const { message } = input;
+  const attempt = lastAttempt(message);
+  const attempted = attempt === null ? [] : [attemptSentence(attempt)];
+  switch (message.state) {
     case 'queued':
-      return [...tried, ...untried(mail), ...waiting(about), expirySentence(about)];
+      return [...attempted, ...sinceLastAttempt(message), ...queuedSentences(input), expirySentence(input)];
     case 'sending':
-      return [...sending(about), ...tried];
+      return [...sendingSentences(input), ...attempted];
     case 'delivered':
-      return [...(tried.length > 0 ? tried : decided(mail, 'delivered')), ...cameBack(mail)];
+      return [...(attempted.length > 0 ? attempted : recordedAs(message, 'delivered')), ...feedbackReports(message)];
     case 'bounced':
       return [
-        ...(tried.length > 0 ? tried : decided(mail, 'bounced')),
-        ...suppression(attempt),
-        ...cameBack(mail),
-        ...listed(about),
+        ...(attempted.length > 0 ? attempted : recordedAs(message, 'bounced')),
+        ...suppressionEffect(attempt),
+        ...feedbackReports(message),
+        ...suppressionLists(input),
       ];
     case 'complained': {
-      const told = cameBack(mail);
-      return [...tried, ...(told.length > 0 ? told : decided(mail, 'complained')), ...listed(about)];
+      const reports = feedbackReports(message);
+      const cause = reports.length > 0 ? reports : recordedAs(message, 'complained');
+      return [...attempted, ...cause, ...suppressionLists(input)];
     }
     case 'suppressed':
-      return [...decided(mail, 'suppressed'), ...refusedUnsent(about)];
+      return [...recordedAs(message, 'suppressed'), ...suppressedSentences(input)];
     case 'expired':
-      return [...tried, ...decided(mail, 'expired'), `No further attempt will be made.`];
+      return [...attempted, ...recordedAs(message, 'expired'), NO_FURTHER_ATTEMPT];
     case 'cancelled':
-      return [...decided(mail, 'cancelled'), 'No further attempt will be made.'];
+      return [...recordedAs(message, 'cancelled'), NO_FURTHER_ATTEMPT];
     case 'uncertain':
       return [
-        ...tried,
-        'Whether the next hop took it is not known. Nothing happens to it until an operator decides:',
-        `  postrider message retry ${mail.id}    sends it again, which may deliver it twice`,
-        `  postrider message cancel ${mail.id}   gives it up, which may be right if it arrived`,
+        ...attempted,
+        'It is not known whether the next hop accepted it. The message stays in this state until an operator decides:',
+        `  postrider message retry ${message.id}    sends it again; the recipient may receive it twice`,
+        `  postrider message cancel ${message.id}   sends it no more; the recipient may not have received it`,
       ];
   }
 }
 
-/** In one line what an open one waits for; null for one that has ended. */
+const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
+
+/** One line on what a message waits for; null for a message in a final state. */
 export function waitReason({
-  mail,
+  message,
   account,
-  service,
+  status,
   now,
-}: Pick<ExplainInput, 'account' | 'service' | 'now'> & { readonly mail: MessageHistory }): string | null {
-  const { dueAt } = mail;
-  switch (mail.state) {
+}: Pick<ExplainInput, 'account' | 'status' | 'now'> & { readonly message: MessageHistory }): string | null {
+  const { dueAt } = message;
+  switch (message.state) {
     case 'queued': {
       const locked = account?.locked ?? null;
-      if (locked !== null) return `the account’s unlock: ${locked.reason}`;
-      const attempt = lastAttempt(mail);
-      const last = attempt === null ? '' : `; the last was put off: ${shortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `${dueWaitReason(service, now)}${last}`;
+      if (locked !== null) return `the unlock of its account: ${locked.reason}`;
+      const attempt = lastAttempt(message);
+      const last = attempt === null ? '' : `; the last attempt was deferred: ${shortReason(attempt)}`;
+      if (dueAt === null || dueAt <= now) return `${dueWaitReason(status, now)}${last}`;
       return `the next attempt, in ${formatSpan(dueAt - now)}${last}`;
     }
     case 'sending':
-      return dueAt !== null && dueAt <= now ? 'being taken back from a silent node' : 'the answer of the next hop';
+      return dueAt !== null && dueAt <= now ? 'recovery of its expired lease' : 'the reply of the next hop';
     case 'uncertain':
-      return 'an operator: whether it arrived is not known';
+      return 'an operator: it is not known whether it was delivered';
     default:
       return null;
   }
@@ -139,124 +144,122 @@ function shortReason(attempt: Attempt): string {
   return [reason, replyText(outcome)].filter((part) => part !== '').join(', ');
 }
 
-function waiting({ mail, account, service, now }: ExplainInput): readonly string[] {
+function queuedSentences({ message, account, status, now }: ExplainInput): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
       `It waits because account ${account.name} was locked at ${formatTime(locked.at)} (${locked.reason}).`,
-      `It goes on after \`${commandLine(['account', 'unlock', account.name])}\`.`,
+      `To continue, run \`${commandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
-  const tries = finishedAttempts(mail).length;
-  const count = tries === 0 ? 'It has not been tried yet' : `It has been tried ${times(tries)}`;
-  if (mail.dueAt === null) return [`${count}.`];
-  if (mail.dueAt > now) {
-    const rule = tries === 0 ? [] : [PAUSES];
+  const count = finishedAttempts(message).length;
+  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${attemptCount(count)} made`;
+  if (message.dueAt === null) return [`${attempts}.`];
+  if (message.dueAt > now) {
+    const rule = count === 0 ? [] : [BACKOFF_RULE];
     return [
-      `${count} and is tried next at ${formatTime(mail.dueAt)}, in ${formatSpan(mail.dueAt - now)}.`,
+      `${attempts}; the next one is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
       ...rule,
-      ...explainOpenBreaker(service, now),
+      ...explainOpenBreaker(status, now),
     ];
   }
-  const [first = '', ...further] = explainDue(service, now);
-  return [`${count} and is due since ${formatTime(mail.dueAt)}: ${first}`, ...further];
+  const [first = '', ...further] = explainDue(status, now);
+  return [`${attempts}; the next one is due since ${formatTime(message.dueAt)}: ${first}`, ...further];
 }
 
-/** What has happened since the last attempt: an operator's word, or a lease that ended without one. */
-function untried(mail: StoredMessage): readonly string[] {
-  const last = mail.events.at(-1);
-  if (last?.verb === 'retried') return [`An operator made it due at once at ${formatTime(last.at)}.`];
+/** What happened after the last attempt: an operator's retry, or a lease that ended without an attempt. */
+function sinceLastAttempt(message: StoredMessage): readonly string[] {
+  const last = message.events.at(-1);
+  if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
   if (last?.verb === 'recovered') {
-    return [
-      `It was taken back into the queue at ${formatTime(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`,
-    ];
+    return [`It returned to the queue at ${formatTime(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`];
   }
   return [];
 }
 
-function sending({ mail, now }: ExplainInput): readonly string[] {
-  const node = mail.owner === null ? 'A node' : `Node ${mail.owner}`;
-  if (mail.dueAt === null) return [`${node} is handing it over now.`];
-  return mail.dueAt > now
-    ? [
-        `${node} is handing it over and holds it until ${formatTime(mail.dueAt)}; should the node die, another takes over then.`,
-      ]
+function sendingSentences({ message, now }: ExplainInput): readonly string[] {
+  const node = message.owner === null ? 'A node' : `Node ${message.owner}`;
+  if (message.dueAt === null) return [`${node} is sending it now.`];
+  const end = formatTime(message.dueAt);
+  return message.dueAt > now
+    ? [`${node} is sending it. Its lease lasts until ${end}; if the node stops, another node takes over then.`]
     : [
-        `${node} held it until ${formatTime(mail.dueAt)} and gave no answer; a running service takes it back into the queue.`,
+        `The lease of ${node === 'A node' ? 'its node' : node} expired at ${end}; a running service returns it to the queue.`,
       ];
 }
 
-function expirySentence({ mail, now, maxAgeMs }: ExplainInput): string {
-  const end = mail.acceptedAt + maxAgeMs;
+function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
+  const end = message.acceptedAt + maxAgeMs;
   return end > now
     ? `If no attempt succeeds, it expires at ${formatTime(end)}, in ${formatSpan(end - now)} (POSTRIDER_MAX_AGE).`
-    : `By the clock its maximum age was reached at ${formatTime(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count; once that is over too, a running service ends it as expired.`;
+    : `It reached its maximum age at ${formatTime(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count. When that time has passed too, a running service marks it as expired.`;
 }
 
-/** What others told of it after it was handed over; the bounce or complaint that ended it among them. */
-function cameBack({ events }: StoredMessage): readonly string[] {
+/** Reports that arrived after delivery, with the bounce or complaint that ended the message. */
+function feedbackReports({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
     if (!by.startsWith(FEEDBACK)) return [];
-    const what =
-      verb === 'bounced' || verb === 'complained' ? `and ended it as ${verb}` : `(${verb}), and changed nothing`;
-    return [
-      `A notice came back at ${formatTime(at)} over ${by.slice(FEEDBACK.length)} ${what}: ${detail ?? 'no reason'}.`,
-    ];
+    const effect =
+      verb === 'bounced' || verb === 'complained'
+        ? `and ended the message as ${verb}`
+        : `(${verb}) and changed no state`;
+    const source = by.slice(FEEDBACK.length);
+    return [`A feedback report arrived at ${formatTime(at)} by ${source} ${effect}: ${detail ?? 'no reason given'}.`];
   });
 }
 
-/** The event that brought a state about, told by its own detail. */
-function decided(mail: StoredMessage, verb: string): readonly string[] {
-  const event = mail.events.findLast((candidate) => candidate.verb === verb);
+/** The event that caused a state, with its recorded detail. */
+function recordedAs(message: StoredMessage, verb: string): readonly string[] {
+  const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [eventSentence(event)];
 }
 
 function eventSentence(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
-  // The store is no node.
+  // The store is not a node, and its name explains nothing.
   const by = event.by === 'store' ? '' : ` by ${event.by}`;
   return `It was recorded as ${event.verb} at ${formatTime(event.at)}${by}${detail}.`;
 }
 
-function lastAttempt(mail: MessageHistory): Attempt | null {
-  return mail.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
+function lastAttempt(message: MessageHistory): Attempt | null {
+  return message.events.findLast((event) => event.attempt !== null)?.attempt ?? null;
 }
 
 /**
- * What kept an attempt from reaching any next hop, as a sentence's end, or null where one had a part in it. The queue
- * notes such a fault as a temporary one without a peer, a reply or a known reason.
+ * Why an attempt reached no next hop, as the end of a sentence; null if a next hop was involved. The queue records such a fault as
+ * a deferral with reason `unknown`, without next hop and without reply code.
  */
 export function localFaultText({ outcome, reason, scope, nextHop, code, stage, text }: AttemptDetails): string | null {
   if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
   if (code !== null || stage !== 'connect') return null;
   return scope === 'message'
-    ? `could not be made or signed here: ${text}`
-    : `was given up here without a reply of any next hop: ${text}`;
+    ? `could not be composed or signed on this node: ${text}`
+    : `was aborted on this node before a reply of the next hop: ${text}`;
 }
 
-/** Where an operator finds out more about a fault of that kind. */
+/** How an operator finds the cause of a local fault. */
 export const LOCAL_FAULT_REMEDY =
-  '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of its sender’s domain';
+  '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of the sending domain';
 
-const NEXT_HOP_REMEDY = '`postrider doctor` tries the next hop';
+const NEXT_HOP_REMEDY = '`postrider doctor` checks the next hop';
 
 function attemptSentence(attempt: Attempt): string {
   const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = formatTime(attempt.startedAt);
   const fault = localFaultText(toAttemptDetails(attempt));
-  if (fault !== null) return `In the last attempt, of ${at}, it ${fault}. ${LOCAL_FAULT_REMEDY}.`;
+  if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt of ${at} succeeded: ${hop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} succeeded: ${hop} answered ${endSentence(replyText(outcome))}`;
     case 'bounced':
-      return `The attempt of ${at} was refused for good (${outcome.reason}): ${hop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} hard bounced (${outcome.reason}): ${hop} answered ${endSentence(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, of ${at}, failed for a reason that is not this message’s own (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} Other mail meets it too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, of ${at}, was put off (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
     case 'unanswered':
-      return `In the last attempt, of ${at}, the whole message was sent to ${hop} and the connection ended before its answer.`;
+      return `In the last attempt, at ${at}, the whole message was sent to ${hop}, and the connection ended before the reply.`;
   }
 }
 
@@ -264,66 +267,58 @@ function replyText({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
-/** Why one that was never handed over was not, and what it would take. */
-function refusedUnsent(about: ExplainInput): readonly string[] {
-  const { mail } = about;
-  const never = 'It was never handed over and will not be';
-  // A suppression list's own entry is by the store; a local answer of the transport has its source.
-  const local = mail.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
-  if (local !== undefined) return [`${never}: the ${local.by}’s own address is always suppressed.`];
-  const told = listed(about);
-  if (told.length === 0) {
-    return [
-      `${never}. The recipient is on no list that is valid for the account any more: mail accepted from now on is sent.`,
-    ];
+/** Why a suppressed message was not sent, and what allows later messages to the recipient. */
+function suppressedSentences(input: ExplainInput): readonly string[] {
+  const never = 'It was not sent and will not be sent';
+  // A suppression by a list is recorded by the store; a local answer of the transport is recorded by its source.
+  const local = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
+  if (local !== undefined) return [`${never}: the ${local.by} always suppresses this address.`];
+  const lists = suppressionLists(input);
+  if (lists.length === 0) {
+    return [`${never}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`];
   }
-  return [`${never}, nor is any other mail to this recipient.`, ...told];
+  return [`${never}. Other messages to this recipient are not sent either.`, ...lists];
 }
 
-/** The lists that keep mail of this account from the recipient, each with why, since when, and how to undo it. */
-function listed({ mail, account, lists }: ExplainInput): readonly string[] {
+/** The lists that suppress the recipient for this account: reason, time, and the command that removes the entry. */
+function suppressionLists({ message, account, lists }: ExplainInput): readonly string[] {
   const valid = lists.filter(({ list }) => list === WHOLE_SERVICE || list === account?.name);
   return valid.flatMap(({ list, address, reason, source, at }) => {
-    const whose = list === WHOLE_SERVICE ? 'the whole service' : `account ${list}`;
-    const cause =
-      source === null
-        ? ''
-        : source === mail.id
-          ? ', brought about by this mail request'
-          : `, brought about by ${source}`;
+    const owner = list === WHOLE_SERVICE ? 'the whole service' : `account ${list}`;
+    const cause = source === null ? '' : ` of ${source === message.id ? 'this message' : `message ${source}`}`;
     return [
-      `The recipient is on the suppression list of ${whose} since ${formatTime(at)}, ${SUPPRESSED_FOR[reason]}${cause}.`,
-      `It is taken off by \`${commandLine(['suppression', 'remove', list, address])}\`.`,
+      `The recipient is on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
+      `To remove it, run \`${commandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
 }
 
-function suppression(attempt: Attempt | null): readonly string[] {
+function suppressionEffect(attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
-  if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never put on a suppression list.'];
+  if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
-    ? [`${saidOf(attempt.outcome.reason)}, so the recipient was put on the account’s suppression list.`]
-    : ['The recipient was not put on the suppression list: the refusal does not say that the mailbox is gone.'];
+    ? [`${mailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
+    : ['It suppresses no recipient: the reply does not say that the mailbox does not exist.'];
 }
 
-/** What a refusal that suppresses says of the mailbox. */
-function saidOf(reason: Reason): string {
+/** What a bounce that suppresses reports about the mailbox. */
+function mailboxFault(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':
       return 'The reply says that there is no such mailbox';
     case 'recipient-disabled':
       return 'The reply says that the mailbox is disabled';
     default:
-      return `The refusal (${reason}) is about the mailbox`;
+      return `The reason (${reason}) concerns the mailbox`;
   }
 }
 
-function body({ mail, keepBodyMs }: ExplainInput): readonly string[] {
-  if (mail.message === null) return ['Its body has been erased.'];
-  if (mail.endedAt === null) return [];
-  return [`Its body is erased after ${formatTime(mail.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
+function bodyRetention({ message, keepBodyMs }: ExplainInput): readonly string[] {
+  if (message.message === null) return ['Its body has been erased.'];
+  if (message.endedAt === null) return [];
+  return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
 }
 
-function times(count: number): string {
-  return count === 1 ? 'once' : `${count} times`;
+function attemptCount(count: number): string {
+  return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
 }

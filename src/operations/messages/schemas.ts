@@ -1,4 +1,4 @@
-/** What the operations on messages answer with, and how it is made of what the store holds. Pure. */
+/** Results of the operations on messages, and their construction from stored messages. Pure. */
 import type { Static } from 'typebox';
 import { isoTime } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
@@ -14,9 +14,9 @@ const summaryMembers = {
   to: Type.String({ description: 'The recipient.' }),
   from: Type.String({ description: 'The sender.' }),
   subject: Type.String(),
-  at: Type.String({ format: 'date-time', description: 'When it was accepted, ISO 8601, UTC.' }),
+  at: Type.String({ format: 'date-time', description: 'The time of acceptance, ISO 8601, UTC.' }),
 };
-const account = nullable(Type.String({ description: 'The account’s name; null where the account is gone.' }));
+const account = nullable(Type.String({ description: 'The name of the account; null if the account does not exist.' }));
 
 export const MessageSummary = Type.Object(summaryMembers);
 export type MessageSummary = Static<typeof MessageSummary>;
@@ -49,30 +49,30 @@ export const AttemptDetails = Type.Object({
   at: Time,
   durationMs: Type.Integer({ description: 'Duration in milliseconds.' }),
   nextHop: nullable(
-    Type.String({ description: 'The next hop, such as `relay.example:587`; null where no connection was made.' }),
+    Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
   ),
   outcome: oneOf(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: nullable(Type.String({ description: 'Why it bounced or was deferred, such as `recipient-unknown`.' })),
   scope: nullable(
     oneOf(['message', 'transport'], {
-      description: 'Of a deferred attempt: what the failure is about, this message or every message on the route.',
+      description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
     }),
   ),
-  stage: Type.String({ description: 'The stage of the SMTP dialogue at which the reply came.' }),
+  stage: Type.String({ description: 'The stage of the SMTP session at which the reply arrived.' }),
   code: nullable(Type.Integer({ description: 'The SMTP reply code.' })),
   enhancedCode: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
-  text: Type.String({ description: 'The reply, one line. Written by the next hop: not to be trusted.' }),
+  text: Type.String({ description: 'The text of the reply, in one line. Untrusted: the next hop wrote it.' }),
   transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
 });
 export type AttemptDetails = Static<typeof AttemptDetails>;
 
 const ShownEvent = Type.Object({
-  sequence: Type.Integer({ description: 'From 0, in the order in which it happened.' }),
+  sequence: Type.Integer({ description: 'The position in the history, from 0.' }),
   at: Time,
-  type: Type.String({ description: 'Such as `accepted`, `deferred`, `retried`.' }),
+  type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
   by: Type.String({ description: 'The node, `operator`, `simulator`, or the source of a feedback report.' }),
   detail: nullable(Type.String()),
-  attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt that it is about.' })),
+  attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
 });
 export type ShownEvent = Static<typeof ShownEvent>;
 
@@ -80,21 +80,25 @@ export const MessageDetails = Type.Object({
   ...summaryMembers,
   account,
   key: Type.String({ description: 'The id of the API key, `key_1`.' }),
-  keyName: nullable(Type.String({ description: 'Null where the key is gone.' })),
+  keyName: nullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
   due: nullable(
     Type.String({
       format: 'date-time',
-      description: 'Of a queued message the next attempt, of one in `sending` the end of its lease.',
+      description: 'For a queued message the next attempt; for a message in `sending` the end of its lease.',
     }),
   ),
   owner: nullable(Type.String({ description: 'The node that holds the lease.' })),
-  attemptCount: Type.Integer({ description: 'Delivery attempts begun, those without an outcome included.' }),
-  ended: nullable(Type.String({ format: 'date-time', description: 'When it reached its final state.' })),
-  message: nullable(Type.String({ description: 'The text as submitted; null once it is erased.' })),
+  attemptCount: Type.Integer({
+    description: 'Delivery attempts that were started, including those without an outcome.',
+  }),
+  ended: nullable(
+    Type.String({ format: 'date-time', description: 'The time at which the message reached its final state.' }),
+  ),
+  message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
-  events: Type.Array(ShownEvent, { description: 'The history, the oldest first.' }),
+  events: Type.Array(ShownEvent, { description: 'The history, oldest event first.' }),
   suppressions: Type.Array(SuppressionListEntry, {
-    description: 'The suppression lists that keep messages of this account from the recipient now.',
+    description: 'The entries that suppress the recipient for this account now.',
   }),
 });
 export type MessageDetails = Static<typeof MessageDetails>;
@@ -106,31 +110,30 @@ export const Explanation = Type.Object({
 export type Explanation = Static<typeof Explanation>;
 
 /** A message in a list. */
-export function toMessageSummary(mail: StoredMessageSummary): MessageSummary {
-  const { id, state, to, from, subject } = mail;
-  return { id, state, to, from, subject, at: isoTime(mail.acceptedAt) };
+export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary): MessageSummary {
+  return { id, state, to, from, subject, at: isoTime(acceptedAt) };
 }
 
-/** A message with its history. `lists` are all suppression lists that have the recipient. */
+/** A message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
-  mail: StoredMessage,
+  stored: StoredMessage,
   owner: Account | null,
   keyName: string | null,
   lists: readonly ListedSuppression[],
 ): MessageDetails {
-  const attempts = finishedAttempts(mail);
+  const attempts = finishedAttempts(stored);
   return {
-    ...toMessageSummary(mail),
+    ...toMessageSummary(stored),
     account: owner?.name ?? null,
-    key: `key_${mail.keyId}`,
+    key: `key_${stored.keyId}`,
     keyName,
-    due: isoOrNull(mail.dueAt),
-    owner: mail.owner,
-    attemptCount: mail.attempts,
-    ended: isoOrNull(mail.endedAt),
-    message: mail.message,
+    due: isoOrNull(stored.dueAt),
+    owner: stored.owner,
+    attemptCount: stored.attempts,
+    ended: isoOrNull(stored.endedAt),
+    message: stored.message,
     attempts: attempts.map(toAttemptDetails),
-    events: mail.events.map((event, sequence) => ({
+    events: stored.events.map((event, sequence) => ({
       sequence,
       at: isoTime(event.at),
       type: event.verb,
@@ -144,9 +147,9 @@ export function toMessageDetails(
   };
 }
 
-/** The attempts that have an outcome; a lease that expired without one is no attempt. */
-export function finishedAttempts(mail: Pick<StoredMessage, 'events'>): readonly Attempt[] {
-  return mail.events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
+/** The attempts with an outcome. A lease that expired without an outcome is not counted. */
+export function finishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
+  return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }
 
 export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {

@@ -1,4 +1,4 @@
-/** What wants an operator's attention: one line each, with the remedy and the page that it is about, the gravest first. Pure. */
+/** Problems that need an operator's attention: one line each with remedy and dashboard page, failures first. Pure. */
 
 import type { Account } from '../../model/account.ts';
 import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
@@ -25,7 +25,7 @@ export function listAttention(facts: OverviewInput): readonly AttentionItem[] {
   const all = [
     ...installation(facts),
     ...queue(facts),
-    // Where nothing leaves the machine they cost nothing: their pages tell.
+    // With `capture:` no message is sent, so missing records do no harm.
     ...(settings.transport.kind === 'capture'
       ? []
       : store.domains.problems.map((domain) => domainAttention(domain, facts))),
@@ -53,72 +53,86 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
   const found: AttentionItem[] = [];
   if (service !== null && service.storeFault !== null) {
     const { storeFault, storeRemedy = null } = service;
-    const remedy = 'Look at the disk, or at the database server and its log; clients get 500 and try again';
+    const remedy = 'Check the disk, or the database server and its log; clients get 500 and retry';
     found.push(
       storeRemedy === null
-        ? failure(`The database does not commit: nothing is accepted`, remedy)
-        : failure(`Nothing is accepted: ${storeFault}`, storeRemedy),
+        ? failure('The database does not commit: no message is accepted', remedy)
+        : failure(`No message is accepted: ${storeFault}`, storeRemedy),
     );
   }
   const { breaker, alarms } = service?.delivery ?? { breaker: null, alarms: [] };
   if (breaker !== null && breaker.state !== 'closed') {
-    const remedy = '`postrider doctor` tries it; what is queued goes on by itself once it answers';
+    const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     found.push(
-      failure(`The next hop takes nothing: ${transportName(settings.transport)}`, remedy, '/messages?state=queued'),
+      failure(
+        `The circuit breaker of the next hop is open: ${transportName(settings.transport)}`,
+        remedy,
+        '/messages?state=queued',
+      ),
     );
   }
   const { alarmed } = sumTraffic(recent);
   for (const { reason, text, lastAt } of alarms) {
-    const said = `${formatSpan(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
-    const remedy = ALARM_REMEDIES[reason] ?? '`postrider doctor` looks at the transport';
+    const details = `${formatSpan(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
+    const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     found.push(
       reason === SIGNING_ALARM
-        ? failure(`Messages cannot be signed, ${said}`, remedy, '/domains')
-        : failure(`The next hop refuses this service (${reason}), ${said}`, remedy),
+        ? failure(`Messages cannot be signed, ${details}`, remedy, '/domains')
+        : failure(`The next hop rejects this service (${reason}), ${details}`, remedy),
     );
   }
   if (alarmed > 0 && alarms.length === 0) {
-    const remedy = 'The log of the nodes that deliver says which and why (`warned`, `failed`)';
-    const text = `In the last hour ${attempts(alarmed)} failed because the next hop refused this service itself, or because ${alarmed === 1 ? 'it' : 'they'} could not be signed`;
+    const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
+    const text = `In the last hour ${attempts(alarmed)} failed because the next hop rejected this service or signing failed`;
     found.push(warning(text, remedy));
   }
   if (settings.database.kind === 'postgres') {
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
-        'Start it again, or leave it: the others have taken over what it held, and it is forgotten within the hour';
-      found.push(warning(`The node ${name} fell silent ${formatSpan(now - seenAt)} ago`, remedy));
+        'Start it again, or do nothing: other nodes took over its leases, and its entry is removed within one hour';
+      found.push(warning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
     }
     const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
     if (!delivering)
-      found.push(failure('No node delivers', 'Start one with POSTRIDER_ROLES=all, or with deliver among them'));
+      found.push(failure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
   }
   if (requiresAuthenticatedSender(settings) && facts.store.domains.all === 0) {
     found.push(
-      warning('No domain may send yet: every sender is refused', 'Add a domain and publish its records', '/domains'),
+      warning(
+        'There is no sending domain: messages of every sender are refused',
+        'Add a domain and publish its records',
+        '/domains',
+      ),
     );
   }
   return found;
 }
 
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
-  configuration: 'Correct POSTRIDER_TRANSPORT, or the account at the provider; `postrider doctor` tries it',
-  reputation: 'Read the provider’s words and look at what was sent; its support lifts such blocks',
+  configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
+  reputation: 'Read the reply of the provider and check which messages were sent; its support removes such blocks',
   [SIGNING_ALARM]:
-    'Verify the domain, bring the secret back that sealed its keys, or rotate them; `postrider doctor` tells which',
+    'Run `postrider doctor`; then verify the domain, restore the secret that sealed its keys, or rotate the keys',
 };
 
 function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
   const found: AttentionItem[] = [];
   if (uncertain > 0) {
-    const remedy = 'Decide for each: retry sends it again, cancel lets it be';
-    found.push(warning(`${uncertain} handed over with nobody knowing the answer`, remedy, '/messages?state=uncertain'));
-  }
-  if (oldest !== null && now - oldest.acceptedAt > OLD_MS) {
-    const remedy = `Its page explains what it waits for; it ends as expired at the age of ${formatSpan(settings.maxAgeMs)}`;
+    const remedy = 'Decide for each message: retry sends it again, cancel sends it no more';
     found.push(
       warning(
-        `The oldest in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
+        `${uncertain} ${uncertain === 1 ? 'message is' : 'messages are'} uncertain: sent without a recorded reply`,
+        remedy,
+        '/messages?state=uncertain',
+      ),
+    );
+  }
+  if (oldest !== null && now - oldest.acceptedAt > OLD_MS) {
+    const remedy = `Its page explains what it waits for; it expires at the age of ${formatSpan(settings.maxAgeMs)}`;
+    found.push(
+      warning(
+        `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
         remedy,
         `/messages/${oldest.id}`,
       ),
@@ -132,19 +146,20 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
   const page = `/domains/${encodeURIComponent(name)}`;
   if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
     return warning(
-      `${name} is not authenticated; its mail is taken all the same`,
+      `${name} is not authenticated; its messages are accepted nevertheless`,
       'Publish its records, then verify',
       page,
     );
   switch (status) {
     case 'pending':
-      return warning(`${name} may not send yet: its records were not seen`, 'Publish its records, then verify', page);
+      return warning(`${name} may not send yet: its records were not found`, 'Publish its records, then verify', page);
     case 'failing': {
       const remedy = 'Publish its DKIM records again';
-      if (!maySend(domain)) return failure(`${name} has lost its records: its mail is refused`, remedy, page);
+      if (!maySend(domain))
+        return failure(`${name}: the DKIM records are missing, and its messages are refused`, remedy, page);
       const left = (failingSince ?? now) + GRACE_PERIOD_MS - now;
       return failure(
-        `${name} has lost its records: its mail is refused ${left > 0 ? `in ${formatSpan(left)}` : 'soon'}`,
+        `${name}: the DKIM records are missing; its messages are refused ${left > 0 ? `in ${formatSpan(left)}` : 'soon'}`,
         remedy,
         page,
       );
@@ -152,8 +167,8 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
     case 'authenticated': {
       const purposes = [...new Set(lacking.map(({ purpose }) => purpose))].join(', ');
       return warning(
-        `${name} lacks records or has wrong ones: ${purposes}`,
-        'Its page shows them beside what DNS has',
+        `${name} has missing or wrong records: ${purposes}`,
+        'Compare the records with DNS on the page of the domain',
         page,
       );
     }
@@ -167,7 +182,7 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
     return [
       failure(
         `Account ${name} is locked: ${shorten(locked.reason, TEXT_WIDTH)}`,
-        'Mend the cause, then unlock it',
+        'Remove the cause, then unlock the account',
         page,
       ),
     ];
@@ -175,21 +190,21 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
   if (cause !== null)
     found.push(
       warning(
-        `Account ${name} has come half way to being locked`,
-        'Its page has the counts of now; look at whom it writes to',
+        `Account ${name} has reached half of a lock threshold`,
+        'Check its counts on its page, and the recipients that it sends to',
         page,
       ),
     );
   const { volume, volumeExpiresAt } = limits;
-  const more = 'Give it a new volume, or tell its owner';
+  const more = 'Set a new volume, or inform the owner of the account';
   if (volume !== null && volumeUsed >= volume)
     found.push(failure(`Account ${name} has used its volume of ${volume}`, more, page));
   else if (volume !== null && volumeUsed >= volume * VOLUME_WARNING_FRACTION)
     found.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, more, page));
   if (volumeExpiresAt !== null && volumeExpiresAt <= now)
-    found.push(failure(`Account ${name}’s volume expired ${formatTime(volumeExpiresAt)}`, more, page));
+    found.push(failure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, more, page));
   else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
-    found.push(warning(`Account ${name}’s volume expires in ${formatSpan(volumeExpiresAt - now)}`, more, page));
+    found.push(warning(`The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`, more, page));
   return found;
 }
 
@@ -199,14 +214,14 @@ function keyAttention(
 ): AttentionItem {
   const left = (expiresAt ?? now) - now;
   if (successor !== null) {
-    const used = `its clients have used it since key_${successor} of the same name was made`;
+    const used = `clients still use it although key_${successor} replaces it`;
     const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
-    return warning(text, 'Give all of them the new one before', accountPage(account));
+    return warning(text, 'Configure the new key in all clients before that', accountPage(account));
   }
   const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
-  const used = inUse ? `in use ${formatSpan(now - lastUsedAt)} ago` : 'the last one of its account';
+  const used = inUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
-  const remedy = 'Rotate it, or give its clients another one before';
+  const remedy = 'Rotate it, or configure another key in its clients before that';
   return inUse && left < DAY_MS
     ? failure(text, remedy, accountPage(account))
     : warning(text, remedy, accountPage(account));
@@ -216,8 +231,8 @@ function reports({ store, settings }: OverviewInput): readonly AttentionItem[] {
   const { notUnderstood } = store;
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
-  const text = `${count} of the reports of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
-  return [warning(text, '`postrider feedback list` and `postrider feedback show ID` show them')];
+  const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h could not be interpreted`;
+  return [warning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
 }
 
 function attempts(count: number): string {

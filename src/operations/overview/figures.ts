@@ -1,4 +1,4 @@
-/** Figures over time as the overview tells them: points without gaps, sums, percentiles read out of the histograms. */
+/** Traffic over time for the overview: points without gaps, sums, percentiles from the histograms. */
 import { isoTime } from '../../config/units.ts';
 import {
   addLatencies,
@@ -10,13 +10,13 @@ import {
 } from '../../model/traffic.ts';
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
-/** The beginning of the first step; the last one is under way at `now`. */
+/** The beginning of the first step; `now` lies in the last step. */
 export function rangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/** `steps` are those with traffic, from `rangeStart` on. */
+/** `steps` are the steps with traffic since `rangeStart`. */
 export function trafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: count } = RANGES[range];
   const since = rangeStart(range, now);
@@ -32,7 +32,7 @@ export function trafficFigures(range: Range, now: number, steps: readonly Traffi
 
 const NOTHING: Traffic = sumTraffic([]);
 
-/** All of them together. */
+/** The sum of all steps. */
 export function sumTraffic(steps: readonly Traffic[]): Traffic {
   const latencies = new Map<number, number>();
   for (const step of steps) addLatencies(latencies, step.latencies);

@@ -1,4 +1,4 @@
-/** How the parts of an installation are, one line each. What only the running service knows is told as not known elsewhere. Pure. */
+/** The health of the parts of an installation, one line each. A command states what only the running service knows. Pure. */
 
 import type { TransportSetting } from '../../config/settings.ts';
 import { maySend } from '../../model/domain.ts';
@@ -22,17 +22,21 @@ export function listHealth(facts: OverviewInput): readonly HealthItem[] {
 function database({ settings, status: service }: OverviewInput): HealthItem {
   const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
   if (service === null)
-    return { part: 'database', level: 'ok', text: `${name}: it answers; whether it commits, only the service knows` };
+    return {
+      part: 'database',
+      level: 'ok',
+      text: `${name}: it answers; only the running service knows whether commits succeed`,
+    };
   if (service.storeFault !== null)
     return { part: 'database', level: 'failure', text: `${name}: ${service.storeFault}` };
-  return { part: 'database', level: 'ok', text: `${name}: commits` };
+  return { part: 'database', level: 'ok', text: `${name}: commits succeed` };
 }
 
-/** Without its password. */
+/** The name of a transport, without password. */
 export function transportName(transport: TransportSetting): string {
   switch (transport.kind) {
     case 'capture':
-      return 'capture: (the local inbox; nothing leaves)';
+      return 'capture: (local inbox; no message is sent)';
     case 'ses':
       return `Amazon SES, ${transport.region}`;
     case 'smtp':
@@ -42,24 +46,24 @@ export function transportName(transport: TransportSetting): string {
 
 function transport({ settings, status: service, recent, now }: OverviewInput): HealthItem {
   const name = transportName(settings.transport);
-  const told = (level: HealthItem['level'], text: string): HealthItem => ({
+  const item = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
   });
-  if (service === null) return told('ok', 'how it fares, only the service knows');
-  if (service.delivery === null) return told('ok', 'this node does not deliver; those that do know how it fares');
+  if (service === null) return item('ok', 'only the running service knows its state');
+  if (service.delivery === null) return item('ok', 'this node does not deliver; only delivering nodes know its state');
   const { breaker, alarms } = service.delivery;
   switch (breaker.state) {
     case 'open':
-      return told('failure', `takes nothing; tried again ${inTime(breaker.retryAt, now)}`);
+      return item('failure', `the circuit breaker is open; next probe ${inTime(breaker.retryAt, now)}`);
     case 'half-open':
-      return told('warning', 'took nothing; one message is being tried');
+      return item('warning', 'the circuit breaker is half-open; one message probes the next hop');
     case 'closed': {
-      const refused = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
-      if (refused.length > 0) return told('warning', `refuses this service: ${refused.join(', ')}`);
+      const reasons = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
+      if (reasons.length > 0) return item('warning', `rejects this service: ${reasons.join(', ')}`);
       const { delivered } = sumTraffic(recent);
-      return told('ok', delivered === 0 ? 'nothing was handed over in the last hour' : 'takes messages');
+      return item('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
     }
   }
 }
@@ -71,11 +75,11 @@ function inTime(at: number | null, now: number): string {
 function domains({ settings, store }: OverviewInput): HealthItem {
   const { all, authenticated, problems: troubled } = store.domains;
   if (!requiresAuthenticatedSender(settings)) {
-    const there = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
+    const count = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
     const level = settings.transport.kind !== 'capture' && troubled.length > 0 ? 'warning' : 'ok';
-    return { part: 'domains', level, text: `${there}, and none is needed: every sender is taken` };
+    return { part: 'domains', level, text: `${count}; not required, messages of every sender are accepted` };
   }
-  if (all === 0) return { part: 'domains', level: 'warning', text: 'none yet: every sender is refused' };
+  if (all === 0) return { part: 'domains', level: 'warning', text: 'none; messages of every sender are refused' };
   const blocked = troubled.some((domain) => domain.status === 'failing' && !maySend(domain));
   const level = blocked ? 'failure' : troubled.length > 0 ? 'warning' : 'ok';
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };
@@ -83,16 +87,13 @@ function domains({ settings, store }: OverviewInput): HealthItem {
 
 function feedback({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   const text =
-    lastFeedbackAt === null
-      ? 'nothing has come back yet'
-      : `the last report came ${formatSpan(now - lastFeedbackAt)} ago`;
+    lastFeedbackAt === null ? 'no report received yet' : `last report ${formatSpan(now - lastFeedbackAt)} ago`;
   return { part: 'feedback', level: 'ok', text };
 }
 
 function nodes({ settings, status: service, nodes: known, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
-    const text =
-      service === null ? 'one service at most: the store is embedded' : `this one alone, version ${service.version}`;
+    const text = service === null ? 'one at most, with the embedded store' : `one, version ${service.version}`;
     return { part: 'nodes', level: 'ok', text };
   }
   const alive = known.filter(({ aliveUntil }) => aliveUntil > now);
@@ -100,10 +101,10 @@ function nodes({ settings, status: service, nodes: known, now }: OverviewInput):
   const versions = [...new Set(alive.map(({ version }) => version))].join(' and ');
   const delivering = alive.some(({ roles }) => roles.includes('deliver'));
   const level = alive.length === 0 || !delivering ? 'failure' : dead > 0 ? 'warning' : 'ok';
-  const told = [
+  const parts = [
     `${alive.length} alive${versions === '' ? '' : `, version ${versions}`}`,
-    ...(delivering ? [] : ['none of them delivers']),
-    ...(dead > 0 ? [`${dead} fell silent within the last hour`] : []),
+    ...(delivering ? [] : ['no node delivers']),
+    ...(dead > 0 ? [`${dead} missed the liveness timeout within the last hour`] : []),
   ];
-  return { part: 'nodes', level, text: told.join('; ') };
+  return { part: 'nodes', level, text: parts.join('; ') };
 }

@@ -1,4 +1,4 @@
-/** Everything that an overview is made of, asked for at once; what only a running service knows is handed in, or absent. */
+/** The data of an overview, read from the store in parallel. The runtime status is null for a command. */
 import type { Settings } from '../../config/settings.ts';
 import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
 import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
@@ -11,10 +11,10 @@ import { RANGES, type Range } from './schemas.ts';
 export interface OverviewInput {
   readonly now: number;
   readonly settings: Settings;
-  /** Null for a command beside the service. */
+  /** The runtime status of this process; null for a command. */
   readonly status: RuntimeStatus | null;
   readonly steps: readonly TrafficStep[];
-  /** By minutes, of the last hour. */
+  /** The last hour by minutes. */
   readonly recent: readonly TrafficStep[];
   readonly queue: QueueStatistics;
   readonly store: OverviewData;
@@ -22,7 +22,7 @@ export interface OverviewInput {
   readonly lastFeedbackAt: number | null;
 }
 
-/** True where something listens for bounces and complaints. */
+/** True if a listener or queue for bounces and complaints is configured. */
 export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue }: Settings): boolean {
   return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
 }

@@ -1,10 +1,10 @@
-/** What the overview answers with: ranges, figures, queue, health, attention. Free of Node, so that the dashboard takes its types from here. */
+/** The result of the overview. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
 import { nullable, oneOf, Time } from '../schemas.ts';
 
-/** How far back, and by which steps: so many that a line can be read. */
+/** The ranges with their steps. */
 export const RANGES = {
   '1h': { stepMs: MINUTE_MS, steps: 60 },
   '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },
@@ -22,13 +22,13 @@ const figures = {
   delivered: count('Messages delivered.'),
   deferred: count('Delivery attempts that were deferred.'),
   bounced: count('Messages bounced.'),
-  complained: count('Messages complained of.'),
+  complained: count('Messages with a complaint.'),
   suppressed: count('Messages suppressed.'),
   expired: count('Messages expired.'),
   latencyMs: nullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
-      { description: 'From accepted to delivered; null for none.' },
+      { description: 'Time from acceptance to delivery; null without a delivery.' },
     ),
   ),
 };
@@ -47,7 +47,7 @@ export const AttentionItem = Type.Object({
   level: oneOf(LEVELS),
   text: Type.String(),
   remedy: Type.String(),
-  page: nullable(Type.String({ description: 'The page of the dashboard, such as `/accounts/shop`.' })),
+  page: nullable(Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' })),
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 
@@ -55,23 +55,23 @@ const when = (description: string) => nullable(Type.String({ format: 'date-time'
 
 export const Overview = Type.Object({
   range: oneOf(RANGE_NAMES),
-  stepMs: Type.Integer({ description: 'Length of one step of `points` in milliseconds.' }),
-  everAccepted: Type.Boolean({ description: 'False on a new installation.' }),
+  stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
+  everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figures }), {
-    description: 'The oldest first, without gaps; `at` is the beginning of the step. The last step is under way.',
+    description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),
   totals: Figures,
   queue: Type.Object({
     queued: Type.Integer(),
     sending: Type.Integer(),
     uncertain: Type.Integer(),
-    departuresPerMinute: Type.Number({ description: 'Messages that leave the queue, over the last minutes.' }),
-    arrivalsPerMinute: Type.Number({ description: 'Messages that enter it.' }),
+    departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
+    arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
     trend: oneOf(TRENDS),
     oldestId: nullable(Type.String({ format: 'uuid' })),
-    oldestAt: when('When the oldest message in the queue was accepted.'),
-    emptyAt: when('Where the queue is draining: when it will be empty.'),
-    nextDueAt: when('Where the queue waits for a time: when the next message is due.'),
+    oldestAt: when('The time of acceptance of the oldest message in the queue.'),
+    emptyAt: when('While the queue drains: the estimated time at which it is empty.'),
+    nextDueAt: when('While the queue waits: when the next message is due.'),
   }),
   health: Type.Array(HealthItem),
   attention: Type.Array(AttentionItem, { description: 'Failures first.' }),

@@ -1,9 +1,9 @@
-/** Suppression lists written as CSV (RFC 4180). Pure. */
+/** Writes suppression lists as CSV (RFC 4180). Pure. */
 import type { SuppressionEntry } from './schemas.ts';
 
 export const CSV_HEADER = 'address,reason,at,source\n';
 
-/** One row of an export. Line feeds alone: every reader takes them, and line tools are not left with a stray CR. */
+/** One row of an export. It ends with a line feed, which every CSV reader accepts and line tools need. */
 export function csvRow({ address, reason, at, source }: SuppressionEntry): string {
   return `${csvCell(address)},${reason},${at},${source ?? ''}\n`;
 }

@@ -1,33 +1,33 @@
 /**
- * The pace of imports into suppression lists, so that they leave room for mail: while a node accepts any, small batches with a rest
- * after each as long as it took, so that a request waits for no more than one of them and has the store for itself half of the
- * time; while none is accepted, or no node is alive, large batches without rests.
+ * Schedules the batches of imports into suppression lists, so that requests and deliveries keep half of the store's time. While a
+ * node accepts messages, batches are small and each is followed by a pause as long as it took; a request waits for at most one batch.
+ * While no message is accepted, or no node is alive, batches are large and have no pause.
  */
 import type { Clock } from '../../clock.ts';
 import type { OperatorStore } from '../../store/contract.ts';
 
-/** Rows of one batch while no mail is accepted. */
+/** Rows of one batch while no message is accepted. */
 const MAX_ROWS = 5_000;
-/** Rows of one batch while mail is accepted. */
+/** Rows of one batch while messages are accepted. */
 const MIN_ROWS = 500;
-/** So long after the last mail request none is expected. */
-const QUIET_MS = 1_000;
+/** After this time without a new message, none is expected. */
+const IDLE_MS = 1_000;
 
-/** The imports of this process. They take turns: side by side they would leave the store no rest. */
+/** The imports of this process. Their batches run one at a time. */
 export interface ImportScheduler {
-  /** How many rows the next batch may have. */
+  /** The maximum number of rows of the next batch. */
   batchRows(): number;
-  /** Runs one batch behind those asked for before, and rests after it where mail is accepted, until `stop` at most. */
+  /** Runs one batch after those requested before it, with a pause after it while messages are accepted. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
-  /** True from `stop` on: no import begins, and none begins another batch. */
+  /** True after `stop`: no import and no batch may begin. */
   isStopping(): boolean;
-  /** Runs an import. `stop` waits for it. */
+  /** Runs an import; `stop` waits for it. */
   runImport<T>(work: () => Promise<T>): Promise<T>;
-  /** Ends the imports that run after their batch under way; resolves when they have ended. */
+  /** Ends each import after its current batch; resolves when all have ended. */
   stop(): Promise<void>;
 }
 
-/** The imports of a process into this store. */
+/** Creates the scheduler of the imports of a process into this store. */
 export function createImportScheduler(
   store: Pick<OperatorStore, 'newestId' | 'listNodes'>,
   clock: Clock,
@@ -38,32 +38,32 @@ export function createImportScheduler(
   let newestSince = 0;
   let last: Promise<unknown> = Promise.resolve();
   let stopping = false;
-  let wake: () => void = () => undefined;
+  let endPause: () => void = () => undefined;
 
-  async function alone<T>(add: () => Promise<T>): Promise<T> {
+  async function runOne<T>(add: () => Promise<T>): Promise<T> {
     const begun = performance.now();
     const result = await add();
     const tookMs = performance.now() - begun;
     rows = (await isAccepting()) ? MIN_ROWS : MAX_ROWS;
-    if (rows === MIN_ROWS && !stopping) await rest(tookMs);
+    if (rows === MIN_ROWS && !stopping) await pause(tookMs);
     return result;
   }
 
-  /** What was added counts; a store that is away says so to the next batch. Where it cannot say, mail may be accepted. */
+  /** True if messages are accepted, or if that is unknown because the store does not answer. */
   async function isAccepting(): Promise<boolean> {
     const id = await store.newestId().catch(() => undefined);
     const now = clock.now();
     if (id === undefined || id !== newest) newestSince = now;
     newest = id;
-    if (now - newestSince >= QUIET_MS) return false;
+    if (now - newestSince >= IDLE_MS) return false;
     const nodes = await store.listNodes(now).catch(() => null);
     return nodes === null || nodes.some(({ aliveUntil }) => aliveUntil > now);
   }
 
-  function rest(ms: number): Promise<void> {
+  function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const cancel = clock.after(Math.ceil(ms), resolve);
-      wake = () => {
+      endPause = () => {
         cancel();
         resolve();
       };
@@ -73,7 +73,7 @@ export function createImportScheduler(
   return {
     batchRows: () => rows,
     runBatch(add) {
-      const step = last.then(() => alone(add));
+      const step = last.then(() => runOne(add));
       last = step.catch(() => undefined);
       return step;
     },
@@ -87,7 +87,7 @@ export function createImportScheduler(
     },
     async stop() {
       stopping = true;
-      wake();
+      endPause();
       await Promise.all(running);
     },
   };

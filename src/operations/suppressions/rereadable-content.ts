@@ -1,7 +1,7 @@
 /**
- * The content of a file that an operation reads twice. What can be read only once, such as an upload or a pipe, is kept in a
- * temporary file meanwhile; that file has no name, so it goes with this process. A content that cannot be read fails with a
- * ContentError, a folder that cannot keep it with a SpoolError, each of one line.
+ * The content of a file that an operation reads twice. Content that can be read only once, such as an upload or a pipe, is copied to
+ * a temporary file, which is unlinked at once and so disappears with the process. Unreadable content fails with a ContentError, a
+ * temporary folder that cannot store it with a SpoolError; the message of each is one line.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
@@ -10,33 +10,33 @@ import { join } from 'node:path';
 import { describeError } from '../../printing/error-line.ts';
 import type { FileContent } from '../file-operation.ts';
 
-/** Read at a time. */
+/** Size of one read. */
 const CHUNK_BYTES = 262_144;
 
-/** The content cannot be read to its end, or is not what it should be; the message is one line. */
+/** The content cannot be read to its end, or is invalid. The message is one line. */
 export class ContentError extends Error {
   override readonly name = 'ContentError';
 }
 
-/** The machine has no room for the content, which is no fault of the content. */
+/** The temporary folder cannot store the content. */
 export class SpoolError extends Error {
   override readonly name = 'SpoolError';
 }
 
-/** A content that can be read twice. */
+/** Content that can be read twice. */
 export interface RereadableContent {
-  /** From its beginning to its end, once. */
+  /** The whole content, once. */
   readonly bytes: AsyncIterable<Buffer>;
-  /** Its first `size` bytes once more. */
+  /** Reads the first `size` bytes a second time. */
   reread(size: number): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
-/** Opens a content so that it can be read twice. @throws SpoolError, or what the opening throws */
+/** Opens content so that it can be read twice. @throws SpoolError, and what `open` throws */
 export async function makeRereadable({ name, open: openContent }: FileContent): Promise<RereadableContent> {
-  const { bytes, again, close } = await openContent();
+  const { bytes, reread, close } = await openContent();
   const first = readable(bytes, name);
-  if (again !== null) return { bytes: first, reread: (size) => readable(again(size), name), close };
+  if (reread !== null) return { bytes: first, reread: (size) => readable(reread(size), name), close };
   let spool: FileHandle;
   try {
     spool = await openSpool();
@@ -54,7 +54,7 @@ export async function makeRereadable({ name, open: openContent }: FileContent): 
   };
 }
 
-/** Up to `size` bytes of a file, from its beginning. The file stays open. */
+/** Reads up to `size` bytes from the beginning of a file. The file remains open. */
 export function fileBytes(handle: FileHandle, size = Number.POSITIVE_INFINITY): AsyncIterable<Buffer> {
   return handle.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES, start: 0, end: size - 1 });
 }
@@ -90,8 +90,8 @@ async function* copied(source: AsyncIterable<Buffer>, spool: FileHandle): AsyncG
 }
 
 function spoolError(error: unknown): SpoolError {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
   return new SpoolError(
-    `what is to be imported cannot be kept in ${tmpdir()} (${code}); set TMPDIR to a folder with room for it`,
+    `the file to import cannot be stored in ${tmpdir()} (${code}); set TMPDIR to a folder with enough space`,
   );
 }

@@ -1,4 +1,4 @@
-/** What the operations on suppression lists answer with. Free of Node, so that the dashboard takes its types from here. */
+/** Results of the operations on suppression lists. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
@@ -8,11 +8,11 @@ export type SuppressionEntry = Static<typeof SuppressionEntry>;
 
 export const AddedSuppression = Type.Object({
   address: Type.String(),
-  added: Type.Boolean({ description: 'False: it was on the list.' }),
+  added: Type.Boolean({ description: 'False if the address was already on the list.' }),
 });
 export type AddedSuppression = Static<typeof AddedSuppression>;
 
-/** An address with all lists that it is on. */
+/** An address with its entries in all lists. */
 export const SuppressedAddress = Type.Object({
   address: Type.String(),
   suppressed: Type.Boolean(),
@@ -28,33 +28,33 @@ export type SuppressionPage = Static<typeof SuppressionPage>;
 
 const ImportCounts = {
   read: Type.Integer({ description: 'Rows read.' }),
-  added: Type.Integer({ description: 'Addresses that were new.' }),
-  known: Type.Integer({ description: 'Addresses that were on the list.' }),
+  added: Type.Integer({ description: 'Addresses that were added.' }),
+  known: Type.Integer({ description: 'Addresses that were already on the list.' }),
 };
 
-/** How far an import is. */
+/** The progress of an import. */
 export const ImportProgress = Type.Object({
   ...ImportCounts,
-  skipped: Type.Integer({ description: 'Rows that hold no address.' }),
+  skipped: Type.Integer({ description: 'Rows that were skipped.' }),
   bytes: Type.Integer({ description: 'Bytes read.' }),
-  total: Type.Integer({ description: 'Bytes of the file.' }),
+  total: Type.Integer({ description: 'The size of the file in bytes.' }),
 });
 export type ImportProgress = Static<typeof ImportProgress>;
 
 /** A row that was skipped. */
 export const SkippedRow = Type.Object({
   line: Type.Integer({
-    description: 'The line of the row, from 1; the first one where a quote makes one row of several lines.',
+    description: 'The line of the row, from 1; the first line of a row with several lines.',
   }),
-  lastLine: Type.Optional(Type.Integer({ description: 'The last line, where the row has several.' })),
+  lastLine: Type.Optional(Type.Integer({ description: 'The last line of a row with several lines.' })),
   reason: Type.String(),
 });
 export type SkippedRow = Static<typeof SkippedRow>;
 
-/** What an import came to: `read` is `added`, `known` and `skippedCount` together. */
+/** The result of an import: `read` is the sum of `added`, `known` and `skippedCount`. */
 export const ImportResult = Type.Object({
   ...ImportCounts,
-  skipped: Type.Array(SkippedRow, { description: 'The first hundred rows that were skipped.' }),
-  skippedCount: Type.Integer({ description: 'How many rows were skipped.' }),
+  skipped: Type.Array(SkippedRow, { description: 'The first 100 skipped rows.' }),
+  skippedCount: Type.Integer({ description: 'The number of skipped rows.' }),
 });
 export type ImportResult = Static<typeof ImportResult>;

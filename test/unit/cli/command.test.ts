@@ -186,7 +186,7 @@ describe('accounts and keys', () => {
       });
       expect(await json(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
       expect(await json(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
-      expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'there is an account "acme" already');
+      expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
       expectFailure(
         await run(folder, ['account', 'lock', 'nobody', '--reason', 'x']),
         1,
@@ -220,7 +220,7 @@ describe('accounts and keys', () => {
         { state: 'active', name: 'web' },
       ]);
       expectFailure(await run(folder, ['key', 'create', 'nobody']), 1, 'there is no account "nobody"');
-      expectFailure(await run(folder, ['key', 'revoke', 'key_999']), 1, 'there is no working key key_999');
+      expectFailure(await run(folder, ['key', 'revoke', 'key_999']), 1, 'there is no valid key key_999');
     }));
 });
 
@@ -288,7 +288,7 @@ describe('messages', () => {
 
   it('explain prints the reason of the state', async () => {
     const { out } = await run(folder, ['message', 'explain', MAIL_ID]);
-    expect(out).toContain('is bounced: permanently refused');
+    expect(out).toContain('is bounced: a hard bounce');
     expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
@@ -296,18 +296,18 @@ describe('messages', () => {
     expectFailure(
       await run(folder, ['message', 'retry', MAIL_ID]),
       1,
-      'is bounced; only a queued or uncertain one can be retried',
+      'is bounced; only queued and uncertain messages can be retried',
     );
     expectFailure(
       await run(folder, ['message', 'cancel', MAIL_ID]),
       1,
-      'is bounced; only a queued or uncertain one can be cancelled',
+      'is bounced; only queued and uncertain messages can be cancelled',
     );
     expect(await json(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
     expect(await json(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
     expect(await json(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
     const unknown = MAIL_ID.replace('0199', '0198');
-    expectFailure(await run(folder, ['message', 'show', unknown]), 1, `there is no mail request ${unknown}`);
+    expectFailure(await run(folder, ['message', 'show', unknown]), 1, `there is no message ${unknown}`);
   });
 });
 
@@ -324,14 +324,14 @@ describe('wrong usage', () => {
     [['account', 'create', 'a', '--throttle', '5/m'], '--throttle: "5/m" is not a throttle such as 50/s'],
     [['account', 'create', 'a', '--volume-expires', 'soon'], '--volume-expires: "soon" is not a date such as'],
     [['account', 'create', 'a\u001b[31m'], 'NAME: "a\uFFFD[31m" is not 1 to 64 visible characters'],
-    [['account', 'set', 'a'], 'nothing to set'],
+    [['account', 'set', 'a'], 'there is nothing to change'],
     [['account', 'lock', 'a'], "required option '--reason <text>' not specified; `postrider account lock --help`"],
     [['doctor', '--lop'], "unknown option '--lop' (Did you mean --loop?); `postrider doctor --help`"],
     [['key', 'mint'], "unknown command 'mint' (Did you mean list?); `postrider key --help`"],
     [['key', 'revoke', 'pr_x'], '"pr_x" is not a key id such as key_12'],
     [['message', 'list', '--state', 'quued'], '--state: "quued" is not one of'],
     [['message', 'list', '--limit', '0'], '--limit: "0" is not a whole number from 1'],
-    [['message', 'show', '12'], '"12" is not the id of a mail request'],
+    [['message', 'show', '12'], '"12" is not a message id'],
     [
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--account', 'y'],
       '--account and --key exclude each other',

@@ -124,8 +124,8 @@ describe('doctor', () => {
       detail: expect.stringContaining('cannot be opened'),
     });
     rmSync(secret);
-    expect(await domainFinding()).toMatchObject({ result: 'failure', detail: expect.stringContaining('is gone') });
-    expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is gone') });
+    expect(await domainFinding()).toMatchObject({ result: 'failure', detail: expect.stringContaining('is missing') });
+    expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is missing') });
   });
 
   it('it reports an inbox in which no file can be created', async () => {

@@ -64,10 +64,10 @@ test.each([
   [['--limit', '201'], /^--limit: "201" is not a whole number from 1 to 200$/],
   [['--within', 'soon'], /^--within: "soon" is not a duration/],
   [['--account', 'nobody'], /^there is no account "nobody"/],
-  [['--subject', '??'], /^--subject: "\?\?" holds no letters or digits to search for$/],
-  [['!', '?'], /^the words: "! \?" holds no letters or digits/],
-  [['--cursor', 'elsewhere'], /^the cursor belongs to another search; leave it out to begin anew$/],
-  [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; ask for at most 32$/],
+  [['--subject', '??'], /^--subject: "\?\?" contains no letters or digits to search for$/],
+  [['!', '?'], /^the words: "! \?" contains no letters or digits/],
+  [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],
+  [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; the maximum is 32$/],
 ])('invalid input fails with one line: %j', async (args, line) => {
   const rig = await commandRig();
   const output = await rig.run('message', 'search', ...args);

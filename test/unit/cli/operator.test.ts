@@ -20,7 +20,7 @@ test('a token is printed once, listed by its prefix, and revoked', async () => {
   expect(listed.out).not.toContain(token);
   expect(await rig.run('token', 'create', 'ci')).toMatchObject({
     code: 1,
-    err: expect.stringContaining('there is a token "ci" already'),
+    err: expect.stringContaining('token "ci" already exists'),
   });
   expect((await rig.run('token', 'revoke', String(id))).out).toBe('revoked the token ci\n');
   expect(await rig.runJson('token', 'list')).toMatchObject([{ name: 'ci', status: 'revoked' }]);

@@ -143,7 +143,7 @@ describe('the command', () => {
     const { out } = await rig.run('overview');
     expect(out).toContain('No problems.');
     // A command does not have the runtime status of the service.
-    expect(out).toContain('only the service knows');
+    expect(out).toContain('only the running service knows');
   });
 
   test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
@@ -162,7 +162,7 @@ describe('the command', () => {
       ['warning', 'new.example may not send yet: its records', '/domains/new.example'].map((text, n) =>
         n === 1 ? text.slice(0, 40) : text,
       ),
-      ['warning', 'Account a/b’s volume expires in 1 d', '/accounts/a%2Fb'],
+      ['warning', 'The volume of account a/b expires in 1 d', '/accounts/a%2Fb'],
     ]);
     expect(health).toContainEqual({ part: 'domains', level: 'warning', text: '0 of 1 authenticated' });
     const { out } = await rig.run('overview');
@@ -174,14 +174,14 @@ describe('the command', () => {
     const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
     await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const over = await any.runJson<OverviewResult>('overview');
-    const output = 'new.example is not authenticated; its mail is taken all the same';
+    const output = 'new.example is not authenticated; its messages are accepted nevertheless';
     expect(over.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
     expect(over.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const { attention, health } = await rig.runJson<OverviewResult>('overview');
     expect(attention).toEqual([]);
-    const text = '0 of 1 authenticated, and none is needed: every sender is taken';
+    const text = '0 of 1 authenticated; not required, messages of every sender are accepted';
     expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
   });
 
@@ -207,8 +207,11 @@ describe('the command', () => {
     const { attention, everAccepted } = await rig.runJson<OverviewResult>('overview');
     expect(everAccepted).toBe(true);
     expect(attention).toMatchObject([
-      { level: 'warning', text: 'No domain may send yet: every sender is refused', page: '/domains' },
-      { text: 'The oldest in the queue was accepted 2 h ago', page: '/messages/018cc251-f400-7000-8000-000000000000' },
+      { level: 'warning', text: 'There is no sending domain: messages of every sender are refused', page: '/domains' },
+      {
+        text: 'The oldest message in the queue was accepted 2 h ago',
+        page: '/messages/018cc251-f400-7000-8000-000000000000',
+      },
     ]);
   });
 

@@ -64,7 +64,7 @@ test('a row of several lines is printed with its first and last line number', as
 test('a file without addresses fails with one line and exit code 1', async () => {
   const { result, lines } = await importOf('{\n"a": 1\n}\n'.repeat(1000));
   await expect(result).rejects.toMatchObject({
-    message: expect.stringMatching(/holds nothing to import: none of its first 1,000 rows could be taken/),
+    message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
     exitCode: 1,
   });
   expect(lines).toEqual([]);
@@ -73,7 +73,7 @@ test('a file without addresses fails with one line and exit code 1', async () =>
 test('a store that fails during the import ends it, and the error has the number of added rows', async () => {
   const { result } = await importOf(rows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
-    message: expect.stringMatching(/the disk is full\. \(500 addresses were added before; import it again/),
+    message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
     exitCode: 1,
   });
 });

@@ -157,7 +157,11 @@ it('unreadable standard input adds nothing', async () => {
   const rig = await commandRig();
   const good = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
   const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
-  expect(output).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/line 12001 on: a quote opens there/) });
+  expect(output).toMatchObject({
+    code: 1,
+    out: '',
+    err: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
+  });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   const whole = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], good);
   expect(JSON.parse(whole.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
@@ -176,6 +180,6 @@ it('standard input is imported, and without a terminal only errors are written t
   expect(broken).toEqual({
     code: 1,
     out: '',
-    err: 'postrider: standard input is no CSV: line 1 holds binary data; give a text file in UTF-8\n',
+    err: 'postrider: standard input is not CSV: line 1 contains binary data; give a text file in UTF-8\n',
   });
 });

@@ -156,9 +156,14 @@ describe('tokens and the audit log', () => {
     const made = await answer(rig, createToken, { name: 'ci' });
     expect(made).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await answer(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
+    const reading = await answer(rig, createToken, { name: 'prometheus', readOnly: 'true' });
+    expect(reading).toMatchObject({ token: expect.stringMatching(/^por_/) });
     expect(await answer(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
     const listed = await answer(rig, listTokens, {});
-    expect(listed).toMatchObject([{ id: 1, name: 'ci', status: 'revoked' }]);
+    expect(listed).toMatchObject([
+      { id: 1, name: 'ci', status: 'revoked', readOnly: false },
+      { id: 2, name: 'prometheus', status: 'works', readOnly: true },
+    ]);
     expect(JSON.stringify(listed)).not.toContain((made as { token: string }).token);
   });
 

@@ -12,6 +12,7 @@ import {
   showDomain,
   verifyDomain,
 } from '../../../src/operations/domains.ts';
+import { perform } from '../../../src/operations/operation.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
@@ -117,6 +118,35 @@ describe('what fails has a code and changes nothing', () => {
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
     await rig.performOk(rotateDomain, { domain });
     expect(await rig.perform(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
+  });
+
+  test('a domain that another request changes meanwhile is a conflict of a check and a rotation, and of nothing else', async () => {
+    const { rig } = await withDns();
+    await rig.performOk(addDomain, { account: 'acme', domain });
+    const { store } = rig.context;
+    let subdomains = false;
+    const findDomain: typeof store.findDomain = async (name) => {
+      const found = await store.findDomain(name);
+      subdomains = !subdomains;
+      await store.setSubdomains(name, subdomains);
+      return found;
+    };
+    const codeOf = async (operation: Parameters<typeof rig.perform>[0], given: object) => {
+      const performed = await perform(
+        operation,
+        { domain, ...given },
+        { ...rig.context, store: { ...store, findDomain } },
+      );
+      if (performed.ok) return 'ok';
+      expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
+      return performed.error.code;
+    };
+    // An answered check writes the domain; one without an answer does not.
+    expect(await codeOf(verifyDomain, {})).toBe('conflict');
+    expect(await codeOf(rotateDomain, {})).toBe('conflict');
+    expect(await codeOf(setDomain, { subdomains: true })).toBe('ok');
+    expect(await codeOf(removeDomain, {})).toBe('ok');
+    expect(await codeOf(removeDomain, {})).toBe('not-found');
   });
 
   test('a secret that is lost is a conflict with its remedy, and no key is made with another', async () => {

@@ -161,10 +161,12 @@ describe('the document of the operator API, on files', () => {
       const members = Object.keys(inputMembers(performs.input));
       expect(given).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
       const content = described.responses['200']?.content;
-      if ('gives' in performs) {
-        expect(content).toEqual({ [performs.gives]: { schema: expect.objectContaining({ type: 'string' }) } });
+      if ('downloadType' in performs) {
+        expect(content).toEqual({ [performs.downloadType]: { schema: expect.objectContaining({ type: 'string' }) } });
       } else {
-        expect(described.requestBody).toMatchObject({ content: { [performs.takes]: { schema: { type: 'string' } } } });
+        expect(described.requestBody).toMatchObject({
+          content: { [performs.uploadType]: { schema: { type: 'string' } } },
+        });
         const { oneOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
           readonly oneOf?: readonly object[];
         };
@@ -197,8 +199,8 @@ describe('every operation', () => {
       for (const [before, given] of example.after ?? []) await rig.performOk(before, given);
       await example.prepare?.(rig, dns);
       const written = await rig.audit();
-      if ('takes' in operation) await rig.upload(operation, example.given, example.file ?? '');
-      else if ('gives' in operation) expect(await rig.download(operation, example.given)).not.toEqual([]);
+      if ('uploadType' in operation) await rig.upload(operation, example.given, example.file ?? '');
+      else if ('downloadType' in operation) expect(await rig.download(operation, example.given)).not.toEqual([]);
       else await rig.performOk(operation, example.given);
       const entries = (await rig.audit()).slice(written.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));

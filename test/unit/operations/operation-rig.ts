@@ -98,9 +98,9 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       async function* bytes() {
         yield Buffer.from(text);
       }
-      const open = async () => ({ bytes: bytes(), again: null, close: async () => undefined });
+      const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
       const reported: unknown[] = [];
-      const watch = { reading: () => undefined, progress: (at: unknown) => reported.push(at) };
+      const watch = { onRowsRead: () => undefined, onProgress: (at: unknown) => reported.push(at) };
       const performed = await performUpload(operation, given, { name: 'the file', open }, rig.context, watch);
       if (!performed.ok) throw new Error(performed.error.message);
       expect(reported.length).toBeGreaterThan(0);

@@ -74,7 +74,9 @@ test('a store that does not commit and a next hop that takes nothing come first'
     queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'eldest', acceptedAt: NOW - 2 * HOUR } },
   });
   expect(health(given, 'database')).toMatchObject({ level: 'failure' });
-  expect(health(given, 'transport')?.text).toBe('smtp://relay.example:587: takes nothing; tried again in 1 min');
+  expect(health(given, 'transport')?.text).toBe(
+    'smtp://relay.example:587: the circuit breaker is open; next probe in 1 min',
+  );
   expect(listAttention(given).map(({ level, page }) => [level, page])).toEqual([
     ['failure', null],
     ['failure', '/messages?state=queued'],
@@ -104,7 +106,7 @@ test('what the next hop holds against the service is told in its words for an ho
   const given = facts(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
   expect(health(given, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(given)).toMatchObject([
-    { level: 'failure', text: 'The next hop refuses this service (configuration), 1 s ago: 535 bad credentials' },
+    { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
   ]);
 });
 
@@ -119,7 +121,7 @@ test('alarms of other nodes are told by their number', () => {
   expect(listAttention(given)).toMatchObject([
     {
       level: 'warning',
-      text: 'In the last hour 3 attempts failed because the next hop refused this service itself, or because they could not be signed',
+      text: 'In the last hour 3 attempts failed because the next hop rejected this service or signing failed',
     },
   ]);
 });
@@ -140,11 +142,11 @@ test('nodes that fell silent are told, and that none delivers', () => {
   expect(health(given, 'nodes')).toEqual({
     part: 'nodes',
     level: 'failure',
-    text: '1 alive, version 1.2.3; none of them delivers; 1 fell silent within the last hour',
+    text: '1 alive, version 1.2.3; no node delivers; 1 missed the liveness timeout within the last hour',
   });
   expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'No node delivers' },
-    { level: 'warning', text: 'The node b fell silent 1 min 15 s ago' },
+    { level: 'warning', text: 'Node b sent its last heartbeat 1 min 15 s ago' },
   ]);
 });
 
@@ -158,6 +160,6 @@ test('the feedback loop is told of only where there is one, with what was not un
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
   };
   const given = facts(listening, { store, lastFeedbackAt: NOW - 5 * 60_000 });
-  expect(health(given, 'feedback')?.text).toBe('the last report came 5 min ago');
-  expect(listAttention(given)).toMatchObject([{ text: '2 of the reports of the last 24 h were not understood' }]);
+  expect(health(given, 'feedback')?.text).toBe('last report 5 min ago');
+  expect(listAttention(given)).toMatchObject([{ text: '2 reports of the last 24 h could not be interpreted' }]);
 });

@@ -47,7 +47,7 @@ describe('what is no CSV fails with one clause', () => {
     [
       'binary data',
       Buffer.from('ada@example.com\nbob\0@example.com\n'),
-      /^the file is no CSV: line 2 holds binary data;/,
+      /^the file is not CSV: line 2 contains binary data;/,
     ],
     ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), /^the file is UTF-16 text;/],
     ['a workbook', Buffer.from('PK\x03\x04rest'), /^the file is a spreadsheet or ZIP archive;/],
@@ -55,7 +55,7 @@ describe('what is no CSV fails with one clause', () => {
     [
       'an open quote',
       Buffer.from('ada@example.com\n\n"bob@example.com\ncy@x.example\n'),
-      /from line 3 on: a quote opens/,
+      /from line 3 on: a quote in this line is not closed/,
     ],
     [
       'an endless row',
@@ -139,7 +139,7 @@ describe('the smallest file that asks for much memory is refused after its bound
       'an open quote',
       'ada@example.com\n"',
       'x\n',
-      /line 2 on: the row has more than 65536 bytes; is a quote left open/,
+      /line 2 on: the row has more than 65536 bytes; check for an unclosed quote/,
     ],
     ['an open quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
   ])('%s', async (_name, begin, part, fault) => {

@@ -21,11 +21,11 @@ function contentOf(...chunks: readonly string[]): FileContent {
   async function* bytes(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
   }
-  const open = async () => ({ bytes: bytes(), again: null, close: async () => undefined });
+  const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
   return { name: 'the file', open };
 }
 
-const UNWATCHED: UploadObserver<ImportProgress> = { reading: () => undefined, progress: () => undefined };
+const UNWATCHED: UploadObserver<ImportProgress> = { onRowsRead: () => undefined, onProgress: () => undefined };
 
 /** The import of `content` into the list of `acme`, into a store with some methods replaced. */
 function imported(
@@ -50,7 +50,7 @@ test('rows are added in batches, counted, and have one audit log entry', async (
   const rig = await operationRig();
   const sizes: number[] = [];
   const progress: ImportProgress[] = [];
-  const watch = { reading: () => undefined, progress: (at: ImportProgress) => progress.push(at) };
+  const watch = { onRowsRead: () => undefined, onProgress: (at: ImportProgress) => progress.push(at) };
   const counted: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       sizes.push(entries.length);
@@ -108,7 +108,10 @@ test('a store that fails halfway ends the import, whose entry says that it stopp
   };
   expect(await imported(rig, contentOf(rows(9_000)), { store: failing })).toMatchObject({
     ok: false,
-    error: { code: 'unavailable', message: expect.stringMatching(/disk is full\. \(500 addresses were added before/) },
+    error: {
+      code: 'unavailable',
+      message: expect.stringMatching(/disk is full\. \(500 addresses were added before that/),
+    },
   });
   const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: rows(9_000).length };
   expect(await shown(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
@@ -139,8 +142,8 @@ test('a store that is away is unavailable, for import and export alike', async (
 });
 
 test.each([
-  ['a quote that never closes', '"open\n', /from line 14 on: a quote opens there/],
-  ['binary data', '\0\0\n', /line 14 holds binary data/],
+  ['a quote that never closes', '"open\n', /from line 14 on: a quote in this line is not closed/],
+  ['binary data', '\0\0\n', /line 14 contains binary data/],
 ])('a file that ends in %s adds nothing at all', async (_, end, message) => {
   const rig = await operationRig();
   expect(await imported(rig, contentOf(`bad\n${rows(12)}${end}`))).toMatchObject({
@@ -168,7 +171,7 @@ test('an upload of commas alone is refused after the bound of a line, and the re
     yield Buffer.from('ada@example.com\n');
     for (; count < 40_000_000; count += 16_384) yield Buffer.alloc(16_384, ',');
   }
-  const open = async () => ({ bytes: commas(), again: null, close: async () => undefined });
+  const open = async () => ({ bytes: commas(), reread: null, close: async () => undefined });
   expect(await imported(rig, { name: 'the file', open })).toMatchObject({
     ok: false,
     error: { code: 'invalid', message: expect.stringMatching(/ from line 2 on: /) },
@@ -207,12 +210,14 @@ test('a stop ends an import between two batches, and resolves when the audit log
     ok: false,
     error: {
       code: 'unavailable',
-      message: expect.stringMatching(/^the service is stopping \(5,500 addresses were added before; import it again/),
+      message: expect.stringMatching(
+        /^the service is shutting down \(5,500 addresses were added before that; import the file again/,
+      ),
     },
   });
   expect(await imported(rig, contentOf(rows(1)))).toMatchObject({
     ok: false,
-    error: { code: 'unavailable', message: 'the service is stopping; nothing was added' },
+    error: { code: 'unavailable', message: 'the service is shutting down; no address was added' },
   });
   expect(await shown(rig)).toHaveLength(1);
 });

@@ -54,13 +54,19 @@ async function started(
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },
-      operate: () => {
+      contextFor: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates,
       publish: () => liveUpdates.poll(),
       version: '0',
-      about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
+      installationInfo: () => ({
+        version: '0',
+        transport: 'capture',
+        password: false,
+        publicUrl: null,
+        firstKey: null,
+      }),
       key: Buffer.alloc(32),
     },
     onError: (error) => {
@@ -155,7 +161,7 @@ test('there are so many streams and no more; one that ends makes room', async ()
   expect(await refused.json()).toEqual({
     result: 'error',
     code: 'rate-limited',
-    message: 'Too many live streams are open (100); close a page that shows this service',
+    message: 'Too many live streams are open (100); close a page of the dashboard',
   });
   streams[0]?.socket.destroy();
   await expect

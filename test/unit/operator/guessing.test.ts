@@ -6,10 +6,11 @@ import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
-import { hashToken } from '../../../src/model/credentials.ts';
+import { hashToken, isReadOnlyToken, newToken } from '../../../src/model/credentials.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { StoreError } from '../../../src/store/error.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
 
@@ -22,7 +23,8 @@ const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 
 /** A listener whose delays end only when `release` is called; with `holdsLookups` the times between lookups only when they are run. */
-async function started(holdsLookups = false) {
+async function started(holdsLookups = false, tokenText = TOKEN) {
+  const store = { down: false };
   const waiting: (() => void)[] = [];
   const delaysMs: number[] = [];
   const queries: (readonly string[])[] = [];
@@ -46,7 +48,7 @@ async function started(holdsLookups = false) {
     id: 1,
     name: 'ci',
     prefix: 'po_aaa',
-    hash: hashToken(TOKEN),
+    hash: hashToken(tokenText),
     createdAt: 0,
     expiresAt: null,
     revokedAt: null,
@@ -64,6 +66,7 @@ async function started(holdsLookups = false) {
     api: {
       store: {
         findTokens: async (hashes) => {
+          if (store.down) throw new StoreError('the store does not answer');
           queries.push(hashes);
           return hashes.includes(token.hash) ? [token] : [];
         },
@@ -71,7 +74,7 @@ async function started(holdsLookups = false) {
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },
-      operate: () => {
+      contextFor: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates: createLiveUpdates({
@@ -82,7 +85,7 @@ async function started(holdsLookups = false) {
       }),
       publish: () => undefined,
       version: '0',
-      about: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
+      installationInfo: () => ({ version: '0', transport: 'capture', password: true, publicUrl: null, firstKey: null }),
       key: Buffer.alloc(32),
     },
     onError: (error) => {
@@ -117,6 +120,7 @@ async function started(holdsLookups = false) {
   }
   return {
     port,
+    store,
     ask,
     signIn: (password: string, from?: string) =>
       ask('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
@@ -212,4 +216,33 @@ test('wrong tokens are looked up together, and a token that was right before wai
     .toBe(true);
   expect((await all).filter(({ status }) => status === 401)).toHaveLength(9);
   expect(new Set(queries.flat()).size).toBe(52);
+});
+
+test('a token is accepted for metrics, and a wrong one is refused there as on the API', async () => {
+  const { ask } = await started();
+  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  const statuses: number[] = [];
+  for (let n = 0; n < 11; n += 1) statuses.push((await ask('/metrics', { headers: bearer(`po_wrong${n}`) })).status);
+  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
+  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+});
+
+test('metrics are served to a token of the last lookup while the store does not answer, and the API is not', async () => {
+  const { ask, store } = await started();
+  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  store.down = true;
+  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await ask('/metrics', { headers: bearer('po_unknown') })).status).toBe(503);
+  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
+});
+
+test('a read-only token reads the API and metrics, and every change with it is refused', async () => {
+  const text = newToken((bytes) => Buffer.alloc(bytes, 1), true).token;
+  expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
+  const { ask } = await started(false, text);
+  const headers = bearer(text);
+  expect((await ask('/metrics', { headers })).status).toBe(200);
+  expect((await ask('/api/v1/session', { headers })).status).toBe(200);
+  for (const path of ['/api/v1/accounts', '/api/v1/doctor/loop', '/api/v1/accounts/acme/suppressions/import'])
+    expect([path, (await ask(path, { headers, body: {} })).status]).toEqual([path, 403]);
 });

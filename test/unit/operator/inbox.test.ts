@@ -64,7 +64,7 @@ describe('one mail', () => {
     const answer = await serving({ [OLDEST]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${OLDEST}/html`);
     expect([answer.statusCode, answer.json()]).toEqual([
       404,
-      { result: 'error', code: 'not-found', message: `the message ${OLDEST} has no HTML`, field: 'id' },
+      { result: 'error', code: 'not-found', message: `message ${OLDEST} has no HTML`, field: 'id' },
     ]);
   });
 
@@ -80,7 +80,7 @@ describe('one mail', () => {
     const answer = await serving(one, true, false)(`/${OLDEST}${part}`);
     expect([answer.statusCode, answer.json()]).toEqual([
       404,
-      { result: 'error', code: 'not-found', message: 'There is no inbox: POSTRIDER_TRANSPORT is not capture:' },
+      { result: 'error', code: 'not-found', message: 'there is no inbox: POSTRIDER_TRANSPORT is not capture:' },
     ]);
   });
 
@@ -134,7 +134,7 @@ describe('HTML for a frame', () => {
         'Sec-Fetch-Dest',
       ]);
       expect(answer.body).toBe(
-        `This HTML is shown at /inbox/${OLDEST} only, in a frame that it cannot leave. Its source:\n\n` +
+        `This HTML is shown only in the sandboxed frame of /inbox/${OLDEST}. Its source:\n\n` +
           '<html><a href="https://evil.example/" target="_self">x</a></html>',
       );
     }

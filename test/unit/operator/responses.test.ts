@@ -271,7 +271,9 @@ test('every route is in the document, and every answer is as the document says',
     const { operationId, responses } = operation;
     if (responses['503'] === undefined) continue;
     const given = good.get(operationId) ?? {};
-    const headers = operationId === 'signOut' ? { ...session } : bearer;
+    // The listener's own routes accept a token of the last lookup while the store is away; this one was never looked up.
+    const unknown = { Authorization: 'Bearer po_unknown' };
+    const headers = operationId === 'signOut' ? { ...session } : credentialsOf(operation) === BASIC ? unknown : bearer;
     faults.away = true;
     await expectAnswer(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
     if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')

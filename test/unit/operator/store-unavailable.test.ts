@@ -31,7 +31,7 @@ async function started() {
     inboxContext: { inbox: null, readEntity },
     api: {
       store: { findTokens: away, touchToken: away, endSession: away, isSessionEnded: away },
-      operate: () => {
+      contextFor: () => {
         throw new Error('no operation is expected');
       },
       liveUpdates: createLiveUpdates({
@@ -42,7 +42,13 @@ async function started() {
       }),
       publish: () => undefined,
       version: '0',
-      about: () => ({ version: '0', transport: 'capture', password: false, publicUrl: null, firstKey: null }),
+      installationInfo: () => ({
+        version: '0',
+        transport: 'capture',
+        password: false,
+        publicUrl: null,
+        firstKey: null,
+      }),
       key: Buffer.alloc(32),
     },
     onError: () => undefined,

@@ -211,8 +211,9 @@ describe('masking', () => {
     expect(maskSecrets(`cannot reach "postgres://me:${SECRET}@db.example/mail", nor smtp://x:${SECRET}@h:25.`)).toBe(
       `cannot reach "postgres://me:${MASK}@db.example/mail", nor smtp://x:${MASK}@h:25.`,
     );
-    expect(maskSecrets(`see https://h.example/?token=${SECRET} and ${key}, ${token}`)).toBe(
-      `see https://h.example/?token=${MASK} and pr_AAAAAAA${MASK}, po_b-_9b-_${MASK}`,
+    const readOnly = `por_${'b-_9'.repeat(11)}`;
+    expect(maskSecrets(`see https://h.example/?token=${SECRET} and ${key}, ${token}, ${readOnly}`)).toBe(
+      `see https://h.example/?token=${MASK} and pr_AAAAAAA${MASK}, po_b-_9b-_${MASK}, por_b-_9b-${MASK}`,
     );
     for (const line of ['550 see https://x.example/@user for help', 'pr_short', 'a@b.example: //', 'x // y@z'])
       expect(maskSecrets(line)).toBe(line);

@@ -1,0 +1,110 @@
+/**
+ * Authenticates requests by an operator token (`Authorization: Bearer po_…`).
+ *
+ * Guarantees: lookups of unknown tokens are combined into few queries of the store; a token that was valid at its last lookup does
+ * not queue behind them; after ten wrong tokens within a minute further wrong tokens of the peer get 429, a valid one never does.
+ * A store that does not answer is a refusal with status 503.
+ */
+import type { Clock } from '../clock.ts';
+import { BatchedLookups } from '../http/keys.ts';
+import type { OperatorToken } from '../model/account.ts';
+import { peerNetworkOf } from '../model/address.ts';
+import { hashToken, isReadOnlyToken } from '../model/credentials.ts';
+import type { AccessStore } from '../store/contract.ts';
+import type { AccessControl } from './access.ts';
+import { type Refusal, toStoreRefusal } from './refusal.ts';
+
+/** Minimum interval between two writes of the last use of a token. */
+const TOUCH_INTERVAL_MS = 60_000;
+
+export interface AuthenticatedToken {
+  readonly kind: 'valid';
+  readonly name: string;
+  /** True for a token that may only read. */
+  readonly readOnly: boolean;
+  /** Milliseconds since the epoch; null for a token without expiry. */
+  readonly expiresAt: number | null;
+}
+
+export interface TokenAuthenticator {
+  /** `address` is the client's IP address, `text` the token as the request has it. */
+  authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
+  /**
+   * The same, but while the store does not answer it accepts an unexpired token that was valid at its last lookup. For metrics,
+   * which are needed most when the store is down.
+   */
+  authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
+}
+
+export interface TokenAuthenticatorParts {
+  readonly clock: Clock;
+  readonly access: AccessControl;
+  readonly store: Pick<AccessStore, 'findTokens' | 'touchToken'>;
+}
+
+/** Creates the authenticator of one listener. */
+export function createTokenAuthenticator({ clock, access, store }: TokenAuthenticatorParts): TokenAuthenticator {
+  const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
+  /** Tokens that were valid at their last lookup, by hash. */
+  const valid = new Map<string, OperatorToken>();
+  /** When the last use of a token was written, by its id. */
+  const touchedAt = new Map<number, number>();
+
+  async function authenticate(
+    address: string,
+    text: string,
+    onStoreError: (error: unknown, last: OperatorToken | undefined) => OperatorToken | Refusal,
+  ): Promise<AuthenticatedToken | Refusal> {
+    const now = clock.now();
+    const hash = hashToken(text);
+    const lookup = valid.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(address));
+    if (lookup === null) return TOO_MANY_TOKENS;
+    let token: OperatorToken | null;
+    try {
+      token = (await lookup).find((found) => found.hash === hash) ?? null;
+    } catch (error) {
+      const last = onStoreError(error, valid.get(hash));
+      if ('kind' in last) return last;
+      token = last;
+    }
+    if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
+      valid.delete(hash);
+      // After the lookup, so that wrong tokens never refuse a valid one.
+      const retryAfterMs = access.countWrongToken(address, now);
+      return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
+    }
+    valid.set(hash, token);
+    if (now - (touchedAt.get(token.id) ?? 0) >= TOUCH_INTERVAL_MS) {
+      touchedAt.set(token.id, now);
+      // The operation itself reports a store that does not answer.
+      await store.touchToken(token.id, now).catch(() => undefined);
+    }
+    return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
+  }
+
+  return {
+    authenticate: (address, text) => authenticate(address, text, toStoreRefusal),
+    authenticateForMetrics: (address, text) =>
+      authenticate(address, text, (error, last) => last ?? toStoreRefusal(error)),
+  };
+}
+
+/** The token of an Authorization header; null where the header has another scheme. */
+export function bearerToken(authorization: string | undefined): string | null {
+  return authorization?.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : null;
+}
+
+const TOO_MANY_TOKENS: Refusal = {
+  kind: 'refused',
+  status: 429,
+  message: 'Too many tokens at once',
+  retryAfterMs: 1_000,
+};
+
+const TOO_MANY_WRONG_TOKENS: Refusal = { kind: 'refused', status: 429, message: 'Too many wrong tokens' };
+
+const WRONG_TOKEN: Refusal = {
+  kind: 'refused',
+  status: 401,
+  message: 'The token is unknown, revoked or expired; `postrider token create NAME` creates one',
+};
