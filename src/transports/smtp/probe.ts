@@ -31,16 +31,16 @@ const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_00
 /** Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const limitAt = clock.monotonic() + timeoutMs;
-  const first = await converse(setting, clock, limitAt, false);
+  const first = await runSession(setting, clock, limitAt, false);
   // As the transport does: opportunistic TLS that fails falls back to clear text.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
-  const second = await converse(setting, clock, limitAt, true);
-  const { session: conversation } = second.probe;
-  if (conversation.kind === 'failed') return second.probe;
-  return { ...second.probe, session: { ...conversation, fellBack: true } };
+  const second = await runSession(setting, clock, limitAt, true);
+  const { session } = second.probe;
+  if (session.kind === 'failed') return second.probe;
+  return { ...second.probe, session: { ...session, fellBack: true } };
 }
 
-async function converse(
+async function runSession(
   setting: SmtpSetting,
   clock: MonotonicClock,
   limitAt: number,
@@ -54,12 +54,12 @@ async function converse(
     deadline: limitAt,
     onChannel,
   });
-  const told = (session: RelaySession) => ({ session, greeting: transcript.greeting });
+  const probeOf = (session: RelaySession) => ({ session, greeting: transcript.greeting });
   if (opened.kind === 'failed') {
     const { stage, code, enhanced, text } = opened.outcome.reply;
-    const said = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
-    const what = code === null ? text : `${setting.host}:${setting.port} answered ${said}`;
-    return { probe: told({ kind: 'failed', stage, text: what }), tlsFailed: opened.tlsFailed };
+    const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
+    const what = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
+    return { probe: probeOf({ kind: 'failed', stage, text: what }), tlsFailed: opened.tlsFailed };
   }
   const { connection } = opened;
   const ready = {
@@ -72,16 +72,16 @@ async function converse(
   connection.channel.command('NOOP');
   const answer = await connection.channel.nextReply('the answer to NOOP', LIMITS.commandMs);
   if (answer.kind === 'lost')
-    return { probe: told({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
+    return { probe: probeOf({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
     const text = `${setting.host}:${setting.port} answered NOOP with ${answer.lines[0] ?? answer.code}`;
     connection.channel.destroy();
-    return { probe: told({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
+    return { probe: probeOf({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
   }
   connection.channel.command('QUIT');
   await connection.channel.nextReply('the answer to QUIT', LIMITS.quitMs);
   connection.channel.destroy();
-  return { probe: told(ready), tlsFailed: false };
+  return { probe: probeOf(ready), tlsFailed: false };
 }
 
 /** Records the first line of the server and when it came. */
