@@ -112,7 +112,7 @@ async function measure(name: string, store: Store, now: number, record: Record):
   let longest = 0;
   for (let worked = true; worked; ) {
     const step = performance.now();
-    ({ worked } = await store.indexMessages({ horizon: minIdAt(now + 1_000), least: 2_048, now }));
+    ({ worked } = await store.indexMessages({ horizon: minIdAt(now + 1_000), minSegmentMessages: 2_048, now }));
     longest = Math.max(longest, performance.now() - step);
   }
   const used = process.cpuUsage(cpu);

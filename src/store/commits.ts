@@ -13,18 +13,18 @@ import type { Clock } from '../clock.ts';
 import type { EventOf, Publish } from '../model/events.ts';
 import type { Store } from './contract.ts';
 
-const UNDER_WAY = 2;
+const MAX_CONCURRENT_BATCHES = 2;
 /**
  * Bounds for committing a failed batch in parts: the time, and the number of failures in a row in addition to the
  * halvings that isolate one item. Beyond them the store itself is at fault, and the remaining items are rejected.
  */
-const PARTS_MS = 2_000;
-const PARTS_FAILING = 8;
+const MAX_PARTS_MS = 2_000;
+const MAX_FAILURES_IN_A_ROW = 8;
 /**
  * With this many items waiting, a batch starts at once instead of at the end of the turn. Otherwise the store's thread
  * and the event loop wait for each other in turn.
  */
-const EAGER = 16;
+const MIN_ITEMS_TO_FLUSH = 16;
 
 export interface GroupCommit<Item, Answer> {
   /** Resolves with the item's answer after its batch is committed. Rejects if the item was not committed. */
@@ -50,21 +50,21 @@ export function groupCommit<Item, Answer>(
   },
 ): GroupCommit<Item, Answer> {
   let pending: Pending<Item, Answer>[] = [];
-  let underWay = 0;
+  let running = 0;
   let scheduled = false;
 
   function schedule(): void {
-    if (scheduled || underWay >= UNDER_WAY || pending.length === 0) return;
+    if (scheduled || running >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
     scheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
     scheduled = false;
-    if (underWay >= UNDER_WAY || pending.length === 0) return;
+    if (running >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
     const batch = pending.length <= options.maxBatch ? pending : pending.slice(0, options.maxBatch);
     pending = batch === pending ? [] : pending.slice(options.maxBatch);
-    underWay += 1;
+    running += 1;
     const began = options.now();
     commit(batch.map(({ item }) => item)).then(
       (answers) => {
@@ -73,7 +73,7 @@ export function groupCommit<Item, Answer>(
         answer(batch, answers);
       },
       (error: unknown) => {
-        if (batch.length > 1) return void inParts(batch, error).finally(() => end());
+        if (batch.length > 1) return void commitInParts(batch, error).finally(() => end());
         end();
         refuse(batch, error);
       },
@@ -97,9 +97,9 @@ export function groupCommit<Item, Answer>(
    * Commits the halves of a failed batch until each item that cannot be committed stands alone. Rejects the remaining
    * items when the bounds are exceeded.
    */
-  async function inParts(batch: readonly Pending<Item, Answer>[], fault: unknown): Promise<void> {
-    const until = options.now() + PARTS_MS;
-    const most = Math.ceil(Math.log2(batch.length)) + PARTS_FAILING;
+  async function commitInParts(batch: readonly Pending<Item, Answer>[], fault: unknown): Promise<void> {
+    const until = options.now() + MAX_PARTS_MS;
+    const maxFailures = Math.ceil(Math.log2(batch.length)) + MAX_FAILURES_IN_A_ROW;
     let failing = 0;
     const parts: (readonly Pending<Item, Answer>[])[] = [];
     const halve = (part: readonly Pending<Item, Answer>[]): void => {
@@ -109,7 +109,7 @@ export function groupCommit<Item, Answer>(
     let last = fault;
     halve(batch);
     for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-      if (failing >= most || options.now() > until) {
+      if (failing >= maxFailures || options.now() > until) {
         refuse(part, last);
         continue;
       }
@@ -126,7 +126,7 @@ export function groupCommit<Item, Answer>(
   }
 
   function end(): void {
-    underWay -= 1;
+    running -= 1;
     schedule();
   }
 
@@ -134,7 +134,7 @@ export function groupCommit<Item, Answer>(
     submit(item) {
       return new Promise<Answer>((resolve, reject) => {
         pending.push({ item, since: options.now(), resolve, reject });
-        if (pending.length >= EAGER) flush();
+        if (pending.length >= MIN_ITEMS_TO_FLUSH) flush();
         else schedule();
       });
     },
@@ -155,7 +155,7 @@ export function publishCommits(
 }
 
 /** An answer older than this is refreshed by a probe. */
-const FRESH_MS = 1_000;
+const MAX_HEALTH_AGE_MS = 1_000;
 
 export interface StoreHealth {
   /**
@@ -178,22 +178,22 @@ export interface StoreHealth {
 export function watchHealth(
   store: Pick<Store, 'probe'>,
   clock: Clock,
-  known: () => string | null = () => null,
+  knownFault: () => string | null = () => null,
 ): StoreHealth {
   let failing = false;
-  let knownAt = clock.now();
+  let checkedAt = clock.now();
   let probing = false;
   let stopped = false;
   let cancel: () => void = () => undefined;
 
   const note = (failed: boolean) => {
     failing = failed;
-    knownAt = clock.now();
+    checkedAt = clock.now();
     cancel();
-    if (failed && !stopped) cancel = clock.after(FRESH_MS, look);
+    if (failed && !stopped) cancel = clock.after(MAX_HEALTH_AGE_MS, probe);
   };
 
-  function look(): void {
+  function probe(): void {
     if (probing || stopped) return;
     probing = true;
     store.probe().then(
@@ -210,15 +210,15 @@ export function watchHealth(
   return {
     fault() {
       // The absolute difference also covers a clock that was set back.
-      if (Math.abs(clock.now() - knownAt) > FRESH_MS) look();
-      return known() ?? (failing ? 'the store cannot commit' : null);
+      if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
+      return knownFault() ?? (failing ? 'the store cannot commit' : null);
     },
     observe(call) {
       return async (...args) => {
         try {
           const result = await call(...args);
           failing = false;
-          knownAt = clock.now();
+          checkedAt = clock.now();
           return result;
         } catch (error) {
           note(true);

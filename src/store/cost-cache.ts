@@ -7,38 +7,39 @@
  */
 
 /** The TTL is this many times the query's duration, so that the query uses at most a twentieth of the time. */
-const TIMES = 20;
-const LONGEST_MS = 2_000;
+const TTL_FACTOR = 20;
+const MAX_TTL_MS = 2_000;
 /**
  * The answer of a query slower than this is served stale while it is refreshed, unless it is older than the second
  * value.
  */
-const SLOW_MS = 20;
-const STALE_MS = 5_000;
+const SLOW_QUERY_MS = 20;
+const MAX_STALE_MS = 5_000;
 
 /** `now` is monotonic, in ms. A fault rejects every caller that waits for that query and is not cached. */
-export function cacheByCost<T>(ask: () => Promise<T>, now: () => number): () => Promise<T> {
-  let known: { readonly answer: T; readonly at: number; readonly tookMs: number } | null = null;
-  let asking: Promise<T> | null = null;
+export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () => Promise<T> {
+  let cached: { readonly answer: T; readonly at: number; readonly tookMs: number } | null = null;
+  let running: Promise<T> | null = null;
 
-  async function find(): Promise<T> {
+  async function refresh(): Promise<T> {
     const began = now();
     try {
-      const answer = await ask();
-      known = { answer, at: now(), tookMs: now() - began };
+      const answer = await query();
+      cached = { answer, at: now(), tookMs: now() - began };
       return answer;
     } finally {
-      asking = null;
+      running = null;
     }
   }
 
   return () => {
-    const ageMs = known === null ? 0 : now() - known.at;
-    if (known !== null && ageMs < Math.min(LONGEST_MS, known.tookMs * TIMES)) return Promise.resolve(known.answer);
-    asking ??= find();
-    if (known === null || known.tookMs < SLOW_MS || ageMs > STALE_MS) return asking;
+    const ageMs = cached === null ? 0 : now() - cached.at;
+    if (cached !== null && ageMs < Math.min(MAX_TTL_MS, cached.tookMs * TTL_FACTOR))
+      return Promise.resolve(cached.answer);
+    running ??= refresh();
+    if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return running;
     // A fault of this refresh reaches the next caller that waits.
-    asking.catch(() => undefined);
-    return Promise.resolve(known.answer);
+    running.catch(() => undefined);
+    return Promise.resolve(cached.answer);
   };
 }

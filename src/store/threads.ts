@@ -31,10 +31,10 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     const starting = start();
     running = starting;
     // A thread that could not start, or has died, is replaced when it is next needed.
-    const forget = () => {
+    const reset = () => {
       if (running === starting) running = null;
     };
-    starting.then(({ failed }) => failed.then(forget), forget);
+    starting.then(({ failed }) => failed.then(reset), reset);
     return starting;
   }
 
@@ -86,7 +86,7 @@ export function setThreadFlags(): void {
   setFlagsFromString('--max-semi-space-size=0');
 }
 
-const NICENESS = 10;
+const LOW_PRIORITY = 10;
 
 /**
  * The index builder's garbage is short-lived. Without limits its heap grows to 130 MB before V8 collects it. With them
@@ -101,7 +101,7 @@ export const INDEX_THREAD_MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerati
 export function lowerThreadPriority(): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(0, NICENESS);
+    setPriority(0, LOW_PRIORITY);
   } catch {
     // Without the permission, the index is built at normal priority.
   }

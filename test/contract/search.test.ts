@@ -47,7 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
-    while ((await store.indexMessages({ horizon: minIdAt(until), least: 1, now })).worked) steps += 1;
+    while ((await store.indexMessages({ horizon: minIdAt(until), minSegmentMessages: 1, now })).worked) steps += 1;
     return steps;
   }
 
@@ -270,7 +270,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       if (searchedTo === null) break;
       before = searchedTo;
       await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
-      await store.indexMessages({ horizon: minIdAt(START + 20 * page), least: 1, now: START + page * MINUTE });
+      await store.indexMessages({
+        horizon: minIdAt(START + 20 * page),
+        minSegmentMessages: 1,
+        now: START + page * MINUTE,
+      });
     }
     expect(found.filter((id) => timestampOfId(id) < START + 1_000)).toEqual(expected);
   });
@@ -294,7 +298,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an empty store has nothing to index, and nothing after the horizon is indexed', async () => {
     const store = await storeWith();
-    expect(await store.indexMessages({ horizon: minIdAt(START), least: 1, now: START })).toEqual({
+    expect(await store.indexMessages({ horizon: minIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       worked: false,
       waiting: 0,
       newer: 0,
@@ -303,14 +307,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await indexUntil(store, START)).toBe(0);
     expect(await indexUntil(store, START + 1)).toBe(1);
     await store.accept([newMessage({ acceptedAt: START + 1 }), newMessage({ acceptedAt: START + 2 })]);
-    expect(await store.indexMessages({ horizon: minIdAt(START + 9), least: 3, now: START })).toEqual({
+    expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
       worked: false,
       waiting: 2,
       newer: 0,
     });
-    expect(await store.indexMessages({ horizon: minIdAt(START + 9), least: 2, now: START })).toMatchObject({
-      worked: true,
-    });
+    expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 2, now: START })).toMatchObject(
+      {
+        worked: true,
+      },
+    );
     expect(await find(store, 'receipt')).toHaveLength(3);
   });
 });

@@ -77,7 +77,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     await note(store.queueFigures());
     await note(store.listAccounts());
     await note(store.reputations(clock.now()));
-    await note(store.indexMessages({ horizon: ids.next(clock.now()), least: 1, now: clock.now() }));
+    await note(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
     for (const id of all) await note(store.findMessage(id));
     return said;
   }

@@ -106,7 +106,7 @@ test('symbolic links are resolved to the real path, also to a missing file', () 
 });
 
 /** What happens to the files, what the service reports, and how it is repaired; null if only a new start repairs it. */
-const FATES: readonly (readonly [
+const FILE_FAULTS: readonly (readonly [
   name: string,
   reason: string,
   harm: (path: string) => void,
@@ -157,7 +157,7 @@ const FATES: readonly (readonly [
   ['the lock is deleted', 'the lock file of the database was removed', (path) => unlinkSync(`${path}-serve`), null],
 ];
 
-test.each(FATES)(
+test.each(FILE_FAULTS)(
   '%s under a running service: nothing more is acknowledged, /readyz says why, an alarm is raised',
   async (_name, reason, harm, mend) => {
     const path = join(temporaryFolder(), 'postrider.db');

@@ -30,7 +30,7 @@ import {
 } from './session.ts';
 
 /** Locks accounts with a limit only, so that no other transaction reads or writes what they have left. */
-const HOLD: Statement = {
+const LOCK_ACCOUNTS: Statement = {
   name: 'accept_hold',
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
@@ -98,7 +98,7 @@ const WRITE_USAGE: Statement = {
  * For this long after a batch with an unknown result, ids are looked up before they are stored, because a part of that
  * batch may be submitted again.
  */
-const DOUBT_MS = 60_000;
+const UNKNOWN_RESULT_MS = 60_000;
 
 /**
  * The data read has changed meanwhile: the transaction is retried and sees the change. The code is that of a
@@ -121,7 +121,7 @@ interface Found {
 type Written = NewMessage & { readonly state: AcceptedState };
 
 /** Answers that state that an earlier message is stored. */
-const RESTS_ON_STORED: ReadonlySet<AcceptResult['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
+const RELIES_ON_STORED: ReadonlySet<AcceptResult['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
 
 /** `monotonic` measures the time after a batch with an unknown result. */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
@@ -134,7 +134,7 @@ export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT
         (session, answers) => allStored(session, batch, answers),
       );
     } catch (error) {
-      doubtUntil = monotonic() + DOUBT_MS;
+      doubtUntil = monotonic() + UNKNOWN_RESULT_MS;
       throw error;
     }
   };
@@ -148,7 +148,7 @@ async function acceptIn(
   const found = await read(transaction, batch, doubt);
   const written: Written[] = [];
   const lookups: Lookups = {
-    earlier(mail) {
+    findByIdempotencyKey(mail) {
       const known = found.keys.get(`${mail.accountId} ${mail.idempotency?.key}`);
       return known === undefined || known.at <= idempotencyKeysExpiredBefore(mail) ? null : known;
     },
@@ -159,7 +159,7 @@ async function acceptIn(
     const counts = found.accounts.get(mail.accountId) ?? null;
     const known = found.stored.get(mail.id);
     if (known !== undefined && counts !== null && counts.account.locked === null)
-      return again(known, remainingLimits(counts, mail.acceptedAt));
+      return storedAnswer(known, remainingLimits(counts, mail.acceptedAt));
     const answer = decideAcceptance(mail, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
     written.push({ ...mail, state: answer.state });
@@ -170,7 +170,7 @@ async function acceptIn(
   });
   // An answer that relies on another transaction's rows needs a durable commit. A transaction without a write has to
   // force one.
-  const proven = written.length > 0 || !answers.some(({ kind }) => RESTS_ON_STORED.has(kind));
+  const proven = written.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED.has(kind));
   await Promise.all([write(transaction, written, found), proven ? undefined : forceDurableCommit(transaction)]);
   return answers;
 }
@@ -182,7 +182,7 @@ async function read(transaction: Transaction, batch: readonly NewMessage[], doub
   );
   const nothing: readonly Row[] = [];
   const [held, accounts, keys, suppressions, stored] = await Promise.all([
-    transaction.query(HOLD, [ids]),
+    transaction.query(LOCK_ACCOUNTS, [ids]),
     transaction.query(READ, [ids]),
     keyed.length === 0
       ? nothing
@@ -222,7 +222,7 @@ async function allStored(
 }
 
 /** The answer for a message that an earlier try has stored although its answer was lost. */
-function again(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
+function storedAnswer(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }

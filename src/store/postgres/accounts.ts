@@ -10,7 +10,7 @@ import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
-import { forgive, windowOf, windows } from './reputation.ts';
+import { readWindow, readWindows, resetReputation } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
 
 const BY_NAME: Statement = { name: 'account_by_name', text: `${SELECT_ACCOUNTS} WHERE a.name = $1` };
@@ -28,12 +28,12 @@ const UPDATE: Statement = {
       rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, bounce_rate = coalesce($9, bounce_rate),
       complaint_rate = coalesce($10, complaint_rate), revision = $11 WHERE id = $12`,
 };
-const FORGET_USAGE: Statement = {
+const DELETE_USAGE: Statement = {
   name: 'account_usage_forget',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
 /** Moves usage counted per slot into the account's row. From then on that row counts exactly. */
-const GATHER_USAGE: Statement = {
+const MOVE_USAGE: Statement = {
   name: 'account_usage_gather',
   text: `WITH gone AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
     UPDATE account SET volume_used = volume_used + (SELECT coalesce(sum(emails), 0) FROM gone) WHERE id = $1`,
@@ -113,7 +113,7 @@ export function prepareAccounts(database: Database): Operations {
       expected,
       async (session, { id }, revision) => {
         // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
-        if (reason === null) await forgive(session, id);
+        if (reason === null) await resetReputation(session, id);
         await session.query(SET_LOCK, [reason, at, revision, id]);
       },
     );
@@ -155,13 +155,13 @@ export function prepareAccounts(database: Database): Operations {
         const columns = limitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
         await session.query(UPDATE, [...columns, newVolume, newRate, ...rates, revision, account.id]);
-        if (Object.keys(limits).length > 0) await session.query(newVolume ? FORGET_USAGE : GATHER_USAGE, [account.id]);
+        if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
       }),
     async reputationOf(name, now) {
       const account = await find(database, name);
-      return account === null ? { kind: 'missing' } : done(await windowOf(database, account.id, now));
+      return account === null ? { kind: 'missing' } : done(await readWindow(database, account.id, now));
     },
-    reputations: (now) => windows(database, now),
+    reputations: (now) => readWindows(database, now),
     lockAccount: (name, reason, now, expected, by) => lock(by, name, reason, now, expected),
     unlockAccount: (name, _now, expected, by) => lock(by, name, null, null, expected),
     listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
@@ -180,7 +180,7 @@ export function prepareAccounts(database: Database): Operations {
           expiresAt,
           revision,
         ]);
-        return noted(transaction, by, 'key.create', accountName, rows.apiKey(row));
+        return withAudit(transaction, by, 'key.create', accountName, rows.apiKey(row));
       });
     },
     async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
@@ -194,7 +194,7 @@ export function prepareAccounts(database: Database): Operations {
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
-        return noted(transaction, by, 'key.revoke', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, by, 'key.revoke', `key_${id}`, rows.apiKey(row));
       });
     },
     rotateKey(id, { prefix, hash }, oldExpiresAt, now, by): Promise<ChangeResult<ApiKey>> {
@@ -206,7 +206,7 @@ export function prepareAccounts(database: Database): Operations {
         await transaction.query(END_KEY, [null, expiry.value, revision, id]);
         const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return noted(transaction, by, 'key.rotate', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, by, 'key.rotate', `key_${id}`, rows.apiKey(row));
       });
     },
     async touchKeys(used) {
@@ -227,7 +227,7 @@ async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   return row === undefined ? null : rows.apiKey(row);
 }
 
-async function noted(
+async function withAudit(
   transaction: Session,
   by: Actor | undefined,
   action: string,

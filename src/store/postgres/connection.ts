@@ -33,7 +33,7 @@ import type { Row, Session, Statement } from './session.ts';
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
 /** Older servers lack features that the schema uses. */
-const OLDEST_SERVER = 150_000;
+const MIN_SERVER_VERSION = 150_000;
 /**
  * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if another host
  * follows.
@@ -211,29 +211,29 @@ async function setUp(
         : `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::bigint::text AS s${at}`,
     ),
   ];
-  const [done, set, read, told] = await Promise.allSettled([
+  const [done, set, read, historyResult] = await Promise.allSettled([
     Promise.all([...setOwn, ...setNewer].map((statement) => client.query(statement))),
     others.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
     client.query<Record<string, unknown>>(`SELECT ${columns.join(', ')}`),
     client.query<{ history: string }>(HISTORY),
   ]);
   const row: Row = (read.status === 'fulfilled' ? read.value.rows[0] : undefined) ?? {};
-  const version = Number(row.version ?? OLDEST_SERVER);
-  if (version < OLDEST_SERVER) {
+  const version = Number(row.version ?? MIN_SERVER_VERSION);
+  if (version < MIN_SERVER_VERSION) {
     throw new StoreError(
       `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
     );
   }
-  if (set.status === 'rejected') throw refused(set.reason, where);
+  if (set.status === 'rejected') throw refusedSetting(set.reason, where);
   if (done.status === 'rejected') throw done.reason;
   if (read.status === 'rejected') throw read.reason;
   if (row.recovering === true) throw new StoreError(readOnlyReplicaText(where));
   if (row.read_only === 'on') throw new StoreError(defaultReadOnlyText(where));
-  const wanted = set.value?.rows[0] ?? {};
+  const expected = set.value?.rows[0] ?? {};
   for (const [name, value, has] of [
     ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),
     ...VERSION_17_SETTINGS.map(([name, value], at) => [name, value, row[`n${at}`]]),
-    ...others.map(({ name }, at) => [name, wanted[`o${at}`], row[`o${at}`]]),
+    ...others.map(({ name }, at) => [name, expected[`o${at}`], row[`o${at}`]]),
   ]) {
     if (value === has) continue;
     throw new StoreError(
@@ -241,12 +241,12 @@ async function setUp(
     );
   }
   // Some managed servers do not permit this query.
-  const history = told.status === 'fulfilled' ? (told.value.rows[0]?.history ?? null) : null;
+  const history = historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null;
   return { pid: Number(row.pid), history };
 }
 
 /** Maps the server's refusal of an operator's setting. */
-function refused(error: unknown, where: string): unknown {
+function refusedSetting(error: unknown, where: string): unknown {
   if (!isServerError(error) || errorCode(error) === '42704') return error;
   const said = error instanceof Error ? oneLine(error.message) : '';
   return new StoreError(
@@ -273,7 +273,7 @@ function wrap(
   client: pg.Client,
   ended: Promise<void>,
   where: string,
-  known: Pick<Connection, 'slot' | 'pid' | 'host' | 'history'>,
+  info: Pick<Connection, 'slot' | 'pid' | 'host' | 'history'>,
 ): Connection {
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {
@@ -288,7 +288,7 @@ function wrap(
     return answer;
   };
   return {
-    ...known,
+    ...info,
     ended,
     async query(statement, values): Promise<readonly Row[]> {
       const { name, text } = statement;

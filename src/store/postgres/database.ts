@@ -30,18 +30,18 @@ import {
 } from './session.ts';
 
 /** Two commits of accepting and two of settling, claims, retention, and reads run at the same time. */
-const CONNECTIONS = 8;
+const MAX_CONNECTIONS = 8;
 /** How long a call waits for a connection if none can be opened. */
-const WAIT_MS = 2_000;
+const MAX_WAIT_MS = 2_000;
 /** How long a call waits for a connection if all are busy. */
-const BUSY_MS = 10_000;
+const MAX_BUSY_WAIT_MS = 10_000;
 /**
  * Exponential backoff between tries to connect, in ms: the first and the longest delay. Half of each delay is random.
  */
-const FIRST_PAUSE_MS = 100;
-const LAST_PAUSE_MS = 3_000;
+const MIN_BACKOFF_MS = 100;
+const MAX_BACKOFF_MS = 3_000;
 /** After this many failures in a row, waiting calls fail at once. */
-const FAILURES = 3;
+const MAX_FAILURES = 3;
 
 interface PoolOptions {
   readonly setting: PostgresSetting;
@@ -58,11 +58,11 @@ interface Connections {
   readonly where: string;
   /** A connection for exclusive use until `give` or `drop`. Rejects with a StoreError. */
   acquire(): Promise<Connection>;
-  give(connection: Connection): void;
+  release(connection: Connection): void;
   /** Ends the connection. */
   drop(connection: Connection): void;
   /** Replaces all open connections: idle ones at once, the others when they are returned. */
-  renew(): void;
+  replaceAll(): void;
   /** A connection outside the pool. `limitMs` is the time limit of one statement. Rejects with a StoreError. */
   connectAlone(limitMs?: number): Promise<Connection>;
   /** Waits for connections in use, then closes all. */
@@ -76,7 +76,7 @@ interface Waiter {
 }
 
 /** Opens no connection before the first call. */
-function keepConnections({ random, ...options }: PoolOptions): Connections {
+function createConnections({ random, ...options }: PoolOptions): Connections {
   const { setting } = options;
   const where = describeServer(setting.hosts, setting.database);
   const open = new Set<Connection>();
@@ -101,16 +101,16 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
       const since = now();
       const overdue = () => {
         // A busy pool is given more time than one that cannot connect.
-        if (open.size > 0 && now() - since < BUSY_MS) {
-          waiter.timer = setTimeout(overdue, WAIT_MS);
+        if (open.size > 0 && now() - since < MAX_BUSY_WAIT_MS) {
+          waiter.timer = setTimeout(overdue, MAX_WAIT_MS);
           return;
         }
         waiting.splice(waiting.indexOf(waiter), 1);
-        const busy = `${where}: every connection was busy for ${BUSY_MS / 1_000} s.`;
-        const silent = `${where}: no connection within ${WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
+        const busy = `${where}: every connection was busy for ${MAX_BUSY_WAIT_MS / 1_000} s.`;
+        const silent = `${where}: no connection within ${MAX_WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
         reject(fault ?? new StoreError(open.size > 0 ? busy : silent));
       };
-      const waiter: Waiter = { resolve, reject, timer: setTimeout(overdue, WAIT_MS) };
+      const waiter: Waiter = { resolve, reject, timer: setTimeout(overdue, MAX_WAIT_MS) };
       waiting.push(waiter);
       grow();
     });
@@ -118,7 +118,7 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
 
   /** Opens connections for waiting calls up to the maximum, but not before the backoff has ended. */
   function grow(): void {
-    while (closing === null && waiting.length > connecting && open.size + connecting < CONNECTIONS) {
+    while (closing === null && waiting.length > connecting && open.size + connecting < MAX_CONNECTIONS) {
       const pause = pausedUntil - now();
       if (pause > 0) {
         retry ??= setTimeout(() => {
@@ -140,7 +140,7 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
     fault = null;
     first = connection.host;
     open.add(connection);
-    void connection.ended.then(() => forget(connection));
+    void connection.ended.then(() => remove(connection));
     give(connection);
     grow();
   }
@@ -149,10 +149,10 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
     connecting -= 1;
     failures += 1;
     fault = toStoreError(error, where);
-    const longest = Math.min(LAST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(failures - 1, 10));
+    const longest = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10));
     pausedUntil = now() + longest * (0.5 + random() / 2);
     // A configuration error, or a database that has been unavailable for some time: waiting calls fail at once.
-    if (open.size === 0 && (failures > FAILURES || isConfigurationError(error))) refuseAll(fault);
+    if (open.size === 0 && (failures > MAX_FAILURES || isConfigurationError(error))) refuseAll(fault);
     grow();
     settleClose();
   }
@@ -180,10 +180,10 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
 
   function drop(connection: Connection): void {
     connection.destroy();
-    forget(connection);
+    remove(connection);
   }
 
-  function forget(connection: Connection): void {
+  function remove(connection: Connection): void {
     if (!open.delete(connection)) return;
     const index = idle.indexOf(connection);
     if (index >= 0) idle.splice(index, 1);
@@ -198,9 +198,9 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
   return {
     where,
     acquire,
-    give,
+    release: give,
     drop,
-    renew() {
+    replaceAll() {
       for (const connection of open) old.add(connection);
       for (const connection of idle.splice(0)) drop(connection);
     },
@@ -224,12 +224,12 @@ function keepConnections({ random, ...options }: PoolOptions): Connections {
 }
 
 /** Maximum number of tries of a transaction that meets a deadlock or a concurrent change. */
-const TRIES = 6;
+const MAX_TRIES = 6;
 /** A transaction whose connection is lost before its commit is retried once, unless it has already taken this long. */
-const LOST_MS = 2_000;
+const MAX_RETRY_AFTER_LOSS_MS = 2_000;
 /** How long the server is asked for the result of a commit without an answer. */
-const FATE_MS = 6_000;
-const FATE_AGAIN_MS = 100;
+const MAX_STATUS_CHECK_MS = 6_000;
+const STATUS_POLL_MS = 100;
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
 /**
@@ -245,8 +245,8 @@ const CHANGED =
   'the settings of the connection have changed. A connection pooler must keep sessions (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
-const FATE: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
-const END: Statement = {
+const TRANSACTION_STATUS: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
+const TERMINATE: Statement = {
   name: 'fate_end',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
@@ -254,7 +254,7 @@ const END: Statement = {
  * A statement's time limit does not bound its commit. Without this, an abandoned connection would wait for the standby,
  * keep its locks, and count towards the server's connections.
  */
-const END_WAITS: Statement = {
+const TERMINATE_WAITS: Statement = {
   name: 'end_waits',
   text: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = ANY($1::int[]) AND usename = current_user AND wait_event = 'SyncRep'`,
@@ -278,59 +278,60 @@ type End<T> =
 
 /** Opens no connection before the first call. */
 export function createPool(options: PoolOptions): Pool {
-  const connections = keepConnections(options);
+  const connections = createConnections(options);
   const { where } = connections;
   /** Process ids of abandoned server connections that may still wait for the standby. */
-  const givenUp = new Set<number>();
+  const abandoned = new Set<number>();
 
   /** Ends abandoned connections that wait for the standby. If this fails, the next abandoned connection repeats it. */
-  function endWaits(pid: number): void {
-    givenUp.add(pid);
-    const pids = [...givenUp];
-    use((connection) => connection.query(END_WAITS, [pids])).then(
+  function terminateWaits(pid: number): void {
+    abandoned.add(pid);
+    const pids = [...abandoned];
+    use((connection) => connection.query(TERMINATE_WAITS, [pids])).then(
       () => {
-        for (const one of pids) givenUp.delete(one);
+        for (const one of pids) abandoned.delete(one);
       },
       () => undefined,
     );
   }
 
   /** Returns a connection after `error`, or ends it if it can no longer be used. */
-  function after(connection: Connection, error: unknown): void {
+  function releaseAfter(connection: Connection, error: unknown): void {
     // Prepared statements on old connections do not fit the new schema. After a timeout on one connection, the others
     // probably use the same broken path.
-    if (isStalePlan(error) || isStatementTimeout(error)) connections.renew();
+    if (isStalePlan(error) || isStatementTimeout(error)) connections.replaceAll();
     if (endsConnection(error)) connections.drop(connection);
-    else connections.give(connection);
-    if (isStatementTimeout(error)) endWaits(connection.pid);
+    else connections.release(connection);
+    if (isStatementTimeout(error)) terminateWaits(connection.pid);
   }
 
   async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await connections.acquire();
     try {
       const value = await work(connection);
-      connections.give(connection);
+      connections.release(connection);
       return value;
     } catch (error) {
-      after(connection, error);
+      releaseAfter(connection, error);
       throw error;
     }
   }
 
   /** Runs `once` until it succeeds or fails permanently. */
-  async function again<T>(once: () => Promise<End<T>>): Promise<T> {
+  async function withRetries<T>(tryTransaction: () => Promise<End<T>>): Promise<T> {
     const began = performance.now();
     for (let round = 1; ; round += 1) {
-      const end = await once();
+      const end = await tryTransaction();
       if (end.kind === 'done') return end.value;
-      const passing = isTransient(end.error) || (end.lost && round === 1 && performance.now() - began < LOST_MS);
-      if (round >= TRIES || !passing) throw toStoreError(end.error, where);
+      const passing =
+        isTransient(end.error) || (end.lost && round === 1 && performance.now() - began < MAX_RETRY_AFTER_LOSS_MS);
+      if (round >= MAX_TRIES || !passing) throw toStoreError(end.error, where);
       await pause(isTransient(end.error) ? options.random() * 10 * 2 ** round : 0);
     }
   }
 
   function query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
-    return again(async () => {
+    return withRetries(async () => {
       try {
         return { kind: 'done', value: await use((connection) => connection.query(statement, values)) };
       } catch (error) {
@@ -371,7 +372,7 @@ export function createPool(options: PoolOptions): Pool {
       return { kind: 'failed', error: new StoreError(`${where}: ${CHANGED}`), lost: false };
     }
     if (fault !== undefined) {
-      undo(connection, fault.reason);
+      rollBack(connection, fault.reason);
       return {
         kind: 'failed',
         error: fault.reason,
@@ -380,16 +381,16 @@ export function createPool(options: PoolOptions): Pool {
     }
     try {
       const word = await connection.command(COMMIT);
-      connections.give(connection);
+      connections.release(connection);
       // COMMIT of an aborted transaction returns no error but the tag ROLLBACK.
       if (word === COMMIT) return { kind: 'done', value: await worked };
       return { kind: 'failed', error: new StoreError(`${where}: the transaction was rolled back.`), lost: false };
     } catch (error) {
-      after(connection, error);
+      releaseAfter(connection, error);
       if (error instanceof UnknownCommitResult) return { kind: 'failed', error, lost: false };
       if (isServerError(error) && !endsConnection(error)) return { kind: 'failed', error, lost: false };
       const [row] = await numbered;
-      const fate = history === null ? 'unknown' : await fateOf(String(row?.xid), pid, history);
+      const fate = history === null ? 'unknown' : await transactionStatus(String(row?.xid), pid, history);
       if (fate !== 'committed') return { kind: 'failed', error, lost: fate === 'aborted' };
       const value = await worked;
       const isStored = stored === undefined || (await use((other) => stored(other, value)).catch(() => false));
@@ -398,34 +399,38 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /** Rolls back and keeps the connection if it still works. */
-  function undo(connection: Connection, error: unknown): void {
+  function rollBack(connection: Connection, error: unknown): void {
     if (!(error instanceof StoreError) && endsConnection(error)) {
-      after(connection, error);
+      releaseAfter(connection, error);
       return;
     }
     connection.command(ROLLBACK).then(
-      () => connections.give(connection),
+      () => connections.release(connection),
       () => connections.drop(connection),
     );
   }
 
   /** The result of a transaction whose commit had no answer. */
-  async function fateOf(xid: string, pid: number, history: string): Promise<'committed' | 'aborted' | 'unknown'> {
-    const until = performance.now() + FATE_MS;
+  async function transactionStatus(
+    xid: string,
+    pid: number,
+    history: string,
+  ): Promise<'committed' | 'aborted' | 'unknown'> {
+    const until = performance.now() + MAX_STATUS_CHECK_MS;
     while (performance.now() < until) {
       try {
         // The check ends with a durable commit, which waits for the standby like the original one. It gets only the
         // remaining time.
         const fate = await within(
           until - performance.now(),
-          use((connection) => ask(connection, xid, pid, history)),
+          use((connection) => queryStatus(connection, xid, pid, history)),
         );
         if (fate === undefined) return 'unknown';
         if (fate !== 'in progress') return fate;
       } catch {
         // Asked again until the time is over.
       }
-      await pause(FATE_AGAIN_MS);
+      await pause(STATUS_POLL_MS);
     }
     return 'unknown';
   }
@@ -433,14 +438,14 @@ export function createPool(options: PoolOptions): Pool {
   return {
     where,
     query,
-    transaction: (work, stored) => again(() => once(work, stored)),
+    transaction: (work, stored) => withRetries(() => once(work, stored)),
     connect: connections.connectAlone,
     sync: () => forceDurableCommit({ query }),
     close: connections.close,
   };
 }
 
-async function ask(
+async function queryStatus(
   connection: Connection,
   xid: string,
   pid: number,
@@ -448,7 +453,7 @@ async function ask(
 ): Promise<'committed' | 'aborted' | 'in progress' | 'unknown'> {
   // After a promotion, another transaction may have the same id.
   if (connection.history !== history) return 'unknown';
-  const [row] = await connection.query(FATE, [xid]);
+  const [row] = await connection.query(TRANSACTION_STATUS, [xid]);
   switch (row?.fate) {
     case 'committed':
       // The connection may have been lost while the commit waited for the standby.
@@ -458,7 +463,7 @@ async function ask(
       return 'aborted';
     case 'in progress':
       // Its connection is lost, so it only holds locks.
-      await connection.query(END, [pid, xid]);
+      await connection.query(TERMINATE, [pid, xid]);
       return 'in progress';
     default:
       return 'unknown';

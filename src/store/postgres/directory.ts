@@ -31,7 +31,7 @@ export async function nextRevision(session: Session): Promise<number> {
 
 /** Poll interval. Guarantee: within one second. */
 const WATCH_MS = 400;
-const LISTEN_AGAIN_MS = 1_000;
+const LISTEN_RETRY_MS = 1_000;
 
 const READ: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
 const CHANGED_ACCOUNTS: Statement = {
@@ -59,7 +59,7 @@ export function prepareDirectory(
   domainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
   let stopped = false;
-  const stops = new Set<() => void>();
+  const disposers = new Set<() => void>();
 
   /** What changed after `revision`, or null if nothing did. */
   async function since(revision: number): Promise<DirectoryChanges | null> {
@@ -88,14 +88,14 @@ export function prepareDirectory(
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
-    let looking = false;
+    let polling = false;
     let again = false;
-    const look = async () => {
-      if (looking) {
+    const poll = async () => {
+      if (polling) {
         again = true;
         return;
       }
-      looking = true;
+      polling = true;
       try {
         do {
           again = false;
@@ -105,12 +105,12 @@ export function prepareDirectory(
           onChange(changes);
         } while (again);
       } finally {
-        looking = false;
+        polling = false;
       }
     };
-    await look();
-    const soon = () => void look().catch(() => undefined);
-    stops.add(every(clock, WATCH_MS, soon));
+    await poll();
+    const soon = () => void poll().catch(() => undefined);
+    disposers.add(every(clock, WATCH_MS, soon));
     // Notifications arrive in real time, which a simulation cannot control.
     if (!simulated) listen(soon);
   }
@@ -132,10 +132,10 @@ export function prepareDirectory(
       }
       connection = null;
       if (stopped) return;
-      cancel = clock.after(LISTEN_AGAIN_MS, () => void begin());
+      cancel = clock.after(LISTEN_RETRY_MS, () => void begin());
     };
     void begin();
-    stops.add(() => {
+    disposers.add(() => {
       connection?.destroy();
       cancel();
     });
@@ -146,7 +146,7 @@ export function prepareDirectory(
     findKeys,
     stopWatching(): void {
       stopped = true;
-      for (const stop of stops) stop();
+      for (const stop of disposers) stop();
     },
   };
 }

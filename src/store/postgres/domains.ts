@@ -24,17 +24,20 @@ const INSERT: Statement = {
   text: `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision)
     VALUES ($1, $2, $3, 'pending', $4, '[]', $5) RETURNING id`,
 };
-const FORGET: Statement = { name: 'domain_forget', text: 'DELETE FROM domain WHERE id = $1' };
+const DELETE: Statement = { name: 'domain_forget', text: 'DELETE FROM domain WHERE id = $1' };
 const UPDATE: Statement = {
   name: 'domain_update',
   text: `UPDATE domain SET status = $1, checked_at = $2, authenticated_at = $3, failing_since = $4, checks = $5, revision = $6
     WHERE id = $7 AND NOT removed`,
 };
-const SHARE: Statement = {
+const WRITE_SUBDOMAINS: Statement = {
   name: 'domain_share',
   text: 'UPDATE domain SET subdomains = $1, revision = $2 WHERE id = $3',
 };
-const BURY: Statement = { name: 'domain_bury', text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2' };
+const MARK_REMOVED: Statement = {
+  name: 'domain_bury',
+  text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2',
+};
 const DROP_KEYS: Statement = { name: 'domain_drop_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
 const INSERT_KEY: Statement = {
   name: 'domain_insert_key',
@@ -61,20 +64,20 @@ export function prepareDomains(database: Database): DomainOperations {
         const [old] = await transaction.query(BY_NAME, [name]);
         if (old !== undefined) {
           if (old.removed !== true) return { kind: 'exists' };
-          await transaction.query(FORGET, [rows.int(old, 'id')]);
+          await transaction.query(DELETE, [rows.int(old, 'id')]);
         }
         const [made = {}] = await transaction.query(INSERT, [rows.int(account, 'id'), name, subdomains, now, revision]);
         await writeKeys(transaction, rows.int(made, 'id'), keys);
-        return noted(transaction, by, 'domain.add', null, await reread(transaction, name));
+        return withAudit(transaction, by, 'domain.add', null, await reread(transaction, name));
       });
     },
     async findDomain(name) {
-      const row = await live(database, name);
+      const row = await readRow(database, name);
       return row === null ? null : domain(row);
     },
     listDomains: async () => (await database.query(ALL, [])).map(domain),
     async domainChecks(name) {
-      const row = await live(database, name);
+      const row = await readRow(database, name);
       return row === null ? [] : rows.domainChecks(row);
     },
     updateDomain(update, by) {
@@ -93,27 +96,27 @@ export function prepareDomains(database: Database): DomainOperations {
         const after = await reread(transaction, before.name);
         // A check without a new result is not a change.
         if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
-        return noted(transaction, by, 'domain.update', before, after);
+        return withAudit(transaction, by, 'domain.update', before, after);
       });
     },
     setSubdomains(name, subdomains, by) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const row = await live(transaction, name);
+        const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
         const before = domain(row);
-        await transaction.query(SHARE, [subdomains, revision, before.id]);
-        return noted(transaction, by, 'domain.set', before, await reread(transaction, name));
+        await transaction.query(WRITE_SUBDOMAINS, [subdomains, revision, before.id]);
+        return withAudit(transaction, by, 'domain.set', before, await reread(transaction, name));
       });
     },
     removeDomain(name, by) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const row = await live(transaction, name);
+        const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
         const gone = domain(row);
         await transaction.query(DROP_KEYS, [gone.id]);
-        await transaction.query(BURY, [revision, gone.id]);
+        await transaction.query(MARK_REMOVED, [revision, gone.id]);
         await writeChange(transaction, by, 'domain.remove', name, auditedDomain(gone), null);
         return { kind: 'done', value: gone };
       });
@@ -128,17 +131,17 @@ export function prepareDomains(database: Database): DomainOperations {
   };
 }
 
-async function live(session: Session, name: string): Promise<Row | null> {
+async function readRow(session: Session, name: string): Promise<Row | null> {
   const [row] = await session.query(BY_NAME, [name]);
   return row === undefined || row.removed === true ? null : row;
 }
 
 async function reread(session: Session, name: string): Promise<ChangeResult<SendingDomain>> {
-  const row = await live(session, name);
+  const row = await readRow(session, name);
   return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
 }
 
-async function noted(
+async function withAudit(
   transaction: Session,
   by: Actor | undefined,
   action: string,

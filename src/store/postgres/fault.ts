@@ -4,13 +4,13 @@
 import { StoreError } from '../error.ts';
 
 /** SQLSTATEs (postgresql.org/docs/current/errcodes-appendix.html) after which the same transaction may succeed. */
-const AGAIN: ReadonlySet<string> = new Set(['40001', '40P01']);
+const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** SQLSTATEs after which the connection cannot be used: the server shuts down, starts, or no longer accepts writes. */
-const GONE: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
+const CONNECTION_LOST: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
 const LETTER_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 /** Parts of Node's codes for an untrusted certificate. */
-const CERTIFICATE = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
+const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
 /**
  * The server has committed, but its synchronous standby may not have the transaction: a crash with failover may lose
@@ -50,12 +50,17 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** True if the same transaction may succeed when retried. */
 export function isTransient(error: unknown): boolean {
-  return AGAIN.has(errorCode(error)) || isStalePlan(error);
+  return RETRYABLE.has(errorCode(error)) || isStalePlan(error);
 }
 
 /** True if the connection cannot be used after this fault. */
 export function endsConnection(error: unknown): boolean {
-  return !isServerError(error) || GONE.has(errorCode(error)) || errorCode(error).startsWith('08') || isStalePlan(error);
+  return (
+    !isServerError(error) ||
+    CONNECTION_LOST.has(errorCode(error)) ||
+    errorCode(error).startsWith('08') ||
+    isStalePlan(error)
+  );
 }
 
 /** True if a retry does not help: the operator must correct something. */
@@ -151,7 +156,7 @@ function isTlsFault(error: unknown): boolean {
   return (
     code.startsWith('ERR_TLS') ||
     code.startsWith('ERR_SSL') ||
-    CERTIFICATE.some((word) => code.includes(word)) ||
+    CERTIFICATE_CODES.some((word) => code.includes(word)) ||
     (error instanceof Error && error.message.includes('does not support SSL'))
   );
 }

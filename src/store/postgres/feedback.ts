@@ -13,7 +13,7 @@ import {
 import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages, SUPPRESS_RECIPIENTS } from './queue.ts';
-import { complained, count } from './reputation.ts';
+import { addTally, recordComplaint } from './reputation.ts';
 import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
@@ -50,24 +50,24 @@ const SHOW: Statement = {
   text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
 };
 const LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
-const FORGET_OLD: Statement = {
+const PURGE_OLD: Statement = {
   name: 'feedback_forget_old',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
-const FORGET_REFERENCES: Statement = {
+const PURGE_REFERENCES: Statement = {
   name: 'feedback_forget_references',
   text: `DELETE FROM provider_reference WHERE reference IN (
       SELECT reference FROM provider_reference WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
-const FORGET_COMPLAINANTS: Statement = {
+const PURGE_COMPLAINANTS: Statement = {
   name: 'feedback_forget_complainants',
   text: `DELETE FROM complainant WHERE (account_id, recipient) IN (
       SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
-const FORGET_KEPT: Statement = {
+const PURGE_STORED: Statement = {
   name: 'feedback_forget_kept',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
       (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
@@ -112,7 +112,7 @@ export function prepareFeedback(database: Database): Operations {
           suppressed,
           tallies,
         );
-        for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
+        for (const [accountId, tally, at] of tallies.all()) await addTally(transaction, accountId, tally, at);
         // The peer deletes its report after this answer too, so it must be durable.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
@@ -130,10 +130,10 @@ export function prepareFeedback(database: Database): Operations {
     },
     async purgeFeedback(before, keep, limit) {
       const forgotten = await Promise.all([
-        database.query(FORGET_OLD, [before, limit]),
-        database.query(FORGET_REFERENCES, [before, limit]),
-        database.query(FORGET_COMPLAINANTS, [before, limit]),
-        keep < 1 ? [] : database.query(FORGET_KEPT, [keep - 1, limit]),
+        database.query(PURGE_OLD, [before, limit]),
+        database.query(PURGE_REFERENCES, [before, limit]),
+        database.query(PURGE_COMPLAINANTS, [before, limit]),
+        keep < 1 ? [] : database.query(PURGE_STORED, [keep - 1, limit]),
       ]);
       return Math.max(...forgotten.map(({ length }) => length));
     },
@@ -220,7 +220,7 @@ async function countAll(
     const { accountId, from, countedAs: means } = effect.recording;
     const { recipient, at } = effect;
     const fresh =
-      means === 'complained' ? await complained(transaction, accountId, recipient, at) : suppressed.has(effect);
+      means === 'complained' ? await recordComplaint(transaction, accountId, recipient, at) : suppressed.has(effect);
     tallies.add(accountId, from, means, fresh, at);
   }
 }

@@ -8,7 +8,7 @@ import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
 /** A dead node is listed for this long. */
-const REMEMBER_MS = 3_600_000;
+const LIST_DEAD_NODES_MS = 3_600_000;
 /** The server's time, or in a simulation the given parameter. */
 const now = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
@@ -27,14 +27,14 @@ const WRITE_TIME: Statement = {
 
 const BEAT: Statement = {
   name: 'node_beat',
-  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${REMEMBER_MS} AND name <> $1)
+  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${LIST_DEAD_NODES_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
 };
 const LEAVE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
 const LIST: Statement = {
   name: 'node_list',
-  text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${REMEMBER_MS} ORDER BY name`,
+  text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${LIST_DEAD_NODES_MS} ORDER BY name`,
 };
 // Rows are inserted first and then locked in order of the account, so that nodes cannot deadlock. The time since the
 // last use refills the bucket at the old rate; a full bucket stays full under a new limit.
@@ -64,7 +64,10 @@ const TAKE: Statement = {
       CASE WHEN g.fit - g.granted >= 1 THEN 0 ELSE ceil((1 - (g.fit - g.granted)) * 1000 / g.per_second)::bigint END AS next_ms`,
 };
 /** A crash may lose recent token counts, so the commit does not wait for its sync. */
-const HASTY: Statement = { name: 'throttle_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
+const WITHOUT_SYNC: Statement = {
+  name: 'throttle_hasty',
+  text: `SELECT set_config('synchronous_commit', 'off', true)`,
+};
 
 export function prepareNodes(
   database: Database,
@@ -106,7 +109,7 @@ export function prepareNodes(
       ];
       const taken = await database.transaction(async (transaction) => {
         const [, , given] = await Promise.all([
-          transaction.query(HASTY, []),
+          transaction.query(WITHOUT_SYNC, []),
           transaction.query(FILL, [ids, rates, bursts, time()]),
           transaction.query(TAKE, [ids, rates, bursts, wanted, time()]),
         ]);

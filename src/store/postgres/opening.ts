@@ -11,7 +11,7 @@ import type { Statement } from './session.ts';
  * Opening usually takes less time. After it, and then at the same interval, the server is asked what the opening waits
  * for.
  */
-const ASK_EVERY_MS = 5_000;
+const CHECK_EVERY_MS = 5_000;
 
 /** Waits of this process's own connections. */
 const WAITS: Statement = {
@@ -31,7 +31,7 @@ export function reportOpeningWaits(
   tell: (line: string) => void,
 ): () => void {
   let over = false;
-  let cancel = clock.after(ASK_EVERY_MS, ask);
+  let cancel = clock.after(CHECK_EVERY_MS, ask);
   function ask(): void {
     query(WAITS, []).then(
       ([row]) => {
@@ -47,7 +47,7 @@ export function reportOpeningWaits(
     );
   }
   function later(): void {
-    cancel = clock.after(ASK_EVERY_MS, ask);
+    cancel = clock.after(CHECK_EVERY_MS, ask);
   }
   return () => {
     over = true;

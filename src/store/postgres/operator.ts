@@ -25,7 +25,7 @@ const TOUCH: Statement = {
   name: 'token_touch',
   text: 'UPDATE operator_token SET last_used_at = greatest(last_used_at, $1) WHERE id = $2',
 };
-const FORGET_SESSIONS: Statement = { name: 'session_forget', text: 'DELETE FROM ended_session WHERE until <= $1' };
+const PURGE_SESSIONS: Statement = { name: 'session_forget', text: 'DELETE FROM ended_session WHERE until <= $1' };
 const END_SESSION: Statement = {
   name: 'session_end',
   text: 'INSERT INTO ended_session (hash, until) VALUES ($1, $2) ON CONFLICT DO NOTHING',
@@ -68,7 +68,7 @@ export function prepareOperator(database: Database): AccessStore {
     },
     endSession: (hash, until, now) =>
       database.transaction(async (transaction) => {
-        await transaction.query(FORGET_SESSIONS, [now]);
+        await transaction.query(PURGE_SESSIONS, [now]);
         await transaction.query(END_SESSION, [hash, until]);
         // The session may already have ended.
         await forceDurableCommit(transaction);

@@ -12,11 +12,11 @@ import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
 /** Number of future periods for which partitions are created. */
-const AHEAD = 2;
+const PERIODS_AHEAD = 2;
 /** An advisory lock that neither the schema nor other software uses. */
 const LOCK = 0x50524450;
 /** Time limit for locks on partitions. The next round tries again. */
-const WAIT_MS = 500;
+const LOCK_TIMEOUT_MS = 500;
 /** SQLSTATE after that time limit. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
@@ -47,10 +47,10 @@ interface Period {
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [time = {}] = now === undefined ? await database.query(TIME, []) : [{ now }];
   let whole = true;
-  for (const [parent, period] of wantedAt(rows.int(time, 'now'))) {
+  for (const [parent, period] of periodsAt(rows.int(time, 'now'))) {
     const known = await database.query(LIST, [parent]);
     if (known.some(({ name }) => name === period.name)) continue;
-    whole = (await patiently(database, (transaction) => make(transaction, parent, period))) === true && whole;
+    whole = (await withLockTimeout(database, (transaction) => make(transaction, parent, period))) === true && whole;
   }
   return whole;
 }
@@ -88,7 +88,7 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
     if (day === null) continue;
     const [, { from, to }] = dayOf(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
     if (minIdAt(before) < to) continue;
-    const gone = await patiently(database, async (transaction) => {
+    const gone = await withLockTimeout(database, async (transaction) => {
       const kept = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
         WHERE ${within({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
       const [found] = await transaction.query(unnamed(kept), [before]);
@@ -105,11 +105,14 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
  * Runs a transaction with a short lock timeout, because other transactions queue behind a waiting lock. Resolves to
  * null if the time was over.
  */
-async function patiently<T>(database: Database, work: (transaction: Transaction) => Promise<T>): Promise<T | null> {
+async function withLockTimeout<T>(
+  database: Database,
+  work: (transaction: Transaction) => Promise<T>,
+): Promise<T | null> {
   let busy = false;
   try {
     return await database.transaction(async (transaction) => {
-      await transaction.query(WAIT, [`${WAIT_MS}ms`]);
+      await transaction.query(WAIT, [`${LOCK_TIMEOUT_MS}ms`]);
       return work(transaction).catch((error: unknown) => {
         busy = errorCode(error) === LOCK_NOT_AVAILABLE;
         throw error;
@@ -133,17 +136,17 @@ function within({ from, to }: Pick<Period, 'from' | 'to'>, of = ''): string {
   return `${of}id >= '${from}'::uuid AND ${of}id < '${to}'::uuid`;
 }
 
-function wantedAt(now: number): (readonly [parent: string, Period])[] {
+function periodsAt(now: number): (readonly [parent: string, Period])[] {
   return [
     ...monthsFrom('mail_request', now),
     ...monthsFrom('event', now),
-    ...Array.from({ length: AHEAD + 1 }, (_, n) => dayOf(now + n * DAY_MS)),
+    ...Array.from({ length: PERIODS_AHEAD + 1 }, (_, n) => dayOf(now + n * DAY_MS)),
   ];
 }
 
 function monthsFrom(parent: string, now: number): (readonly [string, Period])[] {
   const date = new Date(now);
-  return Array.from({ length: AHEAD + 1 }, (_, n) => {
+  return Array.from({ length: PERIODS_AHEAD + 1 }, (_, n) => {
     const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + n, 1);
     const to = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + n + 1, 1);
     return [parent, period(`${parent}_${stamp(from).slice(0, 6)}`, from, to)] as const;

@@ -22,7 +22,7 @@ import {
 } from '../rules/messages.ts';
 import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { count } from './reputation.ts';
+import { addTally } from './reputation.ts';
 import {
   type Database,
   forceDurableCommit,
@@ -97,13 +97,13 @@ export async function endMessages(session: Session, ended: readonly Ended[]): Pr
 }
 
 /** Maximum number of accounts that one round examines. */
-const LOOKS = 2_000;
+const MAX_ACCOUNTS_PER_ROUND = 2_000;
 
 /**
  * Accounts of a lane with ids greater than $2 up to $3, in order, with the due time of their earliest row and whether
  * they are unlocked.
  */
-const LOOK: Statement = {
+const EXAMINE_ACCOUNTS: Statement = {
   name: 'turn_look',
   text: `WITH RECURSIVE seen AS (
       (SELECT account_id, due_at FROM queue WHERE state = 'queued' AND lane = $1 AND account_id > $2 AND account_id <= $3
@@ -113,13 +113,13 @@ const LOOK: Statement = {
         SELECT q.account_id, q.due_at FROM queue q
         WHERE q.state = 'queued' AND q.lane = $1 AND q.account_id > s.account_id AND q.account_id <= $3
         ORDER BY q.account_id, q.due_at LIMIT 1) n
-    ), looked AS (SELECT * FROM seen LIMIT ${LOOKS})
+    ), looked AS (SELECT * FROM seen LIMIT ${MAX_ACCOUNTS_PER_ROUND})
     SELECT l.account_id, l.due_at, a.locked_at IS NULL AS free FROM looked l JOIN account a ON a.id = l.account_id
     ORDER BY l.account_id`,
 };
 const LAST_ACCOUNT = 2_147_483_647;
 
-interface Turn {
+interface AccountRotation {
   /** Up to `most` accounts with due messages, in turn. `more` is true if others may have some. */
   next(
     session: Session,
@@ -127,11 +127,11 @@ interface Turn {
     most: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly more: boolean }>;
   /** Continues the next round after this account. */
-  servedUntil(account: number): void;
+  resumeAfter(account: number): void;
 }
 
 /** The rotation over the accounts of `lane`, starting with the first account. */
-function createTurn(lane: number): Turn {
+function createAccountRotation(lane: number): AccountRotation {
   /** The account examined last; 0 is before the first. */
   let position = 0;
   /** Where the current search for an account with due messages began, or null if one was found. */
@@ -141,11 +141,11 @@ function createTurn(lane: number): Turn {
       const end = barrenSince ?? position;
       const wrapped = barrenSince !== null && position < end;
       const [behind, before] = await Promise.all([
-        wrapped ? [] : session.query(LOOK, [lane, position, LAST_ACCOUNT]),
-        end === 0 ? [] : session.query(LOOK, [lane, wrapped ? position : 0, end]),
+        wrapped ? [] : session.query(EXAMINE_ACCOUNTS, [lane, position, LAST_ACCOUNT]),
+        end === 0 ? [] : session.query(EXAMINE_ACCOUNTS, [lane, wrapped ? position : 0, end]),
       ]);
-      const all = behind.length >= LOOKS ? behind : [...behind, ...before];
-      const full = behind.length >= LOOKS || before.length >= LOOKS;
+      const all = behind.length >= MAX_ACCOUNTS_PER_ROUND ? behind : [...behind, ...before];
+      const full = behind.length >= MAX_ACCOUNTS_PER_ROUND || before.length >= MAX_ACCOUNTS_PER_ROUND;
       const due = all.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
       const accounts = due.slice(0, most).map((row) => rows.int(row, 'account_id'));
       const last = accounts.at(-1);
@@ -157,7 +157,7 @@ function createTurn(lane: number): Turn {
       else if (full && looked !== undefined) position = rows.int(looked, 'account_id');
       return { accounts, more: full || due.length > accounts.length };
     },
-    servedUntil(account) {
+    resumeAfter(account) {
       position = account;
       barrenSince = null;
     },
@@ -190,7 +190,7 @@ const LEASE: Statement = {
       JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.place`,
 };
 
-interface Left {
+interface Remaining {
   mails: number;
   bytes: number;
   untouched: boolean;
@@ -200,14 +200,14 @@ const suppressedState = transition('queued', 'suppressed', 'queue');
 transition('queued', 'sending', 'queue');
 
 export function prepareClaim(database: Database): Store['claim'] {
-  const lanes = [0, 1].map((lane) => ({ lane, turn: createTurn(lane) }));
+  const lanes = [0, 1].map((lane) => ({ lane, turn: createAccountRotation(lane) }));
 
   /** Leases from one lane what fits into `left`. Resolves to true if more may be due in the lane. */
   async function claimLane(
     transaction: Transaction,
-    { lane, turn }: { readonly lane: number; readonly turn: Turn },
+    { lane, turn }: { readonly lane: number; readonly turn: AccountRotation },
     perTurn: number,
-    left: Left,
+    left: Remaining,
     lease: Lease,
     now: number,
     found: Row[],
@@ -238,11 +238,11 @@ export function prepareClaim(database: Database): Store['claim'] {
         }
         const last = leased.at(-1);
         // The first row did not fit, or other nodes are leasing the same rows: this account is next.
-        if (last === undefined && !left.untouched) turn.servedUntil((some[0] ?? 1) - 1);
+        if (last === undefined && !left.untouched) turn.resumeAfter((some[0] ?? 1) - 1);
         // A row did not fit: its account is served next.
         else if (last !== undefined && leased.length < rows.int(last, 'n'))
-          turn.servedUntil(rows.int(last, 'account_id'));
-        else if (left.mails <= 0) turn.servedUntil(some.at(-1) ?? 0);
+          turn.resumeAfter(rows.int(last, 'account_id'));
+        else if (left.mails <= 0) turn.resumeAfter(some.at(-1) ?? 0);
         else {
           unserved.push(...some.filter((account) => perAccount.get(account) === share));
           expected = Math.max(1, expected / 4, leased.length / some.length);
@@ -264,10 +264,10 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
   ): Promise<Claimed> {
     const found: Row[] = [];
-    const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const left: Remaining = { mails: room.mails, bytes: room.bytes, untouched: true };
     const [first, second] = lanes;
     if (first === undefined || second === undefined) return { mails: [], suppressed: [], more: false };
-    const half: Left = { mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2), untouched: true };
+    const half: Remaining = { mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2), untouched: true };
     const begun = { ...half };
     const perTurn = rowsPerTurn(room.mails);
     let firstMore = await claimLane(transaction, first, perTurn, half, lease, now, found);
@@ -342,7 +342,7 @@ const RELEASE: Statement = {
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
 };
-const GO_ON: Statement = {
+const REQUEUE: Statement = {
   name: 'settle_go_on',
   text: `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
       lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.uncount
@@ -360,7 +360,7 @@ export const SUPPRESS_RECIPIENTS: Statement = {
     WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
     ON CONFLICT DO NOTHING RETURNING source`,
 };
-const OVERDUE: Statement = {
+const RECOVERABLE: Statement = {
   name: 'settle_overdue',
   text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
@@ -369,26 +369,26 @@ const OVERDUE: Statement = {
         WHERE n.name = q.owner AND n.alive_until > coalesce($8::bigint, extract(epoch FROM clock_timestamp()) * 1000))))
     ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
 };
-const TAKE_BACK: Statement = {
+const RECOVER: Statement = {
   name: 'settle_take_back',
   text: `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
       attempts = q.attempts - s.uncount
     FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, uncount)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-const REFER: Statement = {
+const ADD_REFERENCES: Statement = {
   name: 'settle_refer',
   text: `INSERT INTO provider_reference (reference, id, at)
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
 /** Leases recovered in one transaction. */
-const ROUND = 2_000;
+const MAX_RECOVERED = 2_000;
 
 /** What one batch of settlements writes. */
 interface Written {
   readonly ended: Ended[];
-  readonly goingOn: { id: string; state: State; dueAt: number | null; lane: number; uncount: number }[];
+  readonly requeued: { id: string; state: State; dueAt: number | null; lane: number; uncount: number }[];
   readonly events: NewEvent[];
   readonly suppressed: { id: string; reason: string; at: number }[];
   readonly references: { reference: string; id: string; at: number }[];
@@ -411,7 +411,7 @@ export function prepareSettle(
       for (;;) {
         const round = await database.transaction((transaction) => recoverIn(transaction, options, time()));
         taken += round;
-        if (round < ROUND) return taken;
+        if (round < MAX_RECOVERED) return taken;
       }
     },
   };
@@ -421,7 +421,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const held = await transaction.query(HOLD, fencesOf(batch));
   const accounts = new Map(held.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
   const over = new Set<string>();
-  const written: Written = { ended: [], goingOn: [], events: [], suppressed: [], references: [] };
+  const written: Written = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const answers = batch.map((one, index): SettleResult => {
     const accountId = accounts.get(index + 1);
@@ -434,7 +434,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   });
   // The caller drops the outcome of a lost lease, so what ended the lease must be durable.
   if (settled.length === 0) await forceDurableCommit(transaction);
-  const { goingOn, suppressed, references } = written;
+  const { requeued: goingOn, suppressed, references } = written;
   const [fresh] = await Promise.all([
     suppressed.length === 0
       ? []
@@ -446,7 +446,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
     endMessages(transaction, written.ended),
     goingOn.length === 0
       ? []
-      : transaction.query(GO_ON, [
+      : transaction.query(REQUEUE, [
           goingOn.map(({ id }) => id),
           goingOn.map(({ state }) => state),
           goingOn.map(({ dueAt }) => dueAt),
@@ -456,7 +456,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
     appendEvents(transaction, written.events),
     references.length === 0
       ? []
-      : transaction.query(REFER, [
+      : transaction.query(ADD_REFERENCES, [
           references.map(({ reference }) => reference),
           references.map(({ id }) => id),
           references.map(({ at }) => at),
@@ -464,8 +464,8 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   ]);
   const news = new Set(fresh.map((row) => rows.text(row, 'source')));
   const tallies = new Tallies();
-  for (const [{ id, changes, untallied }, accountId] of settled) {
-    if (untallied) continue;
+  for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
+    if (excludedFromReputation) continue;
     // A bounce of an address that is already suppressed is no new evidence against the account.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
@@ -473,12 +473,12 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
       from = to;
     }
   }
-  for (const [accountId, tally, at] of tallies.all()) await count(transaction, accountId, tally, at);
+  for (const [accountId, tally, at] of tallies.all()) await addTally(transaction, accountId, tally, at);
   return answers;
 }
 
 /** Adds to `written` what one settlement writes. */
-function plan({ id, attempts, uncount, changes }: PackedSettlement, accountId: number, written: Written): void {
+function plan({ id, attempts, refundAttempt, changes }: PackedSettlement, accountId: number, written: Written): void {
   let from: State = 'sending';
   let lane = 0;
   for (const [index, { to, at, verb, by, detail, attempt, suppress, reference }] of changes.entries()) {
@@ -490,9 +490,9 @@ function plan({ id, attempts, uncount, changes }: PackedSettlement, accountId: n
   }
   const last = changes.at(-1);
   if (last === undefined) return;
-  const back = uncount ? 1 : 0;
+  const back = refundAttempt ? 1 : 0;
   if (last.terminal) written.ended.push({ id, state: last.to, endedAt: last.at, attempts: attempts - back });
-  else written.goingOn.push({ id, state: last.to, dueAt: last.dueAt, lane, uncount: back });
+  else written.requeued.push({ id, state: last.to, dueAt: last.dueAt, lane, uncount: back });
 }
 
 async function recoverIn(
@@ -500,13 +500,13 @@ async function recoverIn(
   { now, everyLease, deadNodes, onUncertain, by, ownUntil, except = [] }: Parameters<Store['recover']>[0],
   serverNow: number | null,
 ): Promise<number> {
-  const found = await transaction.query(OVERDUE, [
+  const found = await transaction.query(RECOVERABLE, [
     except,
     everyLease,
     by,
     now,
     deadNodes,
-    ROUND,
+    MAX_RECOVERED,
     ownUntil ?? now,
     serverNow,
   ]);
@@ -519,7 +519,7 @@ async function recoverIn(
     return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
   });
   await Promise.all([
-    transaction.query(TAKE_BACK, [
+    transaction.query(RECOVER, [
       taken.map(({ id }) => id),
       taken.map(({ to }) => to),
       now,

@@ -41,8 +41,11 @@ const COMPLAIN: Statement = {
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
 };
-const LOOK: Statement = { name: 'reputation_look', text: 'SELECT locked_at, warning FROM account WHERE id = $1' };
-const HOLD: Statement = {
+const READ_STATUS: Statement = {
+  name: 'reputation_look',
+  text: 'SELECT locked_at, warning FROM account WHERE id = $1',
+};
+const LOCK_ACCOUNT: Statement = {
   name: 'reputation_hold',
   text: 'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
 };
@@ -56,19 +59,19 @@ const WARN: Statement = {
 };
 
 /** The sums of the window that ends at `now`. */
-export async function windowOf(session: Session, accountId: number, now: number): Promise<WindowCounts> {
+export async function readWindow(session: Session, accountId: number, now: number): Promise<WindowCounts> {
   const [row = {}] = await session.query(SUM, [accountId, hourBeforeWindow(now)]);
   return rows.windowCounts(row);
 }
 
 /** The same for every account that has any, by account id. */
-export async function windows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
+export async function readWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
   const found = await session.query(SUMS, [hourBeforeWindow(now)]);
   return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
 /** Adds a tally. Locks or warns the account if it reaches a threshold. */
-export async function count(
+export async function addTally(
   transaction: Transaction,
   accountId: number,
   tally: ReputationDelta,
@@ -77,14 +80,14 @@ export async function count(
   const { emails, bounces, complaints } = tally;
   const [, [look]] = await Promise.all([
     transaction.query(ADD, [accountId, hourOf(now), transaction.slot, emails, bounces, complaints]),
-    transaction.query(LOOK, [accountId]),
+    transaction.query(READ_STATUS, [accountId]),
   ]);
   if (look === undefined || look.locked_at !== null || !needsEvaluation(tally, look.warning !== null)) return;
-  const [row] = await transaction.query(HOLD, [accountId]);
+  const [row] = await transaction.query(LOCK_ACCOUNT, [accountId]);
   if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
   await transaction.query(OLD, [accountId, lastExpiredHour(now)]);
   const judgement = evaluateReputation(
-    await windowOf(transaction, accountId, now),
+    await readWindow(transaction, accountId, now),
     rows.thresholds(row),
     row.warning !== null,
   );
@@ -101,7 +104,7 @@ export async function count(
 }
 
 /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
-export async function complained(
+export async function recordComplaint(
   transaction: Transaction,
   accountId: number,
   recipient: string,
@@ -112,6 +115,6 @@ export async function complained(
 }
 
 /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
-export async function forgive(session: Session, accountId: number): Promise<void> {
+export async function resetReputation(session: Session, accountId: number): Promise<void> {
   await session.query(CLEAR, [accountId]);
 }

@@ -9,7 +9,7 @@ import { appendEvents, endMessages } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
 /** Maximum number of bodies that one statement examines. */
-const LOOKS = 5_000;
+const MAX_BODIES_EXAMINED = 5_000;
 // The order of acceptance is the order of ids, so the oldest messages are the beginning of the key.
 const OVER_AGE: Statement = {
   name: 'sweep_over_age',
@@ -17,7 +17,7 @@ const OVER_AGE: Statement = {
 };
 // The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on the
 // length of the queue.
-const HASTEN: Statement = {
+const RESET_DISTANT: Statement = {
   name: 'sweep_hasten',
   text: `WITH RECURSIVE seen AS (
       (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
@@ -35,10 +35,10 @@ const HASTEN: Statement = {
 };
 // A message cannot end before it is accepted, so only messages accepted by that time are read. Each is looked up
 // separately, because a join would read all messages, and one statement examines a limited number.
-const ERASE: Statement = {
+const PURGE_BODIES: Statement = {
   name: 'sweep_erase',
   text: `WITH looked AS MATERIALIZED (
-      SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${LOOKS}
+      SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${MAX_BODIES_EXAMINED}
     ), spent AS MATERIALIZED (
       SELECT l.id FROM looked l CROSS JOIN LATERAL (
         SELECT 1 FROM mail_request m WHERE m.id = l.id AND m.account_id = l.account_id AND m.ended_at <= $3 LIMIT 1) m
@@ -49,7 +49,7 @@ const ERASE: Statement = {
     SELECT (SELECT count(*) FROM erased)::int AS erased, (SELECT count(*) FROM looked)::int AS looked,
       (SELECT id FROM looked ORDER BY id DESC LIMIT 1) AS last`,
 };
-const FORGET_KEYS: Statement = {
+const PURGE_KEYS: Statement = {
   name: 'sweep_forget_keys',
   text: `DELETE FROM idempotency WHERE (account_id, key) IN (
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
@@ -68,7 +68,7 @@ export function prepareRetention(
   let partitionsAt = 0;
   return {
     async resetDistantDueTimes(latestDueAt, now, limit) {
-      return (await database.query(HASTEN, [latestDueAt, now, limit])).length;
+      return (await database.query(RESET_DISTANT, [latestDueAt, now, limit])).length;
     },
     expire(acceptedBefore, now, limit, by) {
       return database.transaction(async (transaction) => {
@@ -105,8 +105,8 @@ export function prepareRetention(
         partitionsAt = whole ? now : 0;
       }
       const [bodies, keys] = await Promise.all([
-        eraseBodies(database, endedBefore, limit),
-        database.query(FORGET_KEYS, [keysBefore, limit]),
+        purgeBodies(database, endedBefore, limit),
+        database.query(PURGE_KEYS, [keysBefore, limit]),
       ]);
       return Math.max(bodies, keys.length);
     },
@@ -114,14 +114,14 @@ export function prepareRetention(
 }
 
 /** Purges up to `limit` bodies, oldest first. Resolves to their number. */
-async function eraseBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
+async function purgeBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
   let erased = 0;
   let behind = BEFORE_ALL;
   for (;;) {
     const values = [behind, maxIdAt(endedBefore), endedBefore, limit - erased];
-    const [row = {}] = await database.query(ERASE, values);
+    const [row = {}] = await database.query(PURGE_BODIES, values);
     erased += rows.int(row, 'erased');
-    if (erased >= limit || rows.int(row, 'looked') < LOOKS) return erased;
+    if (erased >= limit || rows.int(row, 'looked') < MAX_BODIES_EXAMINED) return erased;
     behind = rows.text(row, 'last');
   }
 }

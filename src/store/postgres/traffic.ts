@@ -30,7 +30,7 @@ const SWEEP: Statement = {
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
 /** A crash may lose recent figures, so the commit does not wait for its sync. */
-const HASTY: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
+const WITHOUT_SYNC: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
 
 export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'purgeTraffic'> {
   return {
@@ -39,7 +39,7 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
       const column = <Value>(of: (row: (typeof batch)[number]) => Value) => batch.map(of);
       await database.transaction(async (transaction) => {
         await Promise.all([
-          transaction.query(HASTY, []),
+          transaction.query(WITHOUT_SYNC, []),
           transaction.query(PUT, [
             node,
             column(({ spanMs }) => spanMs),

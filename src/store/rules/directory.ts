@@ -40,11 +40,11 @@ export function changeConflict(
  * When a rotated key expires: at the requested time, but not later than before the rotation. `missing` if the key does
  * not exist, is revoked or has expired.
  */
-export function rotatedExpiry(old: ApiKey | null, wanted: number, now: number): ChangeResult<number> {
+export function rotatedExpiry(old: ApiKey | null, requested: number, now: number): ChangeResult<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
     return { kind: 'missing' };
   }
-  return { kind: 'done', value: Math.min(wanted, old.expiresAt ?? wanted) };
+  return { kind: 'done', value: Math.min(requested, old.expiresAt ?? requested) };
 }
 
 /**

@@ -28,7 +28,7 @@ import { StoreError } from '../error.ts';
 /** What the store has found: in its tables, and in earlier messages of the same batch. */
 export interface Lookups {
   /** The message accepted under the same idempotency key, if that key has not expired; otherwise null. */
-  earlier(mail: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
+  findByIdempotencyKey(mail: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
   /** True if the recipient is on the suppression list of the account or of the service. */
   isSuppressed(mail: NewMessage): boolean;
 }
@@ -44,7 +44,7 @@ const SUPPRESSED = transition(null, 'suppressed', 'accept');
 export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lookups: Lookups): AcceptResult {
   if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
   const { idempotency, acceptedAt } = mail;
-  const earlier = idempotency === null ? null : lookups.earlier(mail);
+  const earlier = idempotency === null ? null : lookups.findByIdempotencyKey(mail);
   if (idempotency !== null && earlier !== null) {
     return earlier.fingerprint === idempotency.fingerprint
       ? { kind: 'replayed', id: earlier.id }
@@ -64,13 +64,13 @@ export function transition<To extends State>(from: State | null, to: To, by: Cau
   throw new StoreError(`a message cannot change from ${from ?? 'none'} to ${to} (${by}). See docs/states.md.`);
 }
 
-const MAX_ROWS = 8;
+const MAX_ROWS_PER_TURN = 8;
 /** If this many accounts have due messages, one claim serves at least this many. */
 const MIN_ACCOUNTS = 64;
 
 /** Rows per account and turn, for a claim of this many messages. */
 export function rowsPerTurn(mails: number): number {
-  return Math.min(MAX_ROWS, Math.max(1, Math.floor(mails / MIN_ACCOUNTS)));
+  return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(mails / MIN_ACCOUNTS)));
 }
 
 /**
@@ -92,8 +92,8 @@ export interface PackedSettlement {
   readonly id: string;
   readonly owner: string;
   readonly attempts: number;
-  readonly uncount: boolean;
-  readonly untallied: boolean;
+  readonly refundAttempt: boolean;
+  readonly excludedFromReputation: boolean;
   readonly changes: readonly {
     readonly to: State;
     readonly terminal: boolean;
@@ -111,12 +111,12 @@ export interface PackedSettlement {
 
 /** Settlements as they are written. */
 export function packSettlements(batch: readonly Settlement[]): PackedSettlement[] {
-  return batch.map(({ id, owner, attempts, refundAttempt: uncount, excludedFromReputation: untallied, changes }) => ({
+  return batch.map(({ id, owner, attempts, refundAttempt, excludedFromReputation, changes }) => ({
     id,
     owner,
     attempts,
-    uncount,
-    untallied: untallied === true,
+    refundAttempt,
+    excludedFromReputation: excludedFromReputation === true,
     changes: changes.map(({ to, dueAt, event, suppress }) => ({
       to,
       terminal: TERMINAL_STATES.has(to),

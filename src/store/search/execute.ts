@@ -28,33 +28,33 @@ import {
   termsKey,
 } from './source.ts';
 
-interface Found<Mail> {
+interface SearchOutcome<Mail> {
   readonly mails: readonly Mail[];
   readonly searchedTo: string | null;
 }
 
 /** Rows read between two checks of the time: the first batch, and the largest one. */
-const FIRST_ROWS = 128;
-const MOST_ROWS = 2_048;
+const MIN_ROWS = 128;
+const MAX_ROWS = 2_048;
 /** The same where the database itself decides what matches, which is much faster. */
-const MOST_ROWS_NATIVE = 32_768;
+const MAX_ROWS_NATIVE = 32_768;
 /** Segments read together: the first group, and the largest one. */
-const FIRST_SEGMENTS = 2;
-const MOST_SEGMENTS = 32;
+const MIN_SEGMENTS = 2;
+const MAX_SEGMENTS = 32;
 /** The most frequent state. It alone has no index. */
-const WITHOUT_INDEX: State = 'delivered';
+const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
  * A state with at most the first number of messages is scanned by its own index. Of a state with at most the second
  * number, all sequence numbers are read first.
  */
-const FEW_IN_STATE = 500;
-const SOME_IN_STATE = 20_000;
+const MAX_SCANNED_IN_STATE = 500;
+const MAX_PRELOADED_IN_STATE = 20_000;
 
 export function* searchSteps<Mail extends SearchableMessage>(
   source: SearchSource<Mail>,
   search: MessageSearch,
   isOver: () => boolean,
-): Coroutine<Found<Mail>> {
+): Coroutine<SearchOutcome<Mail>> {
   const { wants, accountId, state, limit } = search;
   const narrow = { accountId, state };
   const window = idRangeOf(search);
@@ -66,21 +66,21 @@ export function* searchSteps<Mail extends SearchableMessage>(
     return { mails: mail !== null && matches(wants, mail) ? [mail] : [], searchedTo: null };
   }
 
-  const ranges = rangesAsked(search);
-  const indexed = state !== null && state !== WITHOUT_INDEX ? state : null;
+  const ranges = rangesOfSearch(search);
+  const indexed = state !== null && state !== STATE_WITHOUT_INDEX ? state : null;
   const inState =
     indexed === null || ranges.length === 0
       ? null
-      : yield* resolved(source.countInState(indexed, window, SOME_IN_STATE + 1));
-  const byState = indexed !== null && (inState === null || inState <= FEW_IN_STATE);
-  const known = inState !== null && inState <= SOME_IN_STATE;
+      : yield* resolved(source.countInState(indexed, window, MAX_PRELOADED_IN_STATE + 1));
+  const byState = indexed !== null && (inState === null || inState <= MAX_SCANNED_IN_STATE);
+  const isPreloaded = inState !== null && inState <= MAX_PRELOADED_IN_STATE;
   const searchedTo = byState || ranges.length === 0 ? yield* scan(window) : yield* bySegments();
   return { mails: found, searchedTo };
 
   /** Reads every row of a range. Null at its end, otherwise the id that it has reached. */
   function* scan({ first, past: end }: IdRange): Coroutine<string | null> {
     let past = end;
-    for (let count = Math.max(FIRST_ROWS, limit); past > first; count = Math.min(count * 4, most())) {
+    for (let count = Math.max(MIN_ROWS, limit); past > first; count = Math.min(count * 4, maxRows())) {
       const within = { first, past };
       let rows: readonly Mail[];
       let reached: string | null;
@@ -92,7 +92,7 @@ export function* searchSteps<Mail extends SearchableMessage>(
         const part = { first: reached ?? first, past };
         rows = yield* resolved(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
       }
-      const full = take(rows);
+      const full = collect(rows);
       if (full !== null || reached === null) return full;
       past = reached;
       if (isOver()) return past;
@@ -100,12 +100,12 @@ export function* searchSteps<Mail extends SearchableMessage>(
     return null;
   }
 
-  function most(): number {
-    return wants.length === 0 && !byState ? MOST_ROWS_NATIVE : MOST_ROWS;
+  function maxRows(): number {
+    return wants.length === 0 && !byState ? MAX_ROWS_NATIVE : MAX_ROWS;
   }
 
   /** Keeps the rows that match. Returns the last one's id if the page is full. */
-  function take(rows: readonly Mail[]): string | null {
+  function collect(rows: readonly Mail[]): string | null {
     for (const mail of rows) {
       if (accountId !== null && mail.accountId !== accountId) continue;
       if (!matches(wants, mail)) continue;
@@ -119,9 +119,9 @@ export function* searchSteps<Mail extends SearchableMessage>(
     const all = yield* resolved(source.segments(window));
     const segments = all.filter((segment) => beginOf(segment) < window.past);
     let { past } = window;
-    let size = FIRST_SEGMENTS;
+    let size = MIN_SEGMENTS;
     for (let at = 0; past > window.first; ) {
-      const group = neighbours(segments, at, size);
+      const group = consecutiveSegments(segments, at, size);
       const [newest] = group;
       const from = newest === undefined ? window.first : later(minIdOfSeq(newest.past), window.first);
       // Rows newer than the index, or between its segments.
@@ -131,17 +131,17 @@ export function* searchSteps<Mail extends SearchableMessage>(
         past = from;
         continue;
       }
-      const stopped = yield* throughGroup(group, past);
+      const stopped = yield* scanGroup(group, past);
       if (stopped !== null) return stopped;
-      past = later(beginOf(group.at(-1) ?? NOWHERE), window.first);
+      past = later(beginOf(group.at(-1) ?? EMPTY_SEGMENT), window.first);
       if (past > window.first && isOver()) return past;
       at += group.length;
-      size = Math.min(size * 2, MOST_SEGMENTS);
+      size = Math.min(size * 2, MAX_SEGMENTS);
     }
     return null;
   }
 
-  function* throughGroup(group: readonly SegmentInfo[], until: string): Coroutine<string | null> {
+  function* scanGroup(group: readonly SegmentInfo[], until: string): Coroutine<string | null> {
     const perSegment = yield* findCandidates(source, group, ranges);
     let past = until;
     let waiting: Candidate[] = [];
@@ -153,12 +153,12 @@ export function* searchSteps<Mail extends SearchableMessage>(
       }
       // The segment gives no candidates: first the waiting candidates, then each of its rows.
       const part = clip(segment, past);
-      const stopped = (yield* lookAt(waiting, { first: part.past, past })) ?? (yield* scan(part));
+      const stopped = (yield* readCandidates(waiting, { first: part.past, past })) ?? (yield* scan(part));
       if (stopped !== null) return stopped;
       waiting = [];
       past = part.first;
     }
-    return yield* lookAt(waiting, { first: clip(group.at(-1) ?? NOWHERE, past).first, past });
+    return yield* readCandidates(waiting, { first: clip(group.at(-1) ?? EMPTY_SEGMENT, past).first, past });
   }
 
   function clip(segment: SegmentInfo, past: string): IdRange {
@@ -167,19 +167,19 @@ export function* searchSteps<Mail extends SearchableMessage>(
   }
 
   /** Reads the rows of candidates. No other row in the range can match. */
-  function* lookAt(candidates: readonly Candidate[], { first, past }: IdRange): Coroutine<string | null> {
+  function* readCandidates(candidates: readonly Candidate[], { first, past }: IdRange): Coroutine<string | null> {
     // The greatest sequence number that has an id before `past`.
     const greatest = minIdOfSeq(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
     const inIt =
-      known && indexed !== null && candidates.length > FIRST_ROWS
+      isPreloaded && indexed !== null && candidates.length > MIN_ROWS
         ? new Set(yield* resolved(source.seqsInState(indexed, { first, past })))
         : null;
     let last = Number.POSITIVE_INFINITY;
-    let count = Math.max(FIRST_ROWS, limit);
+    let count = Math.max(MIN_ROWS, limit);
     for (let begin = 0; begin < candidates.length; ) {
-      const some = candidates.slice(begin, begin + (inIt === null ? count : MOST_ROWS_NATIVE));
+      const some = candidates.slice(begin, begin + (inIt === null ? count : MAX_ROWS_NATIVE));
       begin += some.length;
-      const places = yield* placesOf(source, some);
+      const places = yield* seqsOf(source, some);
       // A segment was replaced during the search: its rows are read instead.
       if (places === null)
         return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : minIdOfSeq(last) });
@@ -192,15 +192,15 @@ export function* searchSteps<Mail extends SearchableMessage>(
           (inIt === null || inIt.has(place)),
       );
       last = places.at(-1) ?? last;
-      for (let part = 0; part < asked.length; part += MOST_ROWS) {
-        const these = asked.slice(part, part + MOST_ROWS);
+      for (let part = 0; part < asked.length; part += MAX_ROWS) {
+        const these = asked.slice(part, part + MAX_ROWS);
         const rows = yield* resolved(source.bySeqs(these, narrow));
-        const full = take(rows.filter((mail) => mail.id < past && mail.id >= first));
+        const full = collect(rows.filter((mail) => mail.id < past && mail.id >= first));
         if (full !== null) return full;
         const to = minIdOfSeq(these.at(-1) ?? 0);
         if (isOver() && to > first) return to;
       }
-      count = Math.min(count * 4, MOST_ROWS);
+      count = Math.min(count * 4, MAX_ROWS);
     }
     return null;
   }
@@ -211,10 +211,10 @@ interface Candidate {
   readonly number: number;
 }
 
-const NOWHERE: SegmentInfo = { number: 0, first: 0, past: 0, mails: 0 };
+const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, past: 0, mails: 0 };
 
 /** Consecutive segments from `at` on: each begins where the next newer one ends. */
-function neighbours(segments: readonly SegmentInfo[], at: number, most: number): readonly SegmentInfo[] {
+function consecutiveSegments(segments: readonly SegmentInfo[], at: number, most: number): readonly SegmentInfo[] {
   const group: SegmentInfo[] = [];
   for (const segment of segments.slice(at, at + most)) {
     if (group.length > 0 && segment.past !== group.at(-1)?.first) break;
@@ -232,7 +232,7 @@ function later(one: string, other: string): string {
   return one > other ? one : other;
 }
 
-function rangesAsked({ wants, accountId }: MessageSearch): readonly TermRange[] {
+function rangesOfSearch({ wants, accountId }: MessageSearch): readonly TermRange[] {
   const words = wants.flatMap((want) => (want.kind === 'id' ? [] : termRangesOf(want)));
   return accountId === null ? words : [...words, accountRange(accountId)];
 }
@@ -241,7 +241,7 @@ function rangesAsked({ wants, accountId }: MessageSearch): readonly TermRange[] 
  * A prefix that spans more pages of a segment is not used there: so many terms have it that almost every group of rows
  * matches.
  */
-const MOST_PAGES = 12;
+const MAX_PAGES_PER_RANGE = 12;
 
 type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
@@ -260,7 +260,7 @@ export function* findCandidates(
     if (directory === undefined) return [];
     return ranges
       .map((range) => ({ range, pages: keysBetween(number, pageRange(directory, range)) }))
-      .filter(({ pages }) => pages.length <= MOST_PAGES);
+      .filter(({ pages }) => pages.length <= MAX_PAGES_PER_RANGE);
   });
   const wanted = new Set(spans.flatMap((some) => some.flatMap(({ pages }) => pages)));
   const pages = yield* resolved(source.pages([...wanted]));
@@ -297,7 +297,7 @@ function numbersIn(bits: Uint8Array): readonly number[] {
 }
 
 /** The sequence numbers of candidates, in the given order. Null if a segment was removed. */
-function* placesOf(
+function* seqsOf(
   source: Source,
   asked: readonly { readonly segment: number; readonly number: number }[],
 ): Coroutine<readonly number[] | null> {

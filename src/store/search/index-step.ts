@@ -16,7 +16,7 @@ export interface IndexStep {
   /** All messages with lesser ids are committed, except for a few late ones. */
   readonly horizon: string;
   /** The number of messages newer than the index that is enough for a segment. */
-  readonly least: number;
+  readonly minSegmentMessages: number;
   readonly now: number;
 }
 
@@ -67,24 +67,27 @@ export interface IndexSource {
 }
 
 /** Leaves space in a segment for late messages. */
-const TAKEN = MAX_SEGMENT_MESSAGES - 384;
-const MOST_COUNTED = 200_000;
+const MAX_NEW_SEGMENT_MESSAGES = MAX_SEGMENT_MESSAGES - 384;
+const MAX_COUNTED = 200_000;
 /**
  * Maximum number of characters in one segment: twice the size of a full segment of usual messages. A full segment of
  * the longest subjects with only different words would need hundreds of megabytes while it is built.
  */
-const MOST_CHARACTERS = 3_000_000;
+const MAX_CHARACTERS = 3_000_000;
 
-export function* indexSteps(source: IndexSource, { horizon: id, least, now }: IndexStep): Coroutine<BuiltStep> {
+export function* indexSteps(
+  source: IndexSource,
+  { horizon: id, minSegmentMessages: least, now }: IndexStep,
+): Coroutine<BuiltStep> {
   const horizon = seqOf(id);
   const all = yield* resolved(source.segments());
   const segments = all.filter(({ replacedAt }) => replacedAt === null);
   const replaced = all.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
   const waiting = yield* resolved(
-    source.count(newest?.past ?? FIRST_SEQ, horizon, newest === undefined ? 1 : MOST_COUNTED),
+    source.count(newest?.past ?? FIRST_SEQ, horizon, newest === undefined ? 1 : MAX_COUNTED),
   );
-  const job = nextJob({ segments, replaced, waiting, least, start: FIRST_SEQ, horizon, now });
+  const job = nextJob({ segments, replaced, waiting, minSegmentMessages: least, start: FIRST_SEQ, horizon, now });
   const change = job === null ? null : yield* changeOf(job);
   const newer = job?.kind === 'newer' ? (change?.add[0]?.mails ?? 0) : 0;
   return { change, progress: { worked: change !== null, waiting: waiting - newer, newer } };
@@ -93,12 +96,15 @@ export function* indexSteps(source: IndexSource, { horizon: id, least, now }: In
     const none: IndexChange = { add: [], replace: [], looked: null, oldest: null, purge: null, at: now };
     switch (job.kind) {
       case 'newer': {
-        const { mails, whole } = fitting(yield* resolved(source.rows(job.first, horizon, TAKEN, 'oldest')), TAKEN);
+        const { mails, whole } = fitting(
+          yield* resolved(source.rows(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
+          MAX_NEW_SEGMENT_MESSAGES,
+        );
         return { ...none, add: [segmentOf(mails, job.first, whole ? horizon : null)] };
       }
       case 'older': {
-        const rows = yield* resolved(source.rows(FIRST_SEQ, job.past, TAKEN, 'newest'));
-        const { mails, whole } = fitting(rows.toReversed(), TAKEN);
+        const rows = yield* resolved(source.rows(FIRST_SEQ, job.past, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
+        const { mails, whole } = fitting(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
         if (mails.length === 0) return { ...none, oldest: segments.at(-1)?.number ?? null };
         return { ...none, add: [segmentOf(mails.toReversed(), whole ? FIRST_SEQ : null, job.past)] };
       }
@@ -138,7 +144,7 @@ function fitting(
   let characters = 0;
   const end = mails.findIndex(({ to, recipient, from, subject }) => {
     characters += to.length + (recipient?.length ?? 0) + from.length + subject.length;
-    return characters > MOST_CHARACTERS;
+    return characters > MAX_CHARACTERS;
   });
   return end === -1 ? { mails, whole: mails.length < limit } : { mails: mails.slice(0, end), whole: false };
 }
@@ -172,11 +178,11 @@ export type Job =
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
 /** A commit that takes longer than this is missed by the index. */
-const LOOK_MS = 5 * 60_000;
+const VERIFY_AFTER_MS = 5 * 60_000;
 /** A search that began before a segment was replaced can read it for this long. */
-const KEEP_MS = 60_000;
+const KEEP_REPLACED_MS = 60_000;
 /** Minimum size of a merged segment, so that no segment is merged repeatedly. */
-const JOINED = MAX_SEGMENT_MESSAGES * 0.75;
+const MIN_MERGED_MESSAGES = MAX_SEGMENT_MESSAGES * 0.75;
 
 export interface IndexState {
   /** The segments in use, newest first. */
@@ -185,28 +191,36 @@ export interface IndexState {
   /** The number of messages newer than the index. */
   readonly waiting: number;
   /** The number of them that is enough for a segment. */
-  readonly least: number;
+  readonly minSegmentMessages: number;
   /** `start`: the least possible sequence number. `horizon`: messages before it are old enough to be indexed. */
   readonly start: number;
   readonly horizon: number;
   readonly now: number;
 }
 
-export function nextJob({ segments, replaced, waiting, least, start, horizon, now }: IndexState): Job | null {
+export function nextJob({
+  segments,
+  replaced,
+  waiting,
+  minSegmentMessages: least,
+  start,
+  horizon,
+  now,
+}: IndexState): Job | null {
   const [newest] = segments;
   const oldest = segments.at(-1);
   if (newest === undefined || oldest === undefined) return waiting > 0 ? { kind: 'older', past: horizon } : null;
   if (waiting >= least) return { kind: 'newer', first: newest.past };
   if (oldest.first > start) return { kind: 'older', past: oldest.first };
-  const due = segments.find(({ looked, builtAt }) => !looked && Math.abs(now - builtAt) >= LOOK_MS);
+  const due = segments.find(({ looked, builtAt }) => !looked && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
   if (due !== undefined) return { kind: 'look', segment: due };
-  const small = runOfSmall(segments);
+  const small = smallSegments(segments);
   if (small !== null) return { kind: 'join', segments: small };
-  const spent = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= KEEP_MS);
+  const spent = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= KEEP_REPLACED_MS);
   return spent === undefined ? null : { kind: 'purge', segment: spent };
 }
 
-function runOfSmall(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
+function smallSegments(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
   for (let begin = 0; begin < segments.length; begin += 1) {
     const run: StoredSegment[] = [];
     let mails = 0;
@@ -216,7 +230,7 @@ function runOfSmall(segments: readonly StoredSegment[]): readonly StoredSegment[
       run.push(segment);
       mails += segment.mails;
     }
-    if (run.length > 1 && mails >= JOINED) return run;
+    if (run.length > 1 && mails >= MIN_MERGED_MESSAGES) return run;
   }
   return null;
 }

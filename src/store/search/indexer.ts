@@ -12,15 +12,15 @@ import { minIdAt } from '../rules/messages.ts';
 import type { IndexProgress } from './index-step.ts';
 
 const ROUND_MS = 5_000;
-const COMMITTED_MS = 10_000;
+const COMMIT_DELAY_MS = 10_000;
 /** Messages that are enough for a segment, at low and at high load. A search reads each unindexed message. */
-const LEAST = 2_048;
-const LEAST_BUSY = 100_000;
+const MIN_MESSAGES = 2_048;
+const MIN_MESSAGES_BUSY = 100_000;
 /** Above this acceptance rate the load is high, and accepting has priority. */
-const QUIET_PER_S = 500;
+const MAX_QUIET_PER_S = 500;
 /** How often an idle index checks for segments to verify. */
-const LOOK_AGAIN_MS = 300_000;
-const LEAST_PAUSE_MS = 20;
+const IDLE_RECHECK_MS = 300_000;
+const MIN_PAUSE_MS = 20;
 
 export interface IndexerParts {
   readonly clock: Clock;
@@ -36,49 +36,53 @@ export interface IndexerParts {
 export function startIndexer({ clock, monotonic, shared, store, failed }: IndexerParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
-  let underWay = Promise.resolve();
+  let running = Promise.resolve();
   let wake: () => void = () => undefined;
   /** The newest message of the previous round. */
-  let seen: string | null = null;
+  let previousNewest: string | null = null;
   let idle: { readonly horizon: string; readonly at: number } | null = null;
   let last: { readonly waiting: number; readonly at: number } | null = null;
   let quiet = true;
 
   async function round(): Promise<void> {
     const newest = await store.newestId();
-    const horizon = horizonOf(seen);
-    seen = newest;
+    const horizon = horizonOf(previousNewest);
+    previousNewest = newest;
     if (horizon === null) return;
-    if (idle !== null && idle.horizon === horizon && monotonic() - idle.at < LOOK_AGAIN_MS) return;
+    if (idle !== null && idle.horizon === horizon && monotonic() - idle.at < IDLE_RECHECK_MS) return;
     idle = null;
     for (let first = true; !stopped; first = false) {
       const began = monotonic();
-      const progress = await store.indexMessages({ horizon, least: quiet ? LEAST : LEAST_BUSY, now: clock.now() });
+      const progress = await store.indexMessages({
+        horizon,
+        minSegmentMessages: quiet ? MIN_MESSAGES : MIN_MESSAGES_BUSY,
+        now: clock.now(),
+      });
       if (first) quiet = isQuiet(progress, began);
       last = { waiting: progress.waiting, at: began };
       if (!progress.worked) {
         idle = { horizon, at: monotonic() };
         return;
       }
-      if (!quiet && progress.waiting < LEAST_BUSY) return;
+      if (!quiet && progress.waiting < MIN_MESSAGES_BUSY) return;
       // Pauses as long as it has worked.
-      await rest(Math.max(LEAST_PAUSE_MS, monotonic() - began));
+      await pause(Math.max(MIN_PAUSE_MS, monotonic() - began));
     }
   }
 
   function horizonOf(id: string | null): string | null {
     if (id === null || !shared) return id;
-    const settled = minIdAt(clock.now() - COMMITTED_MS);
+    const settled = minIdAt(clock.now() - COMMIT_DELAY_MS);
     return id < settled ? id : settled;
   }
 
   function isQuiet({ waiting, newer }: IndexProgress, at: number): boolean {
     if (last === null) return true;
     const perSecond = ((waiting + newer - last.waiting) * 1_000) / Math.max(1, at - last.at);
-    return perSecond < QUIET_PER_S;
+    return perSecond < MAX_QUIET_PER_S;
   }
 
-  function rest(ms: number): Promise<void> {
+  function pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       wake = resolve;
       cancel = clock.after(ms, resolve);
@@ -86,7 +90,7 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
   }
 
   const begin = () => {
-    underWay = round()
+    running = round()
       .catch((error: unknown) => failed('index', error))
       .then(() => {
         if (!stopped) cancel = clock.after(ROUND_MS, begin);
@@ -97,6 +101,6 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
     stopped = true;
     cancel();
     wake();
-    await underWay;
+    await running;
   };
 }

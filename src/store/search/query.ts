@@ -141,7 +141,7 @@ function holds(text: string, want: Exclude<SearchCriterion, { kind: 'id' }>): bo
 }
 
 /** Longer words are compared by this many characters only. */
-const LONGEST_WORD = 40;
+const MAX_WORD_LENGTH = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
 const ASCII_WORDS = /[a-z0-9]+/g;
@@ -163,14 +163,14 @@ export function fold(text: string): string {
 /** The words of a normalized text, in order. */
 export function splitWords(folded: string): readonly string[] {
   const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
-  return found.map((word) => truncate(LONGEST_WORD, word));
+  return found.map((word) => truncate(MAX_WORD_LENGTH, word));
 }
 
 /** The first `most` UTF-16 units of the text, without splitting a character. */
-export function truncate(most: number, text: string): string {
-  if (text.length <= most) return text;
-  const last = text.charCodeAt(most - 1);
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most);
+export function truncate(maxLength: number, text: string): string {
+  if (text.length <= maxLength) return text;
+  const last = text.charCodeAt(maxLength - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? maxLength - 1 : maxLength);
 }
 
 function isAscii(text: string): boolean {

@@ -48,7 +48,7 @@ export function encodeSegment(mails: readonly SearchableMessage[]): EncodedSegme
     }
   }
   const pages = encodeTerms(numbers, mails.length);
-  return { mails: mails.length, ...pages, places: encodePlaces(mails.map(({ id }) => seqOf(id))) };
+  return { mails: mails.length, ...pages, places: encodeSeqs(mails.map(({ id }) => seqOf(id))) };
 }
 
 function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, mails: number) {
@@ -104,7 +104,7 @@ function sharedLength(before: string, term: string): number {
   return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
 }
 
-function encodePlaces(seqs: readonly number[]): Uint8Array[] {
+function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const pages: Uint8Array[] = [];
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
@@ -161,7 +161,11 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
 }
 
 /** Sets the bits of all messages that this page lists for a term of the range. */
-export function markMatches(page: Uint8Array, { first, past, letters }: TermRange, bits: Uint8Array): void {
+export function markMatches(
+  page: Uint8Array,
+  { first, past, fieldLetters: letters }: TermRange,
+  bits: Uint8Array,
+): void {
   const reader = new ByteReader(page);
   let term = '';
   while (!reader.done) {
@@ -183,7 +187,7 @@ export function markMatches(page: Uint8Array, { first, past, letters }: TermRang
 }
 
 /** Longer domains are compared by this many characters only. Real domains are shorter. */
-const LONGEST_DOMAIN = 120;
+const MAX_DOMAIN_LENGTH = 120;
 const END = '\u0000';
 const PAST_END = '\u0001';
 const LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
@@ -192,7 +196,7 @@ const LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 
 export interface TermRange {
   readonly first: string;
   readonly past: string;
-  readonly letters: string | null;
+  readonly fieldLetters: string | null;
 }
 
 /** Every term of a message. The list may contain duplicates. */
@@ -213,7 +217,7 @@ export function termsOf(mail: SearchableMessage): readonly string[] {
 
 export function accountRange(accountId: number): TermRange {
   const term = accountTerm(accountId);
-  return { first: term, past: term + END, letters: null };
+  return { first: term, past: term + END, fieldLetters: null };
 }
 
 /** The ranges that a matching message must all have terms in. The index alone returns too much. */
@@ -221,8 +225,8 @@ export function termRangesOf(want: Exclude<SearchCriterion, { kind: 'id' }>): re
   const letters = want.fields.map((field) => LETTERS[field]).join('');
   const range = (text: string, prefix: boolean): TermRange => {
     return prefix
-      ? { first: text, past: `${text}\uffff`, letters }
-      : { first: text + END, past: text + PAST_END, letters };
+      ? { first: text, past: `${text}\uffff`, fieldLetters: letters }
+      : { first: text + END, past: text + PAST_END, fieldLetters: letters };
   };
   switch (want.kind) {
     case 'word':
@@ -243,7 +247,7 @@ function accountTerm(accountId: number): string {
 }
 
 function cutDomain(domain: string): string {
-  return truncate(LONGEST_DOMAIN, domain);
+  return truncate(MAX_DOMAIN_LENGTH, domain);
 }
 
 /** A byte buffer that grows as needed. */

@@ -42,21 +42,21 @@ export interface SearchSource<Mail extends SearchableMessage> {
 }
 
 /** Half of these keys are for pages of terms, half for pages of sequence numbers. A segment needs fewer of either. */
-const PAGES = 65_536;
+const PAGES_PER_SEGMENT = 65_536;
 
 /** The key of a page of terms. */
 export function termsKey(segment: number, page: number): number {
-  return segment * PAGES + page;
+  return segment * PAGES_PER_SEGMENT + page;
 }
 
 /** The key of a page of sequence numbers. */
 export function seqsKey(segment: number, page: number): number {
-  return segment * PAGES + PAGES / 2 + page;
+  return segment * PAGES_PER_SEGMENT + PAGES_PER_SEGMENT / 2 + page;
 }
 
 /** The keys of all pages of a segment: from the first number to before the second. */
 export function pageKeyRange(segment: number): readonly [number, number] {
-  return [segment * PAGES, (segment + 1) * PAGES];
+  return [segment * PAGES_PER_SEGMENT, (segment + 1) * PAGES_PER_SEGMENT];
 }
 
 /** Ids from `first` to before `past`. */
@@ -115,7 +115,7 @@ export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
 }
 
 /** About 10 MB. */
-const MOST_KEPT = 1_000;
+const MAX_CACHED = 1_000;
 
 export class DirectoryCache {
   readonly #kept = new Map<number, readonly string[]>();
@@ -141,7 +141,7 @@ export class DirectoryCache {
       this.#kept.set(number, directory);
     }
     for (const number of this.#kept.keys()) {
-      if (this.#kept.size <= MOST_KEPT) break;
+      if (this.#kept.size <= MAX_CACHED) break;
       this.#kept.delete(number);
     }
     return all;

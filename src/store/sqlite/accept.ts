@@ -47,7 +47,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
   }
 
   const lookups: Lookups = {
-    earlier(mail) {
+    findByIdempotencyKey(mail) {
       const row = readKey.get(mail.accountId, mail.idempotency?.key ?? null, idempotencyKeysExpiredBefore(mail));
       return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
     },

@@ -61,10 +61,10 @@ export function prepareAccounts(
     // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
     if (reason === null) reputation.forgive(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
-    return noted(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));
+    return withAudit(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));
   }
 
-  function noted(
+  function withAudit(
     by: Actor | undefined,
     action: string,
     before: Account | null,
@@ -76,7 +76,7 @@ export function prepareAccounts(
     return changed;
   }
 
-  function notedKey(by: Actor | undefined, action: string, subject: string, value: ApiKey): ChangeResult<ApiKey> {
+  function withKeyAudit(by: Actor | undefined, action: string, subject: string, value: ApiKey): ChangeResult<ApiKey> {
     audit.writeChange(by, action, subject, null, auditedKey(value));
     return { kind: 'done', value };
   }
@@ -95,7 +95,7 @@ export function prepareAccounts(
     createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (find(name) !== null) return { kind: 'exists' };
       insert.run(name, now, ...limitColumns(limits), nextRevision());
-      return noted(by, 'account.create', null, reread(name));
+      return withAudit(by, 'account.create', null, reread(name));
     },
     setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = find(name);
@@ -114,7 +114,7 @@ export function prepareAccounts(
         nextRevision(),
         account.id,
       );
-      return noted(by, 'account.set', account, reread(name));
+      return withAudit(by, 'account.set', account, reread(name));
     },
     reputationOf(name: string, now: number): ChangeResult<WindowCounts> {
       const account = find(name);
@@ -133,7 +133,7 @@ export function prepareAccounts(
       const account = find(accountName);
       if (account === null) return { kind: 'missing' };
       const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-      return notedKey(by, 'key.create', accountName, key(lastInsertRowid));
+      return withKeyAudit(by, 'key.create', accountName, key(lastInsertRowid));
     },
     listKeys(accountName: string): ChangeResult<readonly ApiKey[]> {
       const account = find(accountName);
@@ -144,7 +144,7 @@ export function prepareAccounts(
       if (row === undefined) return { kind: 'missing' };
       const { revokedAt, expiresAt } = rows.apiKey(row);
       endKey.run(revokedAt ?? now, expiresAt, nextRevision(), id);
-      return notedKey(by, 'key.revoke', `key_${id}`, key(id));
+      return withKeyAudit(by, 'key.revoke', `key_${id}`, key(id));
     },
     rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): ChangeResult<ApiKey> {
       const row = keyById.get(id);
@@ -154,7 +154,7 @@ export function prepareAccounts(
       const revision = nextRevision();
       endKey.run(null, expiry.value, revision, id);
       const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
-      return notedKey(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
+      return withKeyAudit(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },
     touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
       for (const { id, at } of used) touch.run(at, id);

@@ -22,12 +22,12 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   const insert = database.prepare(
     `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision) VALUES (?, ?, ?, 'pending', ?, '[]', ?)`,
   );
-  const forget = database.prepare('DELETE FROM domain WHERE id = ?');
+  const deleteRow = database.prepare('DELETE FROM domain WHERE id = ?');
   const write = database.prepare(
     `UPDATE domain SET status = ?, checked_at = ?, authenticated_at = ?, failing_since = ?, checks = ?, revision = ? WHERE id = ? AND removed = 0`,
   );
-  const share = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
-  const bury = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
+  const writeSubdomains = database.prepare('UPDATE domain SET subdomains = ?, revision = ? WHERE id = ?');
+  const markRemoved = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
   const keysOf = database.prepare(
     'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
   );
@@ -39,17 +39,17 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
 
   const domain = (row: rows.Row): SendingDomain => rows.domain(row, keysOf.all(rows.int(row, 'id')));
 
-  function live(name: string): rows.Row | null {
+  function readRow(name: string): rows.Row | null {
     const row = byName.get(name);
     return row === undefined || rows.flag(row, 'removed') ? null : row;
   }
 
   function reread(name: string): ChangeResult<SendingDomain> {
-    const row = live(name);
+    const row = readRow(name);
     return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
   }
 
-  function noted(
+  function withAudit(
     by: Actor | undefined,
     action: string,
     before: SendingDomain | null,
@@ -85,19 +85,19 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (old !== undefined) {
         if (!rows.flag(old, 'removed')) return { kind: 'exists' };
         dropKeys.run(rows.int(old, 'id'));
-        forget.run(rows.int(old, 'id'));
+        deleteRow.run(rows.int(old, 'id'));
       }
       const { lastInsertRowid } = insert.run(rows.int(account, 'id'), name, subdomains ? 1 : 0, now, nextRevision());
       writeKeys(lastInsertRowid, keys);
-      return noted(by, 'domain.add', null, reread(name));
+      return withAudit(by, 'domain.add', null, reread(name));
     },
     findDomain(name: string): SendingDomain | null {
-      const row = live(name);
+      const row = readRow(name);
       return row === null ? null : domain(row);
     },
     listDomains: (): SendingDomain[] => all.all().map(domain),
     domainChecks(name: string): readonly RecordCheck[] {
-      const row = live(name);
+      const row = readRow(name);
       return row === null ? [] : rows.domainChecks(row);
     },
     updateDomain(update: DomainUpdate, by?: Actor): ChangeResult<SendingDomain> | { readonly kind: 'stale' } {
@@ -113,21 +113,21 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const after = reread(before.name);
       // A check without a new result is not a change.
       if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
-      return noted(by, 'domain.update', before, after);
+      return withAudit(by, 'domain.update', before, after);
     },
     setSubdomains(name: string, subdomains: boolean, by?: Actor): ChangeResult<SendingDomain> {
-      const row = live(name);
+      const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const before = domain(row);
-      share.run(subdomains ? 1 : 0, nextRevision(), before.id);
-      return noted(by, 'domain.set', before, reread(name));
+      writeSubdomains.run(subdomains ? 1 : 0, nextRevision(), before.id);
+      return withAudit(by, 'domain.set', before, reread(name));
     },
     removeDomain(name: string, by?: Actor): ChangeResult<SendingDomain> {
-      const row = live(name);
+      const row = readRow(name);
       if (row === null) return { kind: 'missing' };
       const gone = domain(row);
       dropKeys.run(gone.id);
-      bury.run(nextRevision(), gone.id);
+      markRemoved.run(nextRevision(), gone.id);
       audit.writeChange(by, 'domain.remove', name, auditedDomain(gone), null);
       return { kind: 'done', value: gone };
     },

@@ -44,17 +44,17 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   );
   const show = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
   const last = database.prepare('SELECT max(at) AS at FROM feedback');
-  const forgetOld = database.prepare(
+  const purgeOld = database.prepare(
     'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
   );
-  const forgetReferences = database.prepare(
+  const purgeReferences = database.prepare(
     'DELETE FROM provider_reference WHERE reference IN (SELECT reference FROM provider_reference WHERE at <= ? ORDER BY at LIMIT ?)',
   );
-  const forgetComplainants = database.prepare(
+  const purgeComplainants = database.prepare(
     `DELETE FROM complainant WHERE (account_id, recipient) IN (
        SELECT account_id, recipient FROM complainant WHERE at <= ? ORDER BY at LIMIT ?)`,
   );
-  const forgetKept = database.prepare(
+  const purgeStored = database.prepare(
     `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
@@ -127,10 +127,10 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
     },
     lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
-      const old = Number(forgetOld.run(before, limit).changes);
-      const references = Number(forgetReferences.run(before, limit).changes);
-      const complainants = Number(forgetComplainants.run(before, limit).changes);
-      const many = keepNewest < 1 ? 0 : Number(forgetKept.run(keepNewest - 1, limit).changes);
+      const old = Number(purgeOld.run(before, limit).changes);
+      const references = Number(purgeReferences.run(before, limit).changes);
+      const complainants = Number(purgeComplainants.run(before, limit).changes);
+      const many = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
       return Math.max(old, references, complainants, many);
     },
   };

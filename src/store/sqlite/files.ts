@@ -33,9 +33,9 @@ export const DATABASE_FILES = ['', '-wal', '-shm', '-journal'] as const;
 const MAX_LINKS = 40;
 
 /** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
-const KEPT_NAME = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
+const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 /** The suffixes of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
-const DRAFT_NAME = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
+const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
  * The path under which every process finds the same log and lock: all symbolic links are resolved, also those to a
@@ -80,21 +80,21 @@ export function replacedDatabasePath(path: string, now: Date): string {
 
 /** Copies of backups that interrupted restores have left. */
 export function restoreDraftPaths(path: string): readonly string[] {
-  return besides(path, DRAFT_NAME);
+  return pathsBeside(path, DRAFT_SUFFIX);
 }
 
 /** Hard links of the database file that an interrupted restore has created. */
 export function leftoverHardLinks(path: string): readonly string[] {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (found === undefined || found.nlink <= 1n) return [];
-  return besides(path, KEPT_NAME).filter((name) => {
+  return pathsBeside(path, REPLACED_SUFFIX).filter((name) => {
     const kept = statSync(name, { bigint: true, throwIfNoEntry: false });
     return kept !== undefined && kept.dev === found.dev && kept.ino === found.ino;
   });
 }
 
 /** Paths of files beside `path` whose name is its name plus a suffix that matches. */
-function besides(path: string, ending: RegExp): readonly string[] {
+function pathsBeside(path: string, ending: RegExp): readonly string[] {
   const folder = dirname(path);
   const own = basename(path);
   let names: readonly string[];

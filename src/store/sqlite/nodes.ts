@@ -6,15 +6,15 @@ import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
 /** A dead node is listed for this long. */
-const REMEMBER_MS = 3_600_000;
+const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsert = database.prepare(
     `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until`,
   );
-  const forgetOld = database.prepare('DELETE FROM node WHERE alive_until < ?');
-  const forget = database.prepare('DELETE FROM node WHERE name = ?');
+  const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
+  const remove = database.prepare('DELETE FROM node WHERE name = ?');
   const all = database.prepare('SELECT * FROM node WHERE alive_until >= ? ORDER BY name');
   const readBucket = database.prepare('SELECT * FROM throttle WHERE account_id = ?');
   const writeBucket = database.prepare(
@@ -35,14 +35,14 @@ export function prepareNodes(database: DatabaseSync) {
       return time;
     },
     recordHeartbeat({ name, roles, version }: NodeIdentity, ttlMs: number, now: number): number {
-      forgetOld.run(now - REMEMBER_MS);
+      purgeDead.run(now - LIST_DEAD_NODES_MS);
       upsert.run(name, roles.join(','), version, now, now, now + ttlMs);
       return now;
     },
     removeNode(name: string): void {
-      forget.run(name);
+      remove.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => all.all(now - REMEMBER_MS).map(rows.node),
+    listNodes: (now: number): NodeStatus[] => all.all(now - LIST_DEAD_NODES_MS).map(rows.node),
     takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
       batch.map((request) => {
         const row = readBucket.get(request.accountId);

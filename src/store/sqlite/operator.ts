@@ -20,7 +20,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     'UPDATE operator_token SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
   );
   const endSession = database.prepare('INSERT OR IGNORE INTO ended_session (hash, until) VALUES (?, ?)');
-  const forgetSessions = database.prepare('DELETE FROM ended_session WHERE until <= ?');
+  const purgeSessions = database.prepare('DELETE FROM ended_session WHERE until <= ?');
   const ended = database.prepare('SELECT 1 AS one FROM ended_session WHERE hash = ?');
 
   return {
@@ -49,7 +49,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       touch.run(at, id);
     },
     endSession(hash: string, until: number, now: number): void {
-      forgetSessions.run(now);
+      purgeSessions.run(now);
       endSession.run(hash, until);
     },
     isSessionEnded: (hash: string): boolean => ended.get(hash) !== undefined,

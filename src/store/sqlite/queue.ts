@@ -25,7 +25,7 @@ import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
 /** What a claim may still lease. Messages that end as suppressed count too, because they also cost work. */
-interface Left {
+interface Remaining {
   mails: number;
   bytes: number;
   /** True until the first message was leased. That one is leased whatever its size. */
@@ -33,7 +33,7 @@ interface Left {
 }
 
 /** The result of a claim so far. */
-interface Gathered {
+interface ClaimResult {
   readonly mails: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
 }
@@ -50,7 +50,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   const isSuppressed = database.prepare(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
-  const lend = database.prepare(
+  const leaseRow = database.prepare(
     `UPDATE mail_request SET state = '${sending}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
   const suppress = database.prepare(
@@ -59,7 +59,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   const append = prepareAppend(database);
   const lanes = [0, 1].map((lane) => ({ lane, turn: createAccountRotation(database, lane) }));
 
-  function lendOne(row: rows.Row, lease: Lease, now: number, claimed: Gathered): void {
+  function leaseOne(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
     const seq = rows.int(row, 'seq');
     const id = rows.text(row, 'id');
     const to = rows.text(row, 'to');
@@ -70,12 +70,12 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
       claimed.suppressed.push({ id, accountId, to });
       return;
     }
-    lend.run(lease.until, lease.owner, seq);
+    leaseRow.run(lease.until, lease.owner, seq);
     claimed.mails.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
   }
 
   /** The account's due rows that fit, earliest first. `full` is true if a row did not fit. */
-  function fitting(lane: number, account: number, wanted: number, left: Left, now: number) {
+  function selectFitting(lane: number, account: number, wanted: number, left: Remaining, now: number) {
     const found: rows.Row[] = [];
     // Rows are read one at a time, so that memory holds at most one message more than fits.
     for (const row of due.iterate(lane, account, now, wanted)) {
@@ -96,10 +96,10 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   function claimLane(
     { lane, turn }: { readonly lane: number; readonly turn: AccountRotation },
     share: number,
-    left: Left,
+    left: Remaining,
     lease: Lease,
     now: number,
-    claimed: Gathered,
+    claimed: ClaimResult,
   ): boolean {
     if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
     let unserved: number[] = [];
@@ -107,8 +107,8 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
     turn.beginRound();
     for (let account = turn.next(now); account !== null; account = turn.next(now)) {
       const wanted = Math.min(share, left.mails);
-      const { found, full } = fitting(lane, account, wanted, left, now);
-      for (const row of found) lendOne(row, lease, now, claimed);
+      const { found, full } = selectFitting(lane, account, wanted, left, now);
+      for (const row of found) leaseOne(row, lease, now, claimed);
       if (full) {
         // An account that got a row has had its turn.
         turn.resumeAfter(found.length > 0 ? account : (served ?? account - 1));
@@ -125,8 +125,8 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
       const more: number[] = [];
       for (const account of unserved) {
         const wanted = Math.min(equal, left.mails);
-        const { found, full } = fitting(lane, account, wanted, left, now);
-        for (const row of found) lendOne(row, lease, now, claimed);
+        const { found, full } = selectFitting(lane, account, wanted, left, now);
+        for (const row of found) leaseOne(row, lease, now, claimed);
         if (full || left.mails === 0) return true;
         if (found.length === wanted) more.push(account);
       }
@@ -136,13 +136,13 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   }
 
   return function claim(room, lease, now) {
-    const claimed: Gathered = { mails: [], suppressed: [] };
-    const left: Left = { mails: room.mails, bytes: room.bytes, untouched: true };
+    const claimed: ClaimResult = { mails: [], suppressed: [] };
+    const left: Remaining = { mails: room.mails, bytes: room.bytes, untouched: true };
     const share = rowsPerTurn(room.mails);
     const [first, second] = lanes;
     lanes.reverse();
     if (first === undefined || second === undefined) return { ...claimed, more: false };
-    const half: Left = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
+    const half: Remaining = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
     const begun = { ...half };
     let firstMore = claimLane(first, share, half, lease, now, claimed);
     left.mails -= begun.mails - half.mails;
@@ -156,7 +156,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
 }
 
 /** Maximum number of accounts that one round examines: about 5 ms. */
-const LOOKS = 2_000;
+const MAX_ACCOUNTS_PER_ROUND = 2_000;
 
 export interface AccountRotation {
   /** Starts a round after the account that was found last. */
@@ -182,7 +182,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   /** The account examined last; 0 is before the first. */
   let position = 0;
   /** Where the current search for an account with due messages began, or null if one was found. */
-  let barrenSince: number | null = null;
+  let emptySince: number | null = null;
   let more = false;
   /**
    * State of the round: where it ends, whether it has passed the first account, the number of accounts examined, and
@@ -190,7 +190,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
    */
   let end = 0;
   let wrapped = false;
-  let looks = 0;
+  let examined = 0;
   let found: number | null = null;
 
   function isLocked(account: number): boolean {
@@ -200,15 +200,15 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 
   return {
     beginRound() {
-      end = barrenSince ?? position;
-      wrapped = barrenSince !== null && position < end;
-      looks = 0;
+      end = emptySince ?? position;
+      wrapped = emptySince !== null && position < end;
+      examined = 0;
       found = null;
       more = true;
     },
     next(now) {
-      while (looks < LOOKS) {
-        looks += 1;
+      while (examined < MAX_ACCOUNTS_PER_ROUND) {
+        examined += 1;
         const row = nextAccount.get(lane, position);
         if (row === undefined && !wrapped && end > 0) {
           wrapped = true;
@@ -219,18 +219,18 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
         // A full round: every account after the starting point has been examined.
         if (row === undefined || account === null || (wrapped && account > end)) {
           more = false;
-          barrenSince = null;
+          emptySince = null;
           position = found ?? end;
           return null;
         }
         position = account;
         if (rows.int(row, 'due_at') <= now && !isLocked(account)) {
           found = account;
-          barrenSince = null;
+          emptySince = null;
           return account;
         }
       }
-      barrenSince = found === null ? end : null;
+      emptySince = found === null ? end : null;
       return null;
     },
     resumeAfter(account) {
@@ -259,17 +259,17 @@ export function prepareSettle(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
   );
-  const refer = database.prepare(
+  const addReference = database.prepare(
     'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
   );
-  const overdue = database.prepare(
+  const recoverable = database.prepare(
     `SELECT seq, id, owner, handing_over FROM mail_request
      WHERE ended_at IS NULL AND state = 'sending' AND (:every
        OR (owner = :by AND due_at <= :own)
        OR (owner <> :by AND (:dead OR due_at <= :now)
          AND NOT EXISTS (SELECT 1 FROM node WHERE name = mail_request.owner AND alive_until > :now)))`,
   );
-  const takeBack = database.prepare(
+  const recoverRow = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
   const queued = transition('sending', 'queued', 'queue');
@@ -293,7 +293,7 @@ export function prepareSettle(
           entered,
           dueAt,
           laneAfter(change.verb),
-          one.uncount ? 1 : 0,
+          one.refundAttempt ? 1 : 0,
           endedAt,
           seq,
           one.owner,
@@ -306,10 +306,10 @@ export function prepareSettle(
         changeAgain.run(entered, dueAt, endedAt, seq);
       }
       append(seq, change);
-      if (reference !== null) refer.run(reference, at, seq);
+      if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed is no new evidence against the account.
       const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
-      if (!one.untallied) tallies.add(accountId, from, to, reason !== null && !known, at);
+      if (!one.excludedFromReputation) tallies.add(accountId, from, to, reason !== null && !known, at);
       from = entered;
     }
     return 'settled';
@@ -342,7 +342,7 @@ export function prepareSettle(
       except = [],
     }: Parameters<Store['recover']>[0]): number {
       const kept = new Set(except);
-      const found = overdue
+      const found = recoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
         .filter((row) => !kept.has(rows.text(row, 'id')));
       for (const row of found) {
@@ -352,7 +352,7 @@ export function prepareSettle(
         transition('sending', to, 'queue');
         // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
         const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;
-        takeBack.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
+        recoverRow.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
         append(seq, entry);
       }
       return found.length;

@@ -71,7 +71,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
-  function complained(accountId: number, recipient: string, at: number): boolean {
+  function recordComplaint(accountId: number, recipient: string, at: number): boolean {
     const before = complaintWindowStart(at);
     return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
@@ -81,5 +81,5 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     clear.run(accountId);
   }
 
-  return { count, complained, windowOf, windows, forgive };
+  return { count, complained: recordComplaint, windowOf, windows, forgive };
 }

@@ -21,8 +21,8 @@ export function prepareRetention(database: DatabaseSync) {
   const ended = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );
-  const eraseBody = database.prepare('DELETE FROM body WHERE seq = ?');
-  const forgetKeys = database.prepare(
+  const purgeBody = database.prepare('DELETE FROM body WHERE seq = ?');
+  const purgeKeys = database.prepare(
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
@@ -61,8 +61,8 @@ export function prepareRetention(database: DatabaseSync) {
     },
     purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): number {
       const found = ended.all(maxSeqAt(endedBefore), endedBefore, limit);
-      for (const row of found) eraseBody.run(rows.int(row, 'seq'));
-      const { changes } = forgetKeys.run(keysBefore, limit);
+      for (const row of found) purgeBody.run(rows.int(row, 'seq'));
+      const { changes } = purgeKeys.run(keysBefore, limit);
       return Math.max(found.length, Number(changes));
     },
   };

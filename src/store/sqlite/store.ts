@@ -91,33 +91,33 @@ export async function openSqliteStore({
     throw error;
   }
   /** A replaced file must not be opened beside the log that the writer has open. */
-  const startBeside = (how: typeof READER | typeof INDEX) => {
+  const startOther = (how: typeof READER | typeof INDEX) => {
     const fault = writer.filesFault();
     return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const reader = createOnDemandThread(() => startBeside(READER), READER_IDLE_MS);
-  const index = createOnDemandThread(() => startBeside(INDEX), INDEX_IDLE_MS);
-  const besides = (kept: typeof reader): StoreThread['call'] =>
+  const reader = createOnDemandThread(() => startOther(READER), READER_IDLE_MS);
+  const index = createOnDemandThread(() => startOther(INDEX), INDEX_IDLE_MS);
+  const onThread = (kept: typeof reader): StoreThread['call'] =>
     inCaller ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
-  const ask = besides(reader);
-  const buildIndex = besides(index);
+  const read = onThread(reader);
+  const buildIndex = onThread(index);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
-    const look = async () => {
+    const poll = async () => {
       // Reads one row if nothing has changed. The change may come from any process.
       const changes = await writer.call('directorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
       onChange(changes);
     };
-    await look();
-    stopWatching.push(every(surroundings.clock, WATCH_MS, () => void look().catch(() => undefined)));
+    await poll();
+    stopWatching.push(every(surroundings.clock, WATCH_MS, () => void poll().catch(() => undefined)));
   }
 
   return {
-    ...methodsOver(writer.call, ask),
+    ...methodsOver(writer.call, read),
     settle: (batch) => writer.call('settle', packSettlements(batch)),
     watchDirectory,
     async indexMessages(step) {

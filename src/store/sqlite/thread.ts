@@ -38,7 +38,7 @@ import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
 /** Maximum number of calls in one group. It bounds the time until the first of them is answered. */
-const GROUP = 64;
+const MAX_GROUP = 64;
 
 /** What a store thread is started with. */
 export interface ThreadData {
@@ -75,7 +75,7 @@ export function serveThread(
     const calls: Call[] = [];
     let closing = first === null;
     if (first !== null) calls.push(first);
-    while (!closing && calls.length < GROUP) {
+    while (!closing && calls.length < MAX_GROUP) {
       const next = receiveMessageOnPort(port) as { message: Call | null } | undefined;
       if (next === undefined) break;
       if (next.message === null) closing = true;
@@ -153,15 +153,15 @@ export function openGuardedDatabase({
   };
 
   function replies(calls: readonly Call[]): readonly Reply[] {
-    const promising = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
+    const changes = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // After a known fault, nothing is written that would be acknowledged as stored.
-    const known = promising.size === 0 ? null : fault;
-    const run = known === null ? calls : calls.filter(({ number }) => !promising.has(number));
-    const refused = known === null ? [] : calls.filter(({ number }) => promising.has(number));
+    const known = changes.size === 0 ? null : fault;
+    const run = known === null ? calls : calls.filter(({ number }) => !changes.has(number));
+    const refused = known === null ? [] : calls.filter(({ number }) => changes.has(number));
     const ran = engine.run(run);
-    if (promising.size > 0) compare();
+    if (changes.size > 0) compare();
     const found = known ?? fault;
-    const checked = found === null ? ran : ran.map((r) => (promising.has(r.number) ? refusal(r, found) : r));
+    const checked = found === null ? ran : ran.map((r) => (changes.has(r.number) ? refusal(r, found) : r));
     return known === null ? checked : [...checked, ...refused.map((call) => refusal(call, known))];
   }
 

@@ -23,7 +23,7 @@ export function prepareTraffic(database: DatabaseSync) {
     `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
   );
-  const forget = database.prepare(
+  const purge = database.prepare(
     `DELETE FROM traffic WHERE (span, at, node) IN (SELECT span, at, node FROM traffic WHERE span = ? AND at < ? LIMIT ?)`,
   );
 
@@ -41,8 +41,8 @@ export function prepareTraffic(database: DatabaseSync) {
         latencies: parseLatencies(rows.text(row, 'latencies')),
       })),
     purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {
-      const minutes = Number(forget.run(MINUTE_MS, minutesBefore, limit).changes);
-      return minutes + Number(forget.run(HOUR_MS, hoursBefore, limit).changes);
+      const minutes = Number(purge.run(MINUTE_MS, minutesBefore, limit).changes);
+      return minutes + Number(purge.run(HOUR_MS, hoursBefore, limit).changes);
     },
   };
 }

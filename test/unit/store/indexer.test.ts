@@ -23,7 +23,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
       async indexMessages(step) {
         steps.push(step);
         if (state.broken) throw new Error('no room');
-        const newer = state.waiting >= step.least ? Math.min(state.waiting, 16_000) : 0;
+        const newer = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newer;
         return { worked: newer > 0, waiting: state.waiting, newer };
       },
@@ -76,7 +76,7 @@ test('at high load nothing is indexed before many messages wait', async () => {
     await clock.advance(ROUND);
   };
   for (let n = 0; n < 4; n += 1) await accept(20_000);
-  const leasts = () => steps.slice(-1).map(({ least }) => least);
+  const leasts = () => steps.slice(-1).map(({ minSegmentMessages: least }) => least);
   expect(leasts()).toEqual([100_000]);
   const before = state.waiting;
   await accept(20_000);

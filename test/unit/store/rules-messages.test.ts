@@ -42,7 +42,7 @@ function account(limits: Partial<AccountLimits> = {}, locked: Account['locked'] 
 
 describe('acceptance', () => {
   const found = { id: 'earlier', fingerprint: 'aa' };
-  const nothing = { earlier: () => null, isSuppressed: () => false };
+  const nothing = { findByIdempotencyKey: () => null, isSuppressed: () => false };
   const keyed = (fingerprint: string) => newMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
   const plain = newMessage({ acceptedAt: NOW });
   const full = { volume: 0 };
@@ -59,13 +59,15 @@ describe('acceptance', () => {
       'a key used for the same message',
       'replayed',
       undefined,
-      () => decideAcceptance(keyed('aa'), limitUsageOf(account(full)), { ...nothing, earlier: () => found }),
+      () =>
+        decideAcceptance(keyed('aa'), limitUsageOf(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
     ],
     [
       'a key used for another message',
       'idempotency-conflict',
       undefined,
-      () => decideAcceptance(keyed('bb'), limitUsageOf(account(full)), { ...nothing, earlier: () => found }),
+      () =>
+        decideAcceptance(keyed('bb'), limitUsageOf(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
     ],
     [
       'a volume that is used up',
@@ -98,7 +100,7 @@ describe('acceptance', () => {
   });
 
   test('a message without an idempotency key causes no lookup', () => {
-    const lookups = { ...nothing, earlier: () => found };
+    const lookups = { ...nothing, findByIdempotencyKey: () => found };
     expect(decideAcceptance(plain, limitUsageOf(account()), lookups).kind).toBe('accepted');
   });
 
@@ -185,7 +187,7 @@ describe('a packed settlement', () => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
     const [packed] = packSettlements([{ ...settlementOf(mail, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
-    expect(packed?.untallied).toBe(true);
+    expect(packed?.excludedFromReputation).toBe(true);
   });
 });
 

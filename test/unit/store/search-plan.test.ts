@@ -19,7 +19,7 @@ const situation = (given: Partial<IndexState> = {}): IndexState => ({
   segments: [segment(1, 0, 100)],
   replaced: [],
   waiting: 0,
-  least: 1_000,
+  minSegmentMessages: 1_000,
   start: 0,
   horizon: 200,
   now: 0,

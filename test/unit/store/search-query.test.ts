@@ -108,7 +108,7 @@ test('every match has a term for each condition, so the index omits nothing', ()
         const terms = termsOf(one);
         for (const want of wants) {
           if (want.kind === 'id') continue;
-          for (const { first, past, letters } of termRangesOf(want)) {
+          for (const { first, past, fieldLetters: letters } of termRangesOf(want)) {
             const has = terms.some(
               (term) => term >= first && term < past && (letters ?? '').includes(term.at(-1) ?? ''),
             );

@@ -53,12 +53,12 @@ test('it returns for every range of terms the messages that have one, and their 
       all.sort((one, other) => (one.id < other.id ? -1 : 1));
       const segment = encodeSegment(all);
       const ranges = [
-        ...asked.map((first) => ({ first, past: `${first}\uffff`, letters: 'ts' })),
-        ...asked.map((first) => ({ first: `${first}\u0000`, past: `${first}\u0001`, letters: 's' })),
+        ...asked.map((first) => ({ first, past: `${first}\uffff`, fieldLetters: 'ts' })),
+        ...asked.map((first) => ({ first: `${first}\u0000`, past: `${first}\u0001`, fieldLetters: 's' })),
         accountRange(7),
       ];
       for (const range of ranges) {
-        const { first, past, letters } = range;
+        const { first, past, fieldLetters: letters } = range;
         const fits = (term: string) =>
           term >= first && term < past && (letters === null || letters.includes(term.at(-1) ?? ' '));
         const expected = all.flatMap((mail, n) => (termsOf(mail).some(fits) ? [n] : []));
@@ -78,9 +78,9 @@ test('the pages of the largest segment fit into a page of a database', () => {
   const segment = encodeSegment(mails);
   expect(Math.max(...segment.terms.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   expect(Math.max(...segment.places.map((page) => page.length))).toBeLessThanOrEqual(3_900);
-  const even = numbersOf(segment, { first: 'even\u0000', past: 'even\u0001', letters: 's' });
+  const even = numbersOf(segment, { first: 'even\u0000', past: 'even\u0001', fieldLetters: 's' });
   expect(even).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
-  expect(numbersOf(segment, { first: '1638', past: '1638\uffff', letters: 's' })).toEqual([
+  expect(numbersOf(segment, { first: '1638', past: '1638\uffff', fieldLetters: 's' })).toEqual([
     1638, 16380, 16381, 16382, 16383,
   ]);
 });

@@ -7,7 +7,7 @@ import { NO_LIMITS } from '../../rig/messages.ts';
 
 test('a lock by any process is detected even if the first poll for it fails', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
-  const worker = new URL('./failing-look-worker.ts', import.meta.url);
+  const worker = new URL('./failing-poll-worker.ts', import.meta.url);
   const service = await openSqliteStore({ path, exclusive: true, worker });
   const command = await openSqliteStore({ path, exclusive: false });
   onTestFinished(async () => {
