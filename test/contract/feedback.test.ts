@@ -359,13 +359,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.purgeFeedback(0, 3, 10);
     const all = (await store.listFeedback(null, 3)).slice(1);
     expect(all).toMatchObject([
-      { mailId: mail.id, reason: 'there is no report in it', source: 'sqs', summary: 'from <>: Undelivered mail' },
-      { mailId: null, reason: 'there is no report in it' },
+      { messageId: mail.id, reason: 'there is no report in it', source: 'sqs', summary: 'from <>: Undelivered mail' },
+      { messageId: null, reason: 'there is no report in it' },
     ]);
     const last = all.at(-1)?.id ?? 0;
     expect(await store.listFeedback(last, 9)).toHaveLength(0);
     const shown = await store.findFeedback(last);
-    expect(shown).toMatchObject({ id: last, mailId: null });
+    expect(shown).toMatchObject({ id: last, messageId: null });
     expect([...(shown?.raw ?? [])]).toEqual([0, 255, 10]);
     expect(await store.findFeedback(12_345)).toBeNull();
     expect(await stateOf(store, mail)).toBe('delivered');

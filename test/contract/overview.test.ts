@@ -90,7 +90,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       nextDueAt: null,
       accounts: [],
       keys: [],
-      domains: { all: 0, authenticated: 0, troubled: [] },
+      domains: { all: 0, authenticated: 0, problems: [] },
       notUnderstood: 0,
     });
     expect(await store.changeFeedPosition(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
@@ -179,9 +179,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(domains).toMatchObject({
       all: 3,
       authenticated: 2,
-      troubled: [
-        { name: 'bare.example', status: 'authenticated', lacking: [{ purpose: 'spf', name: 'bare.example' }] },
-        { name: 'new.example', status: 'pending', lacking: [] },
+      problems: [
+        { name: 'bare.example', status: 'authenticated', failedRecords: [{ purpose: 'spf', name: 'bare.example' }] },
+        { name: 'new.example', status: 'pending', failedRecords: [] },
       ],
     });
   });

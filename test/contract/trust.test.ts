@@ -38,7 +38,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     count: number,
     how: 'delivered' | 'hard' | 'soft' | 'complained',
     at = Date.now(),
-    untallied = false,
+    excludedFromReputation = false,
   ) {
     const mails = Array.from({ length: count }, (_, n) =>
       newMessage({ accountId, lease: LEASE, to: `${how}.${n}.${Math.random()}@example.com` }),
@@ -52,7 +52,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { to, suppress: how === 'hard' ? 'bounce' : null, event: event(to) },
       );
       const complaint = { to: 'complained', dueAt: null, event: event('complained'), suppress: 'complaint' } as const;
-      return { ...one, untallied, changes: how === 'complained' ? [...one.changes, complaint] : one.changes };
+      return {
+        ...one,
+        excludedFromReputation,
+        changes: how === 'complained' ? [...one.changes, complaint] : one.changes,
+      };
     });
     await store.settle(settlements);
   }

@@ -43,7 +43,7 @@ function message(state: State, keyId = 1) {
 
 describe('a report', () => {
   test.each([
-    ['of no message', report({ about: null }), { kind: 'keep', early: false }],
+    ['of no message', report({ about: null }), { kind: 'keep', premature: false }],
     [
       'of another program',
       report({ about: { reference: 'r' }, mayBeOtherProgram: true }),
@@ -53,14 +53,14 @@ describe('a report', () => {
     [
       'of one that never comes again',
       report({ about: { reference: 'r' }, isFinal: true }),
-      { kind: 'keep', early: true },
+      { kind: 'keep', premature: true },
     ],
   ])('%s changes no message', (_, given, decision) => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
 
   test('about a message that is not stored is kept for the operator', () => {
-    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', mailId: 'm', early: false });
+    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', messageId: 'm', premature: false });
   });
 
   test.each(['queued', 'sending'] as const)(
@@ -69,7 +69,7 @@ describe('a report', () => {
       expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
       expect(decideFeedback(report({ isFinal: true }), 'm', message(state))).toMatchObject({
         kind: 'keep',
-        early: true,
+        premature: true,
       });
     },
   );
@@ -77,7 +77,7 @@ describe('a report', () => {
   test('about a missing mailbox changes a delivered message to bounced, suppresses its recipient and counts', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
-      ...{ kind: 'record', from: 'delivered', enters: 'bounced', suppress: 'bounce', counts: 'always' },
+      ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', counts: 'always' },
       entry: { by: 'feedback:smtp', at: NOW, attempt: null },
     });
     if (decision.kind === 'record')
@@ -89,7 +89,10 @@ describe('a report', () => {
   });
 
   test('after the end of a message adds to the history and changes no state', () => {
-    expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({ enters: null, counts: 'if-suppressed' });
+    expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({
+      newState: null,
+      counts: 'if-suppressed',
+    });
   });
 
   test('counts always, if it suppressed the recipient, or never', () => {

@@ -178,7 +178,7 @@ describe('a packed settlement', () => {
     const attempt = attemptWith({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
     const [packed] = packSettlements([settlementOf(mail, { to: 'delivered', event })]);
-    expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, untallied: false });
+    expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
   });
