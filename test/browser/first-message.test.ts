@@ -27,7 +27,7 @@ test('after the first start the page shows a command, and the message that it su
 
   await page.getByRole('link', { name: 'Messages' }).click();
   await page.getByRole('link', { name: 'Hello' }).click();
-  await page.getByText(/The attempt of .* succeeded/).waitFor();
+  await page.getByText(/The attempt at .* succeeded/).waitFor();
 });
 
 test('an empty inbox opens the first message when it arrives', async () => {

@@ -148,7 +148,7 @@ test.each([
 });
 
 test.each([
-  ['success', 'delivered', /The attempt of .* succeeded/],
+  ['success', 'delivered', /The attempt at .* succeeded/],
   ['bounce', 'bounced', /hard bounced \(recipient-unknown\)/],
   ['defer', 'queued', /One delivery attempt was made; the next one is at/],
   ['complaint', 'complained', /recorded as complained/],

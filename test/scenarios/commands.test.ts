@@ -88,7 +88,7 @@ const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   [['key', 'revoke', 'key_999'], /key_999/],
   [['key', 'rotate', 'first'], /key id/],
   [['message', 'show', 'nothing'], /"nothing"/],
-  [['message', 'show', '0199aaaa-0000-7000-8000-000000000000'], /no mail request/],
+  [['message', 'show', '0199aaaa-0000-7000-8000-000000000000'], /there is no message/],
   [['message', 'list', '--state', 'sent'], /--state/],
   [['message', 'list', '--since', 'yesterday'], /--since/],
   [

@@ -360,7 +360,7 @@ describe('errors are clear, and no change is partial', () => {
     ['POST', '/accounts', '{"name":', 400, /./],
     ['POST', '/accounts', { name: 'default' }, 409, /^account "default" already exists/],
     ['POST', '/accounts', { name: '--json' }, 400, /begins with a hyphen/],
-    ['POST', '/accounts', { name: '*' }, 400, /^name: "\*" stands for/],
+    ['POST', '/accounts', { name: '*' }, 400, /^name: "\*" names/],
     ['POST', '/accounts/default/lock', { reason: '--help' }, 200, null],
     ['POST', '/accounts/default/unlock', undefined, 200, null],
     [
@@ -419,7 +419,7 @@ describe('errors are clear, and no change is partial', () => {
       '/accounts/default/domains',
       { domain: 'easy.example.org', easyDkim: true },
       400,
-      /^easyDkim: only for POSTRIDER_TRANSPORT=ses/,
+      /^easyDkim: requires POSTRIDER_TRANSPORT=ses/,
     ],
     ['PATCH', '/accounts/big', { volumeExpires: 'soon' }, 400, /^volumeExpires:/],
     ['PATCH', '/accounts/big', { rate: '9007199254740992/1h' }, 400, /^rate:/],
@@ -478,7 +478,7 @@ test('a message has its key, the attempt of each event, what it waits for, and w
     messages: expect.arrayContaining([
       expect.objectContaining({
         id: deferred,
-        waitReason: expect.stringMatching(/^the next attempt, in .*; the last was/),
+        waitReason: expect.stringMatching(/^the next attempt, in .*; the last attempt was/),
       }),
     ]),
   });

@@ -75,7 +75,7 @@ test('figures, queue and health match the messages sent, also after a restart', 
   });
   expect(told.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
   expect(told.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
-  expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('takes messages');
+  expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
   for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(counted);
   // The shutdown writes the last figures.
   await submitAccepted(service.publicUrl, service.key, simulated('suppressed'));
