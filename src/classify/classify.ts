@@ -32,12 +32,12 @@ export function ruleFor(reply: Reply): Rule | null {
   return null;
 }
 
-/** Our own configuration is refused, or our reputation: such faults stay until somebody mends them. */
+/** Reasons that concern the configuration or the reputation of this service. They persist until an operator corrects them. */
 export const ALARMING = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
 type Alarming = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING)[number] };
 
-/** True where an operator should look. */
+/** True if an operator must act on the outcome. */
 export function isAlarming(outcome: Outcome): outcome is Alarming {
   return 'reason' in outcome && ALARMING.some((reason) => reason === outcome.reason);
 }

@@ -210,7 +210,7 @@ async function writeOut(context: Context, text: AsyncIterable<string>): Promise<
   await pipeline(text, out);
 }
 
-/** Writes a new file, or to a terminal or pipe of this user. It never overwrites a file. */
+/** Writes the text to a new file, or to a terminal or pipe of this user or of root. It never overwrites a file. */
 async function writeWhole(file: string, text: AsyncIterable<string>): Promise<void> {
   const found = await stat(file).catch(() => null);
   if (found?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);

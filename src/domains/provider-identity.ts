@@ -49,8 +49,8 @@ export function ensureProviderIdentity(
 }
 
 /**
- * `update`, and then, while a key of before retires, the provider given the one that signs now: a rotation ends in the
- * background as well. What fails is told, and tried again after the next check.
+ * Applies `update`. While a previous key retires, it then gives the provider the current signing key, so that a rotation completes
+ * in the background. Failures are reported and retried after the next check.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,

@@ -134,8 +134,8 @@ export async function ensureIdentity(
 }
 
 /**
- * The identity of the domain, given our key that signs now where it has one of ours of before: the provider looks for the
- * record of the key it has, again and again, and takes no more mail when that is gone for days. Null where there is none.
+ * Returns the identity of the domain, or null if there is none. If the identity has a previous key, replaces it with the current
+ * signing key. The provider checks the record of its key repeatedly, and refuses messages once the record is missing for days.
  */
 export async function updateIdentityKey(
   identities: SesIdentities,

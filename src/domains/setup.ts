@@ -1,4 +1,4 @@
-/** What the settings say about sending domains, and what a look at DNS writes down; for every command that needs it. */
+/** The setup of sending domains from the settings, and the evaluation of DNS checks. All commands use it. */
 
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
@@ -90,9 +90,8 @@ export function dataFolder(database: Settings['database']): string {
 }
 
 /**
- * Sees to it that the secret is the one that the stored keys were sealed with: a lost one must not be replaced in silence.
- * To be awaited before anything is signed or sealed. A store without keys is content with any secret, and one key that
- * opens is proof. @throws SecretError with the remedy
+ * Checks that the secret opens a stored DKIM key, so that a lost secret is never replaced unnoticed. Await it before signing or
+ * sealing. A store without keys accepts any secret. @throws SecretError with the remedy
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
@@ -123,7 +122,7 @@ export async function checkSecret(
   );
 }
 
-/** What a check leads to: what to write down, and the news in it. */
+/** The result of a domain check: the update to store, and the event to publish. */
 export interface DomainCheckResult {
   readonly update: DomainUpdate;
   readonly event: CheckEvaluation['event'];

@@ -337,7 +337,7 @@ function endOfString(bytes: Buffer, from: number): number {
   return at;
 }
 
-/** The unknown name between two quotation marks, or null if a header must not contain it. */
+/** Returns the name between two quotation marks. Null if it is a field of the request, or if a header must not contain it. */
 function nameOf(bytes: Buffer, from: number, end: number): string | null {
   if (end - from > MAX_WRITTEN_LENGTH) return null;
   // Bytes outside ASCII become characters that are not permitted in a name.

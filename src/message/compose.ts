@@ -1,5 +1,5 @@
 /**
- * Composition: a mail request becomes the bytes of an RFC 5322 message, and its envelope.
+ * Composes the bytes of an RFC 5322 message, and its envelope, from an accepted message.
  *
  * Promises: pure, so that every attempt sends the very same bytes; 7-bit clean unless a local part needs SMTPUTF8;
  * CRLF alone ends lines, and none is longer than 998 octets; envelope and header are written from the same parsed

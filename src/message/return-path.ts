@@ -1,6 +1,6 @@
 /**
- * The envelope sender in the return-path domain: a token that names the mail request and the day, signed so that nobody
- * can make one up. Pure; the key is handed in. It holds no secret and nothing about the recipient.
+ * The envelope sender in the return-path domain: a token with the message id and the day, signed so that no other party can
+ * forge one. Pure; the key is a parameter. The token contains no secret and nothing about the recipient.
  *
  * `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, 10 of HMAC-SHA256 (80 bits). 47 octets, within the
  * 64 of a local part (RFC 5321 section 4.5.3.1.1); lower case, because local parts lose their case on the way.
@@ -23,13 +23,13 @@ export function loopRecipient(domain: string | null): string | null {
 }
 
 interface ReturnPath {
-  /** The mail request's id. */
+  /** The message id. */
   readonly id: string;
   /** Whole days since the epoch when it was made. */
   readonly day: number;
 }
 
-/** The local part for a mail request accepted at `at` (ms): the same on every attempt. */
+/** The local part for a message accepted at `at` (ms): the same on every attempt. */
 export function returnPathToken(key: Buffer, id: string, at: number): string {
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
   octets.write(id.replaceAll('-', ''), 0, 'hex');

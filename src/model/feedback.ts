@@ -223,12 +223,12 @@ export type Notice =
   /** `reason` is one line for the operator: what was expected and not found. */
   | { readonly kind: 'unknown'; readonly reason: string };
 
-// Reports about sent messages on their way into the store, and their results.
+// Feedback reports to be stored, and the results of storing them.
 
 /** The channel over which a report arrived. */
 export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
 
-/** One report on its way into the store. */
+/** A feedback report to be stored. */
 export interface FeedbackReport {
   /** The message it is about: by the id in a signed token, or by the provider's id; null if unknown. */
   readonly about: { readonly id: string } | { readonly reference: string } | null;

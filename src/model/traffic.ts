@@ -71,7 +71,7 @@ export function trafficCountsOf(int: (column: string) => number): TrafficCounts 
   return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, int(name)])) as Record<TrafficCount, number>;
 }
 
-// The delivery times in a histogram with a logarithmic scale: eight buckets per doubling, from one millisecond to about 50 days. The
+// Delivery times are counted in a histogram with a logarithmic scale: eight buckets per doubling, from 1 ms to about 50 days. The
 // error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
 // buckets, about half a kilobyte of a row.
 

@@ -196,9 +196,11 @@ const MIN_WRITE_CHARS = 4_096;
 /** Delay before a failed write is repeated; doubles from the minimum to the maximum. */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 250;
-/** How long a reader that stalls delays `close`, and the end of the process. */
+/** Maximum time that a stalled reader delays `close`. */
 const CLOSE_TIMEOUT_MS = 1_000;
+/** Maximum time for writing the buffer when the process ends without `close`. */
 const EXIT_TIMEOUT_MS = 100;
+/** Maximum wait for a write in progress when the process ends. */
 const LAST_WRITE_MS = 20;
 
 const STDOUT = 1;

@@ -223,7 +223,7 @@ function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): bool
 // store again, in batches, for suppressions by others.
 
 const FRESH_LEASE_MS = 1_000;
-/** How long this node remembers its own suppressions. By then the store has them, and knows whether they were removed again. */
+/** TTL of this node's cache of its own suppressions. By then the store has them, and knows whether they were removed. */
 const OWN_SUPPRESSION_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 

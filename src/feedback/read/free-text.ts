@@ -259,7 +259,7 @@ const ARTICLES: readonly string[] = [
   'your ',
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
-/** Headings with the same marks that begin the report, not the returned message. */
+/** Headings that have the same marks but introduce the report, not the returned message. */
 const REPORT_HEADINGS: readonly string[] = [
   'transcript',
   'message log',

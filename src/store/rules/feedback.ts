@@ -122,7 +122,7 @@ function keep(mailId: string | null, reason: string, early: boolean): FeedbackDe
   return { kind: 'keep', messageId: mailId, reason, premature: early };
 }
 
-/** Why the report was not understood, or that it names no message. */
+/** The reason why a report has no message: it was not understood, or it names no message of this installation. */
 function reasonWithoutMessage(notices: readonly Notice[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'the report names no message of this installation';

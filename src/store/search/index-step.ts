@@ -177,7 +177,7 @@ export type Job =
   | { readonly kind: 'join'; readonly segments: readonly StoredSegment[] }
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
-/** A commit that takes longer than this is missed by the index. */
+/** A segment is verified once, this long after it was built. The index misses a message whose commit takes longer. */
 const VERIFY_AFTER_MS = 5 * 60_000;
 /** A search that began before a segment was replaced can read it for this long. */
 const KEEP_REPLACED_MS = 60_000;

@@ -153,7 +153,7 @@ test('where the store does not answer, requests pass on and the fault is told', 
   expect(told).toHaveLength(1);
 });
 
-test('the questions of one turn travel together, and each gets its own answer', async () => {
+test('token requests of one event loop turn are sent in one batch, and each gets its own result', async () => {
   const batches: number[] = [];
   const ask = batchTokenRequests(
     async (batch) => {

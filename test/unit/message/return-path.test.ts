@@ -9,7 +9,7 @@ const key = Buffer.alloc(32, 7);
 const DAY = 86_400_000;
 const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) });
 
-test('a token names its mail request and day, whatever happens to the case of its letters', () => {
+test('a token contains the message id and the day, in lower and in upper case', () => {
   fc.assert(
     fc.property(time, fc.boolean(), (at, upper) => {
       const id = idAt(at);

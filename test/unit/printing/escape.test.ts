@@ -185,7 +185,7 @@ describe('a password in a setting', () => {
 
   test('a URL of another kind after sqlite: is refused, so that it never becomes the name of a file', () => {
     for (const value of ['sqlite:postgres://u:PW@h/db', 'sqlite:u:PW@h/db', 'sqlite:postgres://h/db'])
-      expect(() => loadSettings({ POSTRIDER_DATABASE: value }, null)).toThrow(/drop sqlite:/);
+      expect(() => loadSettings({ POSTRIDER_DATABASE: value }, null)).toThrow(/remove sqlite:/);
     expect(loadSettings({ POSTRIDER_DATABASE: 'sqlite:./a:b@c/x.db' }, null).database).toMatchObject({
       path: './a:b@c/x.db',
     });

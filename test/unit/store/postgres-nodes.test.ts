@@ -147,7 +147,7 @@ describe('accepting on several nodes at once', () => {
 });
 
 describe('claiming on several nodes at once', () => {
-  test('nothing is leased twice, and everything is leased', async () => {
+  test('every message is leased exactly once', async () => {
     const shared = await installation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
     const mails = Array.from({ length: 900 }, (_, n) => newMessage({ accountId: 1 + (n % 3) }));
     await shared.first.accept(mails);
