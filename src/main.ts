@@ -2,8 +2,8 @@
  * Builds the parts of a process for its roles, starts them in order and stops them in reverse order.
  *
  * Guarantees: a failed start leaves nothing running and rejects with an error of one line. `stop` answers the requests in
- * flight, waits a bounded time for delivery attempts, releases the other leases and closes the store last. It stops every
- * part, also when one fails to stop.
+ * flight, waits a bounded time for delivery attempts, releases the other leases, and closes the store and then the log. It stops
+ * every part, also when one fails to stop.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -73,9 +73,9 @@ export interface ServiceOptions {
 }
 
 /** Starts the service. Rejects with an Error of one line. */
-export async function startService(settings: Settings, surroundings: ServiceOptions = {}): Promise<Service> {
+export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<Service> {
   try {
-    return await start(settings, surroundings);
+    return await start(settings, options);
   } catch (error) {
     // The reason of the failed start matters more than an error while stopping.
     throw firstError(error);
@@ -83,18 +83,18 @@ export async function startService(settings: Settings, surroundings: ServiceOpti
 }
 
 /** Starts the parts from top to bottom; they are disposed from bottom to top. A failed start disposes of what it started. */
-async function start(settings: Settings, surroundings: ServiceOptions): Promise<Service> {
+async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const {
     clock: machineClock = systemClock,
     limits = {},
     drainMs = DRAIN_MS,
-    delayLogUntil: logAfter = null,
-  } = surroundings;
+    delayLogUntil = null,
+  } = options;
   const { roles } = settings;
   const node = createNodeName();
-  const version = surroundings.operatorApi?.version ?? '';
-  const log = createLog(settings.logLevel, null, logAfter);
+  const version = options.operatorApi?.version ?? '';
+  const log = createLog(settings.logLevel, null, delayLogUntil);
   stack.defer(() => log.close());
 
   const events = createEvents(machineClock);
@@ -107,9 +107,9 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
     const at = machineClock.now();
     publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
   };
-  const { onWait: waiting = warn, openStore: open } = surroundings;
+  const { onWait = warn, openStore: open } = options;
   const store = await (open?.(settings) ??
-    openStore(settings.database, { exclusive: true, node, warn, onWait: waiting, onFilesFault }));
+    openStore(settings.database, { exclusive: true, node, warn, onWait, onFilesFault }));
   stack.defer(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
@@ -130,7 +130,7 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
   );
   const { droppedLines } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines: droppedLines, events }),
+    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines, events }),
   );
 
   const directory = new ApiKeyCache({ clock, publish });
@@ -147,7 +147,8 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
 
   const inboxPath = join(dataFolder(settings.database), 'inbox');
   const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, onError: failed });
-  const transport = surroundings.wrapTransport?.(opened) ?? opened;
+  const transport = options.wrapTransport?.(opened) ?? opened;
+  stack.defer(() => transport.close(1_000));
   const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
   const shared = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(shared)) : null;
@@ -182,7 +183,7 @@ async function start(settings: Settings, surroundings: ServiceOptions): Promise<
           inbox,
           status,
           firstKey: firstKey.key,
-          api: surroundings.operatorApi ?? null,
+          api: options.operatorApi ?? null,
         }),
       )
     : null;

@@ -82,7 +82,7 @@ export interface HistoryEntry {
   readonly attempt: Attempt | null;
 }
 
-/** A change of state to be written; `recordedChange` (events.ts) makes it. */
+/** A change of state to be written; `recordedChange` makes it. */
 export interface StateChange {
   readonly to: State;
   /** When the next attempt is due; set if `to` is `queued`. */

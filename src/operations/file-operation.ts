@@ -51,7 +51,7 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   /** The media type of the result as a file. */
   readonly downloadType: string;
   readonly result: R;
-  /** The file is `head` followed by `text` of each page. */
+  /** The file is `header` followed by `formatPage` of each page. */
   readonly header: string;
   formatPage(page: Static<R>): string;
   /** Resolves with the first page read, so that an error precedes all output. A later page may reject with a StoreError. */

@@ -5,7 +5,7 @@ import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
-import { type Failed, invalid, notFound, ok } from './errors.ts';
+import { type Failed, invalid, notFound, ok, type Result } from './errors.ts';
 import { parseCapturedMessage } from './inbox/captured-message.ts';
 import { type CapturedEntry, CapturedMessage, InboxPage } from './inbox/schemas.ts';
 import type { Operation } from './operation.ts';
@@ -62,13 +62,20 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   },
 };
 
+/** Reads the source of a captured message. Fails as `showInbox` does. */
+export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
+  if (inbox === null) return inboxNotFound();
+  const source = await inbox.source(id);
+  return source === null ? capturedMessageNotFound(id) : ok(source);
+}
+
 /** The error of an installation without an inbox. */
-export function inboxNotFound(): Failed {
+function inboxNotFound(): Failed {
   return notFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
 /** The error of an id without a captured message. */
-export function capturedMessageNotFound(id: string): Failed {
+function capturedMessageNotFound(id: string): Failed {
   return notFound(
     'id',
     isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',

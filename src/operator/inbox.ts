@@ -12,7 +12,7 @@ import { Type } from '../model/schema.ts';
 import type { InboxContext } from '../operations/context.ts';
 import { type Failed, notFound } from '../operations/errors.ts';
 import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
-import { capturedMessageNotFound, inboxNotFound } from '../operations/inbox.ts';
+import { readSource } from '../operations/inbox.ts';
 import { frameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
 import { MESSAGE_PARAMETER, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
@@ -55,21 +55,19 @@ interface OneMessage {
 export function addInboxFiles(
   app: FastifyInstance,
   base: string,
-  { inbox, readEntity }: InboxContext,
+  context: InboxContext,
   preHandler: Guard,
 ): void {
   app.get<OneMessage>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
-    if (inbox === null) return fail(reply, inboxNotFound());
-    const source = await inbox.source(id);
-    if (source === null) return fail(reply, capturedMessageNotFound(id));
-    return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source);
+    const source = await readSource(id, context);
+    if (!source.ok) return fail(reply, source);
+    return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source.value);
   });
 
   app.get<OneMessage>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
-    if (inbox === null) return fail(reply, inboxNotFound());
-    const source = await inbox.source(id);
-    if (source === null) return fail(reply, capturedMessageNotFound(id));
-    const { html } = parseCapturedMessage(source, readEntity);
+    const source = await readSource(id, context);
+    if (!source.ok) return fail(reply, source);
+    const { html } = parseCapturedMessage(source.value, context.readEntity);
     if (html === null) return fail(reply, notFound('id', `message ${id} has no HTML`));
     const destination = headers['sec-fetch-dest'];
     reply.header('Vary', 'Sec-Fetch-Dest');

@@ -267,8 +267,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const now = clock.now();
     const isLoopTest = message.to === parts.loopRecipient;
     const acceptedAt = ages.toCurrentClock(message.acceptedAt);
-    const recordedChange = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
-    const change = isLoopTest ? { ...recordedChange, suppress: null } : recordedChange;
+    const computed = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
+    const change = isLoopTest ? { ...computed, suppress: null } : computed;
     parts.onChange?.(message, change);
     publishAttempt(message, attempt, now);
     const local = transport.localAnswer?.(message.to) ?? null;

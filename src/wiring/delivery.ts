@@ -36,7 +36,7 @@ export interface Delivery extends AsyncDisposable {
   readonly dispatcher: Dispatcher;
 }
 
-/** Starts delivery. Disposing stops the domain checks, the sweeper and the dispatcher, and the transport last. Rejects with an Error of one line. */
+/** Starts delivery. Disposing stops the domain checks, the sweeper and the dispatcher. Rejects with an Error of one line. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
@@ -83,7 +83,6 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     onChange: screening.recordChange,
     publish,
   });
-  stack.defer(() => transport.close(1_000));
   stack.defer(() => dispatcher.drain(drainMs));
   stack.defer(
     startSweeper({

@@ -99,6 +99,7 @@ function ownFault(path: string, layer: string, specifier: string, typeOnly: bool
   if (other === layer) return null;
   if (target === LOG && path !== 'src/main.ts')
     return 'only observability writes the log; publish an event and define its log event';
+  if (layer === 'model') return 'model imports no other folder of src, types included';
   if (other === 'cli') return 'the command line is an adapter; move shared code to operations';
   if (WIRING.includes(layer)) return null;
   if (WIRING.includes(other)) return `${other} wires the layers; no layer may import it`;

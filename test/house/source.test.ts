@@ -91,6 +91,11 @@ describe('the import rule', () => {
     expect(violations('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
   });
 
+  it('model imports no other folder, types included', () => {
+    expect(violations('src/model/a.ts', "import type { Store } from '../store/contract.ts';")).toHaveLength(1);
+    expect(violations('src/model/a.ts', "import { mask } from '../printing/escape.ts';")).toHaveLength(1);
+  });
+
   it('the wiring layers may load every layer', () => {
     const text =
       "import { a } from './http/a.ts';\nimport { b } from './store/b.ts';\nimport { systemClock } from './clock.ts';";

@@ -43,7 +43,7 @@ export type FeedbackDecision =
   /** Nothing is written. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /**
-   * The report is stored for the operator. With `early`, a repetition of the same report is applied (`prematureReportDigest`).
+   * The report is stored for the operator. With `premature`, a repetition of the same report is applied (`prematureReportDigest`).
    */
   | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | Recording;

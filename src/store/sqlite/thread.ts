@@ -211,7 +211,10 @@ export function watchFiles(path: string): () => FilesFault | null {
       if (now === undefined) return faultOf(path, end, `${name} was removed`);
       if (now.dev !== was.dev || now.ino !== was.ino) return faultOf(path, end, `${name} was replaced`);
       // A hard link of an interrupted restore may be removed at any time.
-      if (now.nlink > BigInt(end === '' ? links : 1)) return faultOf(path, end, `${name} has a second hard link`);
+      if (now.nlink > BigInt(end === '' ? links : 1)) {
+        const remedy = `Remove the other name of ${path + end}; the service then continues.`;
+        return { reason: `${name} has a second hard link`, remedy };
+      }
     }
     return null;
   };
@@ -227,8 +230,6 @@ function unreachable(file: string, name: string, code: string): FilesFault {
 
 function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
   const file = path + end;
-  if (reason.endsWith('hard link'))
-    return { reason, remedy: `Remove the other name of ${file}; the service then continues.` };
   switch (end) {
     case '':
       return {
