@@ -77,7 +77,7 @@ describe.each(PAGES)('the commands of $page', ({ page, blocks }) => {
   });
 });
 
-test('a command that fails is found, also before others', async () => {
+test('a failing command is found, also before others', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder);
   expect((await runBlock('npx postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);

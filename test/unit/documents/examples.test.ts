@@ -86,7 +86,7 @@ test('docs/sending.md prints each file of docs/examples as it is, and no other',
     expect([file, text]).toEqual([file, readFileSync(join(FOLDER, file), 'utf8')]);
 });
 
-test('curl and Node are here, so that at least two examples run', ({ annotate }) => {
+test('curl and Node are installed, so at least two examples run', ({ annotate }) => {
   void annotate(
     `run: ${PRESENT.map(({ file }) => file).join(', ')}; no interpreter here for: ${ABSENT.join(', ') || 'none'}`,
   );
@@ -101,7 +101,7 @@ const MAIL = {
 };
 
 describe.each(PRESENT)('$file', (example) => {
-  test('prints the id of the 201, the same one when it is run again, and the documented error of a bad request', async () => {
+  test('prints the id of the 201, the same id on a second run, and the documented error of an invalid request', async () => {
     const folder = temporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };

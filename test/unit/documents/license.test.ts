@@ -15,7 +15,7 @@ test('LICENSE is the whole standard text of the licence that package.json names'
   );
 });
 
-test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md are there, and each file that they link to exists', () => {
+test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md exist, and each file that they link to exists', () => {
   expect(read('CHANGELOG.md')).toMatch(/^# Changelog\n[\s\S]*\n## Unreleased\n/);
   for (const name of ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'README.md']) {
     const links = [...read(name).matchAll(/\]\(([^)#:]+)\)/g)].map((link) => link[1] ?? '');

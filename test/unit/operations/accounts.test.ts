@@ -40,7 +40,7 @@ const ACCOUNT: Account = {
   rateWindowAt: null,
 };
 
-test('the warning of an account has the counts of now, and goes when they are good again', () => {
+test('the warning of an account follows its present counts', () => {
   const shown = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: accountPairs(details, NOW) };
@@ -54,7 +54,7 @@ test('the warning of an account has the counts of now, and goes when they are go
 });
 
 describe('accounts', () => {
-  test('are made, changed, locked, unlocked and shown, each answer by its schema', async () => {
+  test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
     const rig = await operationRig();
     const made = await answer(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
     expect(made).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
@@ -111,7 +111,7 @@ describe('accounts', () => {
 });
 
 describe('keys', () => {
-  test('are made, listed without themselves, rotated and revoked', async () => {
+  test('are created, listed without the secret, rotated and revoked', async () => {
     const rig = await operationRig();
     const made = await answer(rig, createKey, { account: 'acme', expires: '90d' });
     expect(made).toMatchObject({
@@ -151,7 +151,7 @@ describe('keys', () => {
 });
 
 describe('tokens and the audit log', () => {
-  test('a token is made, listed without itself, and revoked', async () => {
+  test('a token is created, listed without the secret, and revoked', async () => {
     const rig = await operationRig();
     const made = await answer(rig, createToken, { name: 'ci' });
     expect(made).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
@@ -180,7 +180,7 @@ describe('tokens and the audit log', () => {
     expect(await answer(rig, operation, given)).toEqual({ code, field });
   });
 
-  test('the audit log is told page by page, the newest first, without a secret', async () => {
+  test('the audit log is listed page by page, newest entry first, without secrets', async () => {
     const rig = await operationRig();
     const { key } = (await answer(rig, createKey, { account: 'acme' })) as { key: string };
     const { token } = (await answer(rig, createToken, { name: 'ci' })) as { token: string };

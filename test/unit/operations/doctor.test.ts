@@ -11,7 +11,7 @@ import { startSmtpServer } from '../../rig/smtp-server.ts';
 import { operationRig } from './operation-rig.ts';
 
 describe('doctor', () => {
-  test('answers a finding for each check, changes nothing and says what it does', async () => {
+  test('returns a finding for each check, changes nothing and reports its progress', async () => {
     const rig = await operationRig();
     const lines: string[] = [];
     const context = { ...rig.context, progress: (line: string) => void lines.push(line) };
@@ -49,7 +49,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('a database that is not there yet is no failure, and is not made', async () => {
+  test('a missing database is not a failure and is not created', async () => {
     const rig = await operationRig();
     const path = join(rig.folder, 'other.db');
     const { settings, installation } = rig.context;
@@ -67,8 +67,8 @@ describe('doctor', () => {
   });
 });
 
-describe('the trial of the way back', () => {
-  test('with a transport or an account from which nothing comes back is a finding', async () => {
+describe('the feedback test', () => {
+  test('returns a finding for a transport or an account without feedback', async () => {
     const rig = await operationRig();
     const [captured] = await rig.performOk(tryLoop, {});
     expect(captured).toMatchObject({ check: 'loop', result: 'failure' });
@@ -85,7 +85,7 @@ describe('the trial of the way back', () => {
     ]);
   });
 
-  test('waits for as long as it is told, at most an hour', async () => {
+  test('waits for the given time, at most one hour', async () => {
     const rig = await operationRig();
     for (const within of ['soon', '2h']) {
       expect(await rig.perform(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
@@ -93,7 +93,7 @@ describe('the trial of the way back', () => {
   });
 });
 
-test('the settings are told with their sources and without secrets', async () => {
+test('the settings are shown with their sources and without secrets', async () => {
   const rig = await operationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
   const settings = await rig.performOk(showConfig, {});
   expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });

@@ -62,7 +62,7 @@ test('a domain is added, verified, rotated, changed and removed, and each change
   );
 });
 
-test('a domain without its records has a fault that counts them, and one whose records are lost says until when it sends', async () => {
+test('a domain without records has a fault with their number, and one with lost records has the end of its grace period', async () => {
   const { rig, dns } = await withDns();
   const added = await rig.performOk(addDomain, { account: 'acme', domain });
   expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
@@ -81,7 +81,7 @@ test('a domain without its records has a fault that counts them, and one whose r
   });
 });
 
-describe('what fails has a code and changes nothing', () => {
+describe('an operation that fails has a code and changes nothing', () => {
   test.each([
     ['show', (rig: OperationRig, name: string) => rig.perform(showDomain, { domain: name })],
     ['set', (rig: OperationRig, name: string) => rig.perform(setDomain, { domain: name, subdomains: true })],
@@ -95,7 +95,7 @@ describe('what fails has a code and changes nothing', () => {
     expect(await rig.audit()).toEqual([]);
   });
 
-  test('adding: a public suffix, no account, Easy DKIM without Amazon SES, a domain that an account has', async () => {
+  test('adding fails for a public suffix, an unknown account, Easy DKIM without Amazon SES, and an existing domain', async () => {
     const rig = await operationRig();
     const faultOf = async (given: Readonly<Record<string, unknown>>) => {
       const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...given })) as {
@@ -112,7 +112,7 @@ describe('what fails has a code and changes nothing', () => {
     expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
-  test('a rotation under way, or none to cancel, is a conflict', async () => {
+  test('a rotation in progress, or none to cancel, is a conflict', async () => {
     const rig = await operationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
@@ -120,7 +120,7 @@ describe('what fails has a code and changes nothing', () => {
     expect(await rig.perform(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
   });
 
-  test('a domain that another request changes meanwhile is a conflict of a check and a rotation, and of nothing else', async () => {
+  test('a concurrent change of a domain is a conflict for a check and a rotation, and for no other operation', async () => {
     const { rig } = await withDns();
     await rig.performOk(addDomain, { account: 'acme', domain });
     const { store } = rig.context;
@@ -149,7 +149,7 @@ describe('what fails has a code and changes nothing', () => {
     expect(await codeOf(removeDomain, {})).toBe('not-found');
   });
 
-  test('a secret that is lost is a conflict with its remedy, and no key is made with another', async () => {
+  test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
     const rig = await operationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
@@ -161,7 +161,7 @@ describe('what fails has a code and changes nothing', () => {
 });
 
 describe('with Amazon SES', () => {
-  test('what the provider did not do is a warning of the result', async () => {
+  test('an action that the provider did not take is a warning of the result', async () => {
     const ses = await startSesFake();
     onTestFinished(() => ses.close());
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -185,7 +185,7 @@ describe('with Amazon SES', () => {
     });
   });
 
-  test('a name that looks like another one is a warning of the result', async () => {
+  test('a look-alike name is a warning of the result', async () => {
     const rig = await operationRig();
     expect(await rig.perform(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
       ok: true,

@@ -95,7 +95,7 @@ const { paths } = JSON.parse(apiDocument('0', '/api/v1')) as {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
 };
 
-test('the operations are found, and neither name nor id is there twice', () => {
+test('the operations are found, and their names and ids are unique', () => {
   expect(OPERATIONS.length).toBeGreaterThanOrEqual(Object.keys(EXAMPLES).length);
   expect(new Set(OPERATIONS.map(({ name }) => name)).size).toBe(OPERATIONS.length);
   expect(new Set(OPERATIONS.map(({ id }) => id)).size).toBe(OPERATIONS.length);

@@ -56,7 +56,7 @@ const list = (given: Readonly<Record<string, unknown>>, from: Inbox | null = inb
 const show = (id: string, from: Inbox | null = inbox) => perform(showInbox, { id }, { inbox: from, readEntity });
 
 describe('the list', () => {
-  test('comes page by page, the newest first', async () => {
+  test('is returned page by page, newest message first', async () => {
     const pageOf = (shown: readonly string[], next: string | null) => ({
       ok: true,
       value: { messages: shown.map((id) => ({ id, at: AT, ...ENTRY })), next },
@@ -82,14 +82,14 @@ describe('the list', () => {
     expect(await list({ [field]: value })).toMatchObject({ ok: false, error: { code: 'invalid', field } });
   });
 
-  test.each(['colour', '__proto__'])('the member %s, which there is not, is invalid', async (name) => {
+  test.each(['colour', '__proto__'])('the unknown member %s is invalid', async (name) => {
     const given = Object.fromEntries([[name, 'x']]);
     expect(await list(given)).toMatchObject({ ok: false, error: { code: 'invalid' } });
   });
 });
 
 describe('one message', () => {
-  test('has its header decoded in order, its text, and whether it has HTML', async () => {
+  test('has its decoded header fields in order, its text, and whether it has HTML', async () => {
     expect(await show(OLDEST)).toMatchObject({
       ok: true,
       value: {
@@ -114,7 +114,7 @@ describe('one message', () => {
     expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
   });
 
-  test('and a list are not found where nothing is captured', async () => {
+  test('and the list are not found without a capturing transport', async () => {
     for (const answer of [await show(OLDEST, null), await list({}, null)])
       expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
   });
@@ -146,12 +146,12 @@ describe('reading', () => {
     expect(read.headers.length).toBeLessThanOrEqual(1_000);
   });
 
-  test('all of a long text is told', () => {
+  test('a long text is returned whole', () => {
     const text = 'né '.repeat(MIB / 3);
     expect(parseCapturedMessage(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
   });
 
-  test('what is attached is not taken for the text', () => {
+  test('an attachment is not the text', () => {
     const attached =
       'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: Attachment; filename=x\r\n\r\nno\r\n--b\r\n\r\nyes\r\n--b--';
     expect(parseCapturedMessage(Buffer.from(attached), readEntity).text).toBe('yes\n');

@@ -4,7 +4,7 @@ import { cancelMessage, retryMessage } from '../../../src/operations/messages.ts
 import { newMessage } from '../../rig/messages.ts';
 import { operationRig } from './operation-rig.ts';
 
-test('a retry and a cancellation are published once they are committed, and none that changed nothing', async () => {
+test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
   const rig = await operationRig();
   const mail = newMessage();
   await rig.store.accept([mail]);

@@ -29,7 +29,7 @@ async function operating() {
 }
 
 describe('the input of an operation', () => {
-  test('has the types of its schema, whether an adapter had strings or JSON values', () => {
+  test('has the types of its schema, from strings and from JSON values', () => {
     const read = { name: 'acme', reason: 'bounce', limit: 7, subdomains: true };
     expect(readInput(SCHEMA, { name: 'acme', reason: 'bounce', limit: '7', subdomains: 'true' })).toEqual(ok(read));
     expect(readInput(SCHEMA, read)).toEqual(ok(read));
@@ -74,7 +74,7 @@ describe('an operation', () => {
     },
   });
 
-  test('whose store does not answer is unavailable, a lost secret is a conflict with its remedy, and a bug is thrown', async () => {
+  test('returns unavailable if the store does not answer, a conflict for a lost secret, and throws a bug', async () => {
     const context = await operating();
     const away = await perform(failing, { as: 'store' }, context);
     expect(away).toMatchObject({
@@ -90,7 +90,7 @@ describe('an operation', () => {
     await expect(perform(failing, { as: 'bug' }, context)).rejects.toThrow(TypeError);
   });
 
-  test('gives its warnings with its result, and the route puts them into the answer', async () => {
+  test('returns its warnings with the result, and the route adds them to the answer', async () => {
     const performed = await perform(failing, { as: 'warning' }, await operating());
     const warnings = [{ code: 'almost', message: 'Only just.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
@@ -98,7 +98,7 @@ describe('an operation', () => {
     expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
-  test('that fails is answered with the status of its code and the parameter at fault', async () => {
+  test('that fails is answered with the status of its code and the name of the parameter', async () => {
     const route = operationRoute('POST', '/tests', 'Tests', failing);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
       const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
@@ -127,7 +127,7 @@ describe('every route that is an operation', () => {
     },
   );
 
-  test('takes a parameter only from its own part of the request', () => {
+  test('accepts a parameter only in its location of the request', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is gone');
     const params = { account: 'acme' };
@@ -144,7 +144,7 @@ describe('every route that is an operation', () => {
   });
 });
 
-test('the operations on suppression lists answer by their schemas, and each change is in the audit log once', async () => {
+test('the results of the operations on suppression lists match their schemas, and each change has one audit log entry', async () => {
   const context = await operating();
   const validate = async (id: string, given: Readonly<Record<string, unknown>>) => {
     const route = OPERATION_ROUTES.find(({ operation: one }) => one.id === id);

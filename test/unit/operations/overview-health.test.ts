@@ -52,7 +52,7 @@ const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => (
   aliveUntil,
 });
 
-test('a service in order wants nothing, and tells no password', () => {
+test('a healthy service has no problem to report and shows no password', () => {
   expect(listAttention(facts(RELAY))).toEqual([]);
   expect(JSON.stringify(listHealth(facts(RELAY)))).not.toContain('secret');
   expect(listHealth(facts(RELAY)).map(({ part, level }) => [part, level])).toEqual([
@@ -63,7 +63,7 @@ test('a service in order wants nothing, and tells no password', () => {
   ]);
 });
 
-test('a store that does not commit and a next hop that takes nothing come first', () => {
+test('a store that does not commit and an open circuit breaker come first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
   const given = facts(RELAY, {
     status: {
@@ -85,14 +85,14 @@ test('a store that does not commit and a next hop that takes nothing come first'
   ]);
 });
 
-test('files of the database that are gone are told with the remedy that the store gives', () => {
+test('removed files of the database are reported with the remedy of the store', () => {
   const storeFault = 'the database file was removed';
   const given = facts(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
   expect(health(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
   expect(listAttention(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
-test('what the next hop holds against the service is told in its words for an hour, each reason once', () => {
+test('an alarm is reported with the text of the next hop for one hour, each reason once', () => {
   const status = trackRuntimeStatus();
   const alarm = (reason: AlarmingReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
@@ -110,7 +110,7 @@ test('what the next hop holds against the service is told in its words for an ho
   ]);
 });
 
-test('alarms of other nodes are told by their number', () => {
+test('alarms of other nodes are reported by their number', () => {
   const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number
@@ -126,7 +126,7 @@ test('alarms of other nodes are told by their number', () => {
   ]);
 });
 
-test('mail that cannot be signed is told as that, with why, and is nothing that the next hop does', () => {
+test('a signing failure is reported with its cause, and not as a fault of the next hop', () => {
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
@@ -137,7 +137,7 @@ test('mail that cannot be signed is told as that, with why, and is nothing that 
   expect(health(given, 'transport')).toMatchObject({ level: 'ok' });
 });
 
-test('nodes that fell silent are told, and that none delivers', () => {
+test('nodes past the liveness timeout are reported, and that no node delivers', () => {
   const given = facts(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
   expect(health(given, 'nodes')).toEqual({
     part: 'nodes',
@@ -150,7 +150,7 @@ test('nodes that fell silent are told, and that none delivers', () => {
   ]);
 });
 
-test('the feedback loop is told of only where there is one, with what was not understood', () => {
+test('feedback is reported only if it is configured, with the number of reports that were not interpreted', () => {
   const store = { ...facts(RELAY).store, notUnderstood: 2 };
   expect(health(facts(RELAY, { store }), 'feedback')).toBeUndefined();
   expect(listAttention(facts(RELAY, { store }))).toEqual([]);

@@ -28,9 +28,9 @@ async function read(bytes: Buffer, size = bytes.length): Promise<readonly unknow
   return rows;
 }
 
-describe('suppression lists as people bring them', () => {
+describe('suppression lists of various sources', () => {
   const names = readdirSync(CORPUS).filter((name) => name.endsWith('.csv'));
-  it.each(names)('%s is read as it is meant, however it is cut into chunks', async (name) => {
+  it.each(names)('%s is read as expected, in chunks of any size', async (name) => {
     const bytes = readFileSync(join(CORPUS, name));
     const expected: unknown = JSON.parse(readFileSync(join(CORPUS, name.replace('.csv', '.json')), 'utf8'));
     expect(await read(bytes)).toEqual(expected);
@@ -41,7 +41,7 @@ describe('suppression lists as people bring them', () => {
   });
 });
 
-describe('what is no CSV fails with one clause', () => {
+describe('a file that is not CSV fails with one clause', () => {
   it.each([
     ['nothing', Buffer.alloc(0), /^the file is empty;/],
     [
@@ -67,7 +67,7 @@ describe('what is no CSV fails with one clause', () => {
     await expect(read(bytes, 16)).rejects.toThrow(fault);
   });
 
-  it('a fault of the source itself comes through', async () => {
+  it('an error of the source is thrown unchanged', async () => {
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from('ada@example.com\n');
       throw new Error('the disk is gone');
@@ -80,7 +80,7 @@ describe('what is no CSV fails with one clause', () => {
   });
 });
 
-describe('the smallest file that asks for much memory is refused after its bound', () => {
+describe('the smallest file that needs much memory is refused at its limit', () => {
   const CHUNK_BYTES = 16_384;
   const BOUND_BYTES = 65_536;
 
@@ -149,7 +149,7 @@ describe('the smallest file that asks for much memory is refused after its bound
     expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
   });
 
-  it('a line of exactly the bound is read, whatever ends it and however it is cut', async () => {
+  it('a line of exactly the limit is read, with any line end and in chunks of any size', async () => {
     for (const end of ['\n', '\r\n', '\r']) {
       const tail = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
       const text = `address,reason,at,note${end}ada@example.com,manual,,${tail}${end}bob@example.com,manual,,${end}`;
@@ -158,7 +158,7 @@ describe('the smallest file that asks for much memory is refused after its bound
   });
 });
 
-describe('rows whose cells are not as many as those of the first one cost what others do', () => {
+describe('rows with another number of cells than the first row cost no more than others', () => {
   it.each([
     ['blank ones', ',\n'],
     ['bad ones', 'x,y,z\n'],
@@ -178,7 +178,7 @@ describe('rows whose cells are not as many as those of the first one cost what o
   });
 });
 
-it('whatever is on a list, its export is read back as it was', async () => {
+it('the export of any list is read back unchanged', async () => {
   const address = fc
     .tuple(fc.string({ minLength: 1, maxLength: 12 }), fc.boolean())
     .map(([text, quoted]) => (quoted ? `"${text.replaceAll(/["\\]/g, '\\$&')}"@example.com` : `${text}@example.com`))

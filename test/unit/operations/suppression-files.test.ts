@@ -46,7 +46,7 @@ async function shown({ store }: OperationRig): Promise<readonly unknown[]> {
 
 const ENTRY = 'cli:tester suppression.import acme';
 
-test('rows are added in batches, counted, and have one audit log entry', async () => {
+test('rows are added in batches and counted, with one audit log entry', async () => {
   const rig = await operationRig();
   const sizes: number[] = [];
   const progress: ImportProgress[] = [];
@@ -71,7 +71,7 @@ test('rows are added in batches, counted, and have one audit log entry', async (
   expect(await shown(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
 });
 
-test('an import that is killed between two batches has one entry, with the counts of the batches before', async () => {
+test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
   const rig = await operationRig();
   const third = Promise.withResolvers<void>();
   const over = Promise.withResolvers<never>();
@@ -95,7 +95,7 @@ test('an import that is killed between two batches has one entry, with the count
   await running;
 });
 
-test('a store that fails halfway ends the import, whose entry says that it stopped and what it added', async () => {
+test('a store error ends the import, and its entry is stopped with the counts of the added rows', async () => {
   const rig = await operationRig();
   let batches = 0;
   const failing: Partial<OperatorStore> = {
@@ -132,7 +132,7 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
 });
 
-test('a store that is away is unavailable, for import and export alike', async () => {
+test('import and export are unavailable while the store does not answer', async () => {
   const rig = await operationRig();
   const store = { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) };
   const away = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
@@ -154,7 +154,7 @@ test.each([
   expect(await shown(rig)).toEqual([]);
 });
 
-test('a list that does not exist and a reason that is none name the member at fault, and the file is not opened', async () => {
+test('an unknown list and an unknown reason name the member at fault, and the file is not opened', async () => {
   const { context } = await operationRig();
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
   const asked = (given: object) => performUpload(importSuppressions, { ...given }, content, context, UNWATCHED);
@@ -164,7 +164,7 @@ test('a list that does not exist and a reason that is none name the member at fa
   });
 });
 
-test('an upload of commas alone is refused after the bound of a line, and the rest of it is not read', async () => {
+test('an upload of commas is refused at the limit of a line, and its rest is not read', async () => {
   const rig = await operationRig();
   let count = 0;
   async function* commas(): AsyncGenerator<Buffer> {
@@ -179,7 +179,7 @@ test('an upload of commas alone is refused after the bound of a line, and the re
   expect(count).toBeLessThanOrEqual(2 * 65_536);
 });
 
-test('a machine without room for what is to be imported is a conflict with its remedy, and nothing is added', async () => {
+test('a temporary folder without space is a conflict with its remedy, and no address is added', async () => {
   const rig = await operationRig();
   vi.stubEnv('TMPDIR', '/no/such/folder');
   onTestFinished(() => void vi.unstubAllEnvs());
@@ -190,7 +190,7 @@ test('a machine without room for what is to be imported is a conflict with its r
   expect(await shown(rig)).toEqual([]);
 });
 
-test('a stop ends an import between two batches, and resolves when the audit log has what was added', async () => {
+test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
   const rig = await operationRig();
   let batches = 0;
   const second = Promise.withResolvers<void>();
@@ -222,7 +222,7 @@ test('a stop ends an import between two batches, and resolves when the audit log
   expect(await shown(rig)).toHaveLength(1);
 });
 
-test('an import adds large batches where no node is alive, and small ones beside a service that accepts', async () => {
+test('an import adds large batches if no node is alive, and small ones while a service accepts messages', async () => {
   const rig = await operationRig();
   const sizes: number[] = [];
   const counted: Partial<OperatorStore> = {
@@ -249,7 +249,7 @@ const NODE = {
 } as const;
 const listNodes = () => Promise.resolve([NODE]);
 
-test('parts grow to a page without rests while no mail is accepted, and mail makes them small again', async () => {
+test('batches are large and without pauses while no message is accepted, and small while messages are accepted', async () => {
   let now = 0;
   let newest = 'a';
   let rests = 0;
@@ -288,7 +288,7 @@ test('parts grow to a page without rests while no mail is accepted, and mail mak
   ]);
 });
 
-test('where nobody can say whether mail is accepted, some is taken to be', async () => {
+test('messages count as accepted while that is unknown', async () => {
   let now = 1_000_000;
   let newest = () => Promise.reject<string | null>(new Error('the disk is full.'));
   const clock: Clock = {
@@ -309,7 +309,7 @@ test('where nobody can say whether mail is accepted, some is taken to be', async
   expect([await rowsAfter(10), await rowsAfter(999), await rowsAfter(1)]).toEqual([500, 500, 5_000]);
 });
 
-test('imports at the same time take turns, also behind one that fails', async () => {
+test('the batches of concurrent imports run one at a time, also after one that fails', async () => {
   const pace = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let running = 0;
   let most = 0;
@@ -326,7 +326,7 @@ test('imports at the same time take turns, also behind one that fails', async ()
   expect(most).toBe(1);
 });
 
-test('a rest ends with the service, and none begins after that', async () => {
+test('a shutdown ends a pause, and none begins after it', async () => {
   let resting = 0;
   let cancelled = 0;
   const clock: Clock = {

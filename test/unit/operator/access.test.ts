@@ -6,7 +6,7 @@ const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toSt
 const judging = (access: AccessControl) => (address: string, password: string, now: number) =>
   access.check(address, 'h', basic(password), now);
 
-test('ten wrong passwords within a minute refuse a peer, the right password too; other peers go on', () => {
+test('after ten wrong passwords within one minute a peer is refused, also with the right password, and other peers are not', () => {
   const access = new AccessControl('right');
   const judge = judging(access);
   for (let n = 0; n < MAX_FAILURES; n += 1) expect(judge('192.0.2.1', 'wrong', 1_000 + n).kind).toBe('challenge');
@@ -25,7 +25,7 @@ test('the addresses of an IPv6 /64 are one peer, and those of the next /64 anoth
   expect(judge('2001:db8:0:8::1', 'right', 0).kind).toBe('granted');
 });
 
-test('wrong passwords from many peers delay each password more and more, up to a bound, and refuse none', () => {
+test('wrong passwords of many peers increase the delay of each password up to a limit, and refuse none', () => {
   const judge = judging(new AccessControl('right'));
   const rightAt = (now: number) => {
     const verdict = judge('198.51.100.1', 'right', now);
@@ -46,7 +46,7 @@ test('wrong passwords from many peers delay each password more and more, up to a
   expect(rightAt(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });
 
-test('who sends no password causes no delay and meets none', () => {
+test('a request without a password causes no delay and has none', () => {
   const access = new AccessControl('right');
   for (let n = 0; n < 1_000; n += 1) {
     expect(access.check(`198.51.100.${n % 250}`, 'h', undefined, 0)).toEqual({ kind: 'challenge', delayMs: 0 });

@@ -31,13 +31,13 @@ async function rig(heard: (request: IncomingMessage, time: BodyTimeouts) => void
   return { clock, socket, request: await begun.promise, closed };
 }
 
-test('a body that has not come in 30 s is answered with 408, and the connection ends', async () => {
+test('a body that is incomplete after 30 s is answered with 408, and the connection closes', async () => {
   const { clock, closed } = await rig((request) => void request.resume());
   await clock.advance(30_000);
   expect(await closed).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
 });
 
-test('each part of an upload buys it as long again', async () => {
+test('each chunk of an upload restarts its timeout', async () => {
   const parts: string[] = [];
   const { clock, socket, closed, request } = await rig((upload, time) =>
     upload.on('data', (part: Buffer) => {
@@ -55,7 +55,7 @@ test('each part of an upload buys it as long again', async () => {
   expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
 });
 
-test('a body that is there is never timed out, however long its answer takes', async () => {
+test('a complete body does not time out, however long its answer takes', async () => {
   const { clock, socket, request } = await rig((whole) => void whole.resume());
   socket.write('abc');
   await expect.poll(() => request.complete).toBe(true);

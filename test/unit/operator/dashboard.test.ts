@@ -47,7 +47,7 @@ function serving(folder: string) {
 }
 
 describe('the page', () => {
-  test('is the same at each of its addresses, with a nonce of its own in page and policy each time', async () => {
+  test('is the same at each of its paths, with a new nonce in page and policy each time', async () => {
     const ask = serving(built());
     const nonces = new Set<string>();
     for (const address of ADDRESSES) {
@@ -66,7 +66,7 @@ describe('the page', () => {
     expect(nonces.size).toBe(ADDRESSES.length);
   });
 
-  test('without a build says how to make one, and comes once it is made', async () => {
+  test('without a build explains how to make one, and is served after the build', async () => {
     const folder = join(temporaryFolder(), 'dist');
     const ask = serving(folder);
     const before = await ask('/');
@@ -87,7 +87,7 @@ describe('the page', () => {
 });
 
 describe('assets', () => {
-  test('have their types, are kept by browsers for good, and go out compressed to whoever can read that', async () => {
+  test('have their types, are immutable in caches, and are compressed for clients that accept it', async () => {
     const ask = serving(built());
     const plain = await ask('/assets/app-1a2b.js');
     expect([plain.statusCode, plain.body, plain.headers['content-encoding']]).toEqual([200, SCRIPT, undefined]);
@@ -139,7 +139,7 @@ describe('a build made while the service runs', () => {
     finishBuild(made, folder);
   };
 
-  test('is served whole, page and assets, compressed, and open pages of the earlier one keep theirs', async () => {
+  test('is served at once, page and assets, compressed, and open pages keep the assets of the previous build', async () => {
     const folder = built();
     const ask = serving(folder);
     expect((await ask('/')).body).not.toContain('second');
@@ -154,7 +154,7 @@ describe('a build made while the service runs', () => {
     expect((await ask('/builds.json')).statusCode).toBe(404);
   });
 
-  test('does not make earlier ones pile up', async () => {
+  test('removes older builds', async () => {
     const folder = built();
     const ask = serving(folder);
     for (const name of ['a', 'b', 'c', 'd', 'e']) rebuild(folder, name);
@@ -165,7 +165,7 @@ describe('a build made while the service runs', () => {
   });
 });
 
-test('nothing else counts as the dashboard', () => {
+test('no other path is a route of the dashboard', () => {
   for (const route of ['/', '/inbox', '/inbox/*', '/messages/*', '/assets/:name', '/icon.svg'])
     expect([route, isDashboardRoute(route)]).toEqual([route, true]);
   for (const route of [

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { delayResponse } from '../../../src/operator/delay.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
-test('many answers of one connection wait without a warning of the process, and a close ends them all', async () => {
+test('many delayed answers of one connection cause no warning, and a close ends them all', async () => {
   const warnings: string[] = [];
   const warned = ({ name }: Error) => warnings.push(name);
   process.on('warning', warned);

@@ -128,7 +128,7 @@ function settable(): Clock & { on(ms: number): void } {
   };
 }
 
-test('a change is told to sessions and tokens, as an event of its topics', async () => {
+test('a change is published to sessions and tokens as an event with its topics', async () => {
   const { port, liveUpdates, session } = await started();
   const streams = [listen(port, session), listen(port, bearer)];
   for (const { text } of streams) {
@@ -142,7 +142,7 @@ test('a change is told to sessions and tokens, as an event of its topics', async
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
 });
 
-test('nobody hears who is not signed in, and a HEAD opens nothing', async () => {
+test('a stream requires authentication, and HEAD opens none', async () => {
   const { port, store } = await started();
   store.token = null;
   const base = `http://127.0.0.1:${port}/api/v1/events`;
@@ -152,7 +152,7 @@ test('nobody hears who is not signed in, and a HEAD opens nothing', async () => 
   expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
 });
 
-test('there are so many streams and no more; one that ends makes room', async () => {
+test('the number of streams is limited, and one that ends makes room for another', async () => {
   const { port } = await started();
   const streams = Array.from({ length: MAX_STREAMS }, () => listen(port, bearer));
   for (const { text } of streams) await expect.poll(text).toContain('retry: ');
@@ -173,8 +173,8 @@ test('there are so many streams and no more; one that ends makes room', async ()
     .toBe('200');
 });
 
-describe('a stream ends with its sign-in', () => {
-  test('a session at its end', async () => {
+describe('a stream ends with its authentication', () => {
+  test('at the expiry of a session', async () => {
     const clock = settable();
     const { port, session } = await started(clock);
     const stream = listen(port, session);
@@ -188,7 +188,7 @@ describe('a stream ends with its sign-in', () => {
     await expect.poll(stream.text).toContain('\r\n0\r\n');
   });
 
-  test('a revoked token at the next heartbeat', async () => {
+  test('at the next heartbeat after a token is revoked', async () => {
     const clock = settable();
     const { port, store } = await started(clock);
     const stream = listen(port, bearer);
@@ -199,7 +199,7 @@ describe('a stream ends with its sign-in', () => {
   });
 });
 
-test('a reader that does not read is dropped, and the others hear on', async () => {
+test('a client that does not read is disconnected, and the others still receive events', async () => {
   const subscribers = new Set<(topics: readonly Topic[]) => void>();
   const liveUpdates: LiveUpdates = {
     publish: () => undefined,
@@ -224,7 +224,7 @@ test('a reader that does not read is dropped, and the others hear on', async () 
   expect([subscribers.size, reader.ended()]).toEqual([1, false]);
 });
 
-test('the listener closes at once, whoever listens', async () => {
+test('the listener closes immediately despite open streams', async () => {
   const { port, listener } = await started();
   const stream = listen(port, bearer);
   await expect.poll(stream.text).toContain('retry: ');

@@ -137,7 +137,7 @@ async function started(holdsLookups = false, tokenText = TOKEN) {
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` });
 
-test('wrong tokens refuse wrong ones alone: the right token, the password and sessions of that address are let in', async () => {
+test('wrong tokens refuse only further wrong tokens: a valid token, the password and sessions of that address are accepted', async () => {
   const { ask, signIn } = await started();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
@@ -160,7 +160,7 @@ test.each([
   ['another site', { 'Sec-Fetch-Site': 'cross-site' }],
   ['another port of this host', { 'Sec-Fetch-Site': 'same-site' }],
   ['another origin', { Origin: 'http://127.0.0.1:1' }],
-])('a page of %s is refused and counts for nothing, whatever it sends', async (_name, from) => {
+])('a page of %s is refused and counts as no attempt, whatever it sends', async (_name, from) => {
   const { ask, signIn } = await started();
   for (let n = 0; n < 12; n += 1) {
     for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
@@ -174,7 +174,7 @@ test.each([
   expect((await signIn(PASSWORD)).status).toBe(200);
 });
 
-test('while passwords are guessed from many addresses a password waits, and sessions and tokens do not', async () => {
+test('wrong passwords from many addresses delay passwords, and not sessions and tokens', async () => {
   const { ask, signIn, waiting, delaysMs, release, port } = await started();
   const session = await beginSession(`http://127.0.0.1:${port}`, { password: PASSWORD });
   for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
@@ -194,7 +194,7 @@ test('while passwords are guessed from many addresses a password waits, and sess
   expect((await Promise.all(right)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
-test('wrong tokens are looked up together, and a token that was right before waits for no turn among them', async () => {
+test('wrong tokens are looked up together, and a token that was valid before does not queue behind them', async () => {
   const { ask, queries, intervals } = await started(true);
   expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
@@ -218,7 +218,7 @@ test('wrong tokens are looked up together, and a token that was right before wai
   expect(new Set(queries.flat()).size).toBe(52);
 });
 
-test('a token is accepted for metrics, and a wrong one is refused there as on the API', async () => {
+test('metrics accept a valid token and refuse a wrong one as the API does', async () => {
   const { ask } = await started();
   expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
   const statuses: number[] = [];
@@ -227,7 +227,7 @@ test('a token is accepted for metrics, and a wrong one is refused there as on th
   expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
 });
 
-test('metrics are served to a token of the last lookup while the store does not answer, and the API is not', async () => {
+test('while the store does not answer, metrics accept a token that was valid before, and the API does not', async () => {
   const { ask, store } = await started();
   expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
   store.down = true;
@@ -236,7 +236,7 @@ test('metrics are served to a token of the last lookup while the store does not 
   expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
 });
 
-test('a read-only token reads the API and metrics, and every change with it is refused', async () => {
+test('a read-only token reads the API and metrics, and may change nothing', async () => {
   const text = newToken((bytes) => Buffer.alloc(bytes, 1), true).token;
   expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
   const { ask } = await started(false, text);

@@ -49,8 +49,8 @@ function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, cap
 
 const one = { [OLDEST]: mail('<html><p>x</p></html>') };
 
-describe('one mail', () => {
-  test('its source is plain text, whatever it holds', async () => {
+describe('one message', () => {
+  test('its source is plain text, whatever it contains', async () => {
     const source = Buffer.from('Subject: <b>x</b>\r\n\r\n<html><script>1</script>\u00ff');
     const answer = await serving({ [OLDEST]: source })(`/${OLDEST}/source`);
     expect(answer.headers).toMatchObject({
@@ -60,7 +60,7 @@ describe('one mail', () => {
     expect(answer.rawPayload).toEqual(source);
   });
 
-  test('without HTML has none for a frame', async () => {
+  test('a message without HTML has none for a frame', async () => {
     const answer = await serving({ [OLDEST]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${OLDEST}/html`);
     expect([answer.statusCode, answer.json()]).toEqual([
       404,
@@ -68,23 +68,26 @@ describe('one mail', () => {
     ]);
   });
 
-  test.each(['/source', '/html'])('%j of no mail, or where nothing is captured, is not found', async (part) => {
-    expect((await serving(one)(`/${UNKNOWN}${part}`)).json()).toEqual({
-      result: 'error',
-      code: 'not-found',
-      message: `there is no message ${UNKNOWN} in the inbox`,
-      field: 'id',
-    });
-    for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
-      expect((await serving(one)(`/${id}${part}`)).statusCode).toBe(404);
-    const answer = await serving(one, true, false)(`/${OLDEST}${part}`);
-    expect([answer.statusCode, answer.json()]).toEqual([
-      404,
-      { result: 'error', code: 'not-found', message: 'there is no inbox: POSTRIDER_TRANSPORT is not capture:' },
-    ]);
-  });
+  test.each(['/source', '/html'])(
+    '%j of an unknown message, or without a capturing transport, is not found',
+    async (part) => {
+      expect((await serving(one)(`/${UNKNOWN}${part}`)).json()).toEqual({
+        result: 'error',
+        code: 'not-found',
+        message: `there is no message ${UNKNOWN} in the inbox`,
+        field: 'id',
+      });
+      for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
+        expect((await serving(one)(`/${id}${part}`)).statusCode).toBe(404);
+      const answer = await serving(one, true, false)(`/${OLDEST}${part}`);
+      expect([answer.statusCode, answer.json()]).toEqual([
+        404,
+        { result: 'error', code: 'not-found', message: 'there is no inbox: POSTRIDER_TRANSPORT is not capture:' },
+      ]);
+    },
+  );
 
-  test('nothing is told without sign-in', async () => {
+  test('every route requires authentication', async () => {
     for (const path of [`/${OLDEST}/source`, `/${OLDEST}/html`, `/${UNKNOWN}/source`]) {
       const answer = await serving(one, false)(path);
       expect([path, answer.statusCode, answer.body.includes('example')]).toEqual([path, 401, false]);
@@ -118,7 +121,7 @@ describe('HTML for a frame', () => {
     expect(answer.body.replace('<base target="_blank">', '')).toBe(body);
   });
 
-  test('a browser that opens it outside of a frame gets its source as plain text, with a word on where it is shown', async () => {
+  test('a browser outside a frame gets its source as plain text, with the path of the page that shows it', async () => {
     const ask = serving({ [OLDEST]: mail('<html><a href="https://evil.example/" target="_self">x</a></html>') });
     const framed = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': 'iframe' });
     expect([framed.headers['content-type'], framed.headers.vary]).toEqual([
@@ -140,7 +143,7 @@ describe('HTML for a frame', () => {
     }
   });
 
-  test('its links open in a window that the sandbox forbids, and the doctype stays first', () => {
+  test('its links open in a window that the sandbox forbids, and the doctype remains first', () => {
     expect(frameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
       '\n <!DOCTYPE html "a><base target="_blank">b"><html></html>',
     );
@@ -148,7 +151,7 @@ describe('HTML for a frame', () => {
     expect(frameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
   });
 
-  test('no link element is left to open a connection with', () => {
+  test('its link elements are disabled, so that they open no connection', () => {
     expect(frameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
   });
 });

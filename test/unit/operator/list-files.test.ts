@@ -27,7 +27,7 @@ function routesOver({ context }: OperationRig, store: Partial<OperationRig['cont
   return app;
 }
 
-test('the head of an export has no body, and reads one page of the list at most', async () => {
+test('HEAD of an export has no body and reads at most one page of the list', async () => {
   const rig = await operationRig();
   const entry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
   await rig.store.addSuppressions(
@@ -49,7 +49,7 @@ test('the head of an export has no body, and reads one page of the list at most'
   expect(await ask('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
 });
 
-test('a store that is away is answered 503 and when to ask again, for import and export alike', async () => {
+test('import and export answer 503 with Retry-After while the store does not answer', async () => {
   const rig = await operationRig();
   const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
   for (const asked of [
@@ -62,7 +62,7 @@ test('a store that is away is answered 503 and when to ask again, for import and
   }
 });
 
-test('an import that the store ends halfway says so in its last line, with a code', async () => {
+test('an import that a store error ends has the error and its code in the last line', async () => {
   const rig = await operationRig();
   const app = routesOver(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
   const { statusCode, body } = await app.inject({

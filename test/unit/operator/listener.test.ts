@@ -86,7 +86,7 @@ describe('pages', () => {
     });
   });
 
-  test('nothing changes by any method', async () => {
+  test('every method except GET and HEAD is refused', async () => {
     const port = await started();
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const answer = await ask(port, '/inbox', {}, method);
@@ -121,7 +121,7 @@ describe('pages', () => {
     ['an unknown method', 'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n', 405, 'Method not allowed'],
     ['a method of no HTTP', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
-  ])('%s gets a short body of ours and no banner', async (_name, bytes, status, message) => {
+  ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
     const answer = await raw(await started(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     const [head = '', body = ''] = answer.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
@@ -131,7 +131,7 @@ describe('pages', () => {
     expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
   });
 
-  test('an address that no page has is told to a browser by the page itself, and to a script as JSON', async () => {
+  test('an unknown path is answered to a browser by the page, and to a program as JSON', async () => {
     const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const JSON_404 = '{"result":"error","code":"not-found","message":"Not found"}';
     // It holds no data, so it needs no password, as any page.
@@ -151,7 +151,7 @@ describe('pages', () => {
       expect([path, await ask(open, path, { Accept: BROWSER })]).toMatchObject([path, { status: 404, text: JSON_404 }]);
   });
 
-  test('a fault is a 500 that tells nothing, and is reported', async () => {
+  test('an internal error is a 500 without details, and is reported', async () => {
     const faults: unknown[] = [];
     const port = await started({
       metrics: () => Promise.reject(new Error('inside')),
@@ -174,7 +174,7 @@ describe('access', () => {
     }
   });
 
-  test('without a password only loopback names are answered, so that DNS rebinding finds nothing', async () => {
+  test('without a password only loopback names have access, which prevents DNS rebinding', async () => {
     const port = await started();
     for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'LOCALHOST']) {
       expect((await ask(port, '/metrics', { Host: host })).status).toBe(200);
@@ -191,7 +191,7 @@ describe('access', () => {
     }
   });
 
-  test('with a password everything needs it but /healthz and the dashboard’s own code', async () => {
+  test('with a password every route requires it except /healthz and the code of the dashboard', async () => {
     const port = await started({ password: 'corréct horse', host: '0.0.0.0' });
     for (const path of [
       '/metrics',
@@ -214,7 +214,7 @@ describe('access', () => {
     expect((await ask(port, '/metrics', { Authorization: 'Bearer corréct' })).status).toBe(401);
   });
 
-  test('loopback is recognised by plain names and addresses alone', () => {
+  test('only plain names and addresses are recognized as loopback', () => {
     for (const host of ['localhost', '127.0.0.1', '127.255.1.2', '::1', '[::1]'])
       expect(isLoopbackHost(host)).toBe(true);
     for (const host of ['', '127.0.0', '127.0.0.256', '0.0.0.0', '127.0.0.1.', '127.0.0.0x1', '::ffff:127.0.0.1']) {

@@ -136,7 +136,7 @@ async function fill({ service, url, store }: Started, token: string) {
   return { captured: [html, plain], queued: [first, second], others: [...captured, ...others] } as const;
 }
 
-test('every route is in the document, and every answer is as the document says', async () => {
+test('every route is in the document, and every answer matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await started({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });

@@ -6,7 +6,7 @@ import { createSessions, SESSION_MS, TICKET_MS } from '../../../src/operator/ses
 const KEY = Buffer.alloc(32, 7);
 const NOW = 1_800_000_000_000;
 
-test('a session holds by both parts on every node, until its end, and under no other key', () => {
+test('a session is valid with both parts on every node, until its expiry, and with no other key', () => {
   const { cookie, secret } = createSessions(KEY, false).create(NOW);
   const node = createSessions(KEY, false);
   expect(node.verify(cookie, secret, NOW)).toBe(true);
@@ -19,14 +19,14 @@ test('a session holds by both parts on every node, until its end, and under no o
   expect(cookie).not.toContain(secret);
 });
 
-test('a cookie of before sessions had two parts admits nobody, whatever is sent with it', () => {
+test('a cookie of an older version, without two parts, is never valid', () => {
   const text = `${NOW + SESSION_MS}.abcdefghijkl`;
   const old = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
   for (const secret of ['', 'abcdefghijkl', old])
     expect(createSessions(KEY, false).verify(old, secret, NOW)).toBe(false);
 });
 
-test('a ticket admits to its path with its cookie, for half a minute', () => {
+test('a ticket is valid for its path with its cookie, for 30 s', () => {
   const sessions = createSessions(KEY, false);
   const [one, other] = [sessions.create(NOW), sessions.create(NOW)];
   const ticket = sessions.createTicket(one.cookie, '/a', NOW);

@@ -58,7 +58,7 @@ async function started() {
   return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
 }
 
-test('a token that cannot be looked up is answered 503, and may be tried as often as one likes', async () => {
+test('a token that cannot be looked up is answered 503 and counts as no wrong token', async () => {
   const { url } = await started();
   for (let n = 0; n < 30; n += 1) {
     const answer = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
@@ -67,7 +67,7 @@ test('a token that cannot be looked up is answered 503, and may be tried as ofte
   }
 });
 
-test('signing out says that it did not work, and the session goes on', async () => {
+test('a failed sign-out is reported, and the session remains valid', async () => {
   const { url, session } = await started();
   const headers = { ...session, Origin: url };
   const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
