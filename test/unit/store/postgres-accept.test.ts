@@ -29,19 +29,23 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
   const database: Database = {
     query: pool.query,
     transaction: (work, stored) =>
-      pool.transaction(
-        (transaction) =>
-          work({
-            // Not a connection's slot: `before` waits for the store, whose connections may have the same slot.
-            slot: transaction.slot + 10_000,
-            async query(statement, values) {
-              names.push(statement.name);
-              await before(statement, store);
-              return transaction.query(statement, values);
-            },
-          }),
-        stored,
-      ),
+      pool.transaction((transaction) => {
+        // One statement after the other: `before` sees the effects of all earlier ones.
+        let previous: Promise<unknown> = Promise.resolve();
+        return work({
+          // Not a connection's slot: `before` waits for the store, whose connections may have the same slot.
+          slot: transaction.slot + 10_000,
+          query(statement, values) {
+            names.push(statement.name);
+            const result = previous
+              .catch(() => undefined)
+              .then(() => before(statement, store))
+              .then(() => transaction.query(statement, values));
+            previous = result;
+            return result;
+          },
+        });
+      }, stored),
   };
   return { store, accept: prepareAccept(database), names };
 }
