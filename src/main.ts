@@ -85,12 +85,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
 /** Starts the parts from top to bottom; they are disposed from bottom to top. A failed start disposes of what it started. */
 async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const {
-    clock: machineClock = systemClock,
-    limits = {},
-    drainMs = DRAIN_MS,
-    delayLogUntil = null,
-  } = options;
+  const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, delayLogUntil = null } = options;
   const { roles } = settings;
   const node = createNodeName();
   const version = options.operatorApi?.version ?? '';

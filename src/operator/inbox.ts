@@ -52,12 +52,7 @@ interface OneMessage {
 }
 
 /** Adds the routes below `base`. `preHandler` answers requests without authentication. */
-export function addInboxFiles(
-  app: FastifyInstance,
-  base: string,
-  context: InboxContext,
-  preHandler: Guard,
-): void {
+export function addInboxFiles(app: FastifyInstance, base: string, context: InboxContext, preHandler: Guard): void {
   app.get<OneMessage>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
     const source = await readSource(id, context);
     if (!source.ok) return fail(reply, source);
