@@ -128,9 +128,6 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
 };
 
 /** The failure of attempt `tries` (1 for the first), or null if it succeeds. */
-export function failureOf(
-  { failures: hitches, repeatsLast: always }: BehaviourScript,
-  tries: number,
-): AttemptFailure | null {
-  return hitches[tries - 1] ?? (always ? (hitches.at(-1) ?? null) : null);
+export function failureOf({ failures, repeatsLast }: BehaviourScript, tries: number): AttemptFailure | null {
+  return failures[tries - 1] ?? (repeatsLast ? (failures.at(-1) ?? null) : null);
 }

@@ -6,11 +6,12 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { formatCount, StatusLine } from '../src/cli/progress.ts';
+import { StatusLine } from '../src/cli/progress.ts';
 import { waitForStopSignal } from '../src/cli/serve.ts';
 import { pairs, styled } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
 import { describeError } from '../src/printing/error-line.ts';
+import { formatCount } from '../src/printing/text.ts';
 import { type Demo, startDemo, VISITOR_ACCOUNT } from './demo.ts';
 
 const FREE = '127.0.0.1:0';

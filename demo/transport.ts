@@ -35,8 +35,8 @@ export function createDemoTransport({
   people,
   chance,
   clock,
-  attemptCounts: tries,
-  onDelivered: taken,
+  attemptCounts,
+  onDelivered,
 }: DemoTransportParts): DemoTransport {
   const ended = Promise.withResolvers<'ended'>();
   let capturing: Transport | null = null;
@@ -49,8 +49,8 @@ export function createDemoTransport({
   ) {
     const { id, envelope, data } = message;
     const startedAt = clock.now();
-    const attemptNumber = (tries.get(id) ?? 0) + 1;
-    tries.set(id, attemptNumber);
+    const attemptNumber = (attemptCounts.get(id) ?? 0) + 1;
+    attemptCounts.set(id, attemptNumber);
     const attempt = attemptDelivery(
       {
         behaviour: fate,
@@ -66,10 +66,10 @@ export function createDemoTransport({
     if (aborted === 'ended') return stopping(startedAt);
     const { kind } = attempt.outcome;
     if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
-    if (kind !== 'deferred') tries.delete(id);
+    if (kind !== 'deferred') attemptCounts.delete(id);
     if (kind === 'delivered') {
       await inner.attempt(message, null);
-      taken(message, fate);
+      onDelivered(message, fate);
     }
     return { ...attempt, tookMs: clock.now() - startedAt };
   }

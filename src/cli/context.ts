@@ -76,14 +76,14 @@ export function processContext(): Context {
   async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
-    const { createAuditedStore: audited } = await import('../operator/audited-store.ts');
+    const { createAuditedStore } = await import('../operator/audited-store.ts');
     const store = await openStore(settings.database, {
       exclusive: false,
       onWait: context.warn,
       ...(inCaller ? { inCaller } : {}),
     });
     try {
-      return await work(audited(store, `cli:${userName()}`, context.clock.now), settings);
+      return await work(createAuditedStore(store, `cli:${userName()}`, context.clock.now), settings);
     } finally {
       await store.close();
     }

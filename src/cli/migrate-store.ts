@@ -5,13 +5,14 @@
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
 import { parseDatabase } from '../config/table.ts';
+import { formatCount } from '../printing/text.ts';
 import { openPostgresTarget } from '../store/postgres/transfer.ts';
 import { openSqliteSource } from '../store/sqlite/transfer.ts';
 import type { TransferredMessage, TransferredRow, TransferSource, TransferTarget } from '../store/transfer.ts';
 import { TRANSFER_TABLES } from '../store/transfer.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { formatCount, type ProgressStream, StatusLine } from './progress.ts';
+import { type ProgressStream, StatusLine } from './progress.ts';
 
 const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;

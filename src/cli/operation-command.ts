@@ -128,8 +128,8 @@ export function unwrapResult<T>(
 ): T {
   for (const { message } of performed.warnings) warn(printable(message));
   if (performed.ok) return performed.value;
-  const { code, message, template: phrase } = performed.error;
-  throw new CommandFailure(printable(phrase?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
+  const { code, message, template } = performed.error;
+  throw new CommandFailure(printable(template?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 
 /** The value of a boolean flag; a flag with a value accepts `yes` or `no`. @throws CommandFailure */

@@ -2,7 +2,7 @@
  * The progress of a long command: one line on the terminal that is overwritten, and erased at the end. A pipe or a file gets
  * only the permanent lines.
  */
-import { formatSpan, shorten } from '../printing/text.ts';
+import { formatCount, formatSpan, shorten } from '../printing/text.ts';
 
 /** Minimum time between two redraws: a slow terminal must not delay the work. */
 const REDRAW_MS = 100;
@@ -80,9 +80,4 @@ export function progressText(rows: number, fraction: number | null, elapsedMs: n
   const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR_WIDTH - full)}] ${String(Math.floor(part * 100)).padStart(3)} %`;
   const left = part === 0 ? '' : `  ${formatSpan((elapsedMs / part) * (1 - part))} left`;
   return `${bar}  ${counted}${left}`;
-}
-
-/** `1,000,000`, independent of the locale of the machine. */
-export function formatCount(count: number): string {
-  return count.toLocaleString('en-US');
 }

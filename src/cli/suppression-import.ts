@@ -11,10 +11,11 @@ import { createImportScheduler } from '../operations/suppressions/import-schedul
 import { fileBytes } from '../operations/suppressions/rereadable-content.ts';
 import type { ImportResult } from '../operations/suppressions/schemas.ts';
 import { printable } from '../printing/escape.ts';
+import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { unwrapResult } from './operation-command.ts';
-import { formatCount, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 
 /** Runs the import to its end. `file` is a path, or `-` for standard input. */
 export function importFile(

@@ -19,11 +19,12 @@ import {
   showSuppression,
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
+import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
 import { declareOperations, operationCommand, unwrapResult } from './operation-command.ts';
-import { formatCount, type ProgressStream, RowProgress, StatusLine } from './progress.ts';
+import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 import { isoText, pairs, styled } from './text.ts';
 
 type Pages = AsyncIterable<readonly SuppressionEntry[]>;

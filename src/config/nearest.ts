@@ -27,7 +27,7 @@ function distance(left: string, right: string): number {
 }
 
 /** The closest of `known` that differs in at most a third of its letters; else one with which `name` begins; else null. */
-export function nearest(name: string, known: readonly string[]): string | null {
+export function closestName(name: string, known: readonly string[]): string | null {
   const written = name.toLowerCase();
   let best: string | null = null;
   let fewest = Number.POSITIVE_INFINITY;
@@ -45,6 +45,6 @@ export function nearest(name: string, known: readonly string[]): string | null {
 
 /** ` (did you mean X?)`, or an empty text. */
 export function didYouMean(name: string, known: readonly string[]): string {
-  const near = nearest(name, known);
+  const near = closestName(name, known);
   return near === null ? '' : ` (did you mean ${near}?)`;
 }

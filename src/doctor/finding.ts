@@ -47,7 +47,7 @@ export function failure(check: string, detail: string, remedy: string): Finding 
 
 /** Runs all checks and returns their findings in the order of the checks. Never rejects; ends after both timeouts at the latest. */
 export async function runChecks(checks: readonly Check[], options: RunChecksOptions): Promise<readonly Finding[]> {
-  const { clock, timeoutMs, totalTimeoutMs: wholeMs, concurrency, onProgress } = options;
+  const { clock, timeoutMs, totalTimeoutMs, concurrency, onProgress } = options;
   const startedAt = clock.now();
   const findings: (readonly Finding[])[] = [];
   const running = new Set<string>();
@@ -56,7 +56,7 @@ export async function runChecks(checks: readonly Check[], options: RunChecksOpti
   const runNext = async () => {
     for (let index = next++; index < checks.length; index = next++) {
       const check = checks[index] as Check;
-      if (clock.now() - startedAt >= wholeMs) {
+      if (clock.now() - startedAt >= totalTimeoutMs) {
         findings[index] = [
           warning(check.name, 'not checked: the other checks took too long', 'run `postrider doctor` again'),
         ];

@@ -14,7 +14,7 @@ export interface DomainCheckParts {
 export async function checkSendingDomain({
   domain,
   authenticationRequired,
-  checkRecords: lookUp,
+  checkRecords,
   checkKey,
 }: DomainCheckParts): Promise<readonly Finding[]> {
   const check = `domain ${domain.name}`;
@@ -26,7 +26,7 @@ export async function checkSendingDomain({
       return [failure(check, why, remedy)];
     }
   }
-  const checks = await lookUp();
+  const checks = await checkRecords();
   // A missing Ed25519 record invalidates only the Ed25519 signature.
   const signing = new Set(
     domain.keys

@@ -58,8 +58,8 @@ export interface NewKeys {
 
 /** Generates and seals keys; `active` for the first keys of a domain, `staged` for a rotation. */
 export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
-  const { domain, algorithms, state, usedSelectors: taken, sealingKey, now, random } = wanted;
-  const stem = newStem(now, random, taken);
+  const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = wanted;
+  const stem = newStem(now, random, usedSelectors);
   const pairs = await Promise.all(algorithms.map(newKeyPair));
   return pairs.map(({ algorithm, publicKey, privateKey }) => {
     const selector = `${stem}${SUFFIX[algorithm]}`;

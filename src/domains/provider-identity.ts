@@ -33,7 +33,10 @@ export interface ProviderStatus {
 }
 
 /** The provider's view of the domain; null where the transport has no provider of identities. Never rejects. */
-export function checkProvider(settings: ProviderSettings, domain: SendingDomain): Promise<ProviderStatus | null> {
+export function checkProviderIdentity(
+  settings: ProviderSettings,
+  domain: SendingDomain,
+): Promise<ProviderStatus | null> {
   return atProvider(settings, domain, (identities) => identities.view(domain.name));
 }
 

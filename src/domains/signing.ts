@@ -108,7 +108,7 @@ export function createPrepare({
   domains,
   signer,
   mustSign,
-  onError: failed,
+  onError,
   returnPath,
 }: PrepareParts): (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(mail) {
@@ -132,7 +132,7 @@ export function createPrepare({
           ? `the account has no authenticated domain ${domain}; \`postrider domain list\` shows those there are`
           : `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
       const waits = new Error(why);
-      failed(waits);
+      onError(waits);
       throw waits;
     }
     if (signing === null) return message(data);
@@ -143,7 +143,7 @@ export function createPrepare({
       sealed,
     }));
     return signer.sign(data, bodyAt, keys, mail.acceptedAt).then(message, (error: unknown) => {
-      failed(error);
+      onError(error);
       throw error;
     });
   };

@@ -10,9 +10,19 @@ export function reportEvent(
   const { source: reportedBy, summary, at } = report;
   switch (answer.kind) {
     case 'applied': {
-      const { id, accountId, to: state, recipient: to, detail, suppressed: suppresses } = answer;
+      const { id, accountId, to: state, recipient: to, detail, suppressed } = answer;
       const unknown = { acceptedAt: null, attempts: null, attempt: null, dueAt: null };
-      return { type: `message.${state}`, at, id, accountId, to, ...unknown, reportedBy, detail, suppresses };
+      return {
+        type: `message.${state}`,
+        at,
+        id,
+        accountId,
+        to,
+        ...unknown,
+        reportedBy,
+        detail,
+        suppresses: suppressed,
+      };
     }
     case 'noted':
       return {

@@ -76,17 +76,17 @@ export class ConnectionTable {
   }
 
   /** The connection has presented a valid key or session. */
-  markAuthenticated({ tableEntry: seat }: TableConnection): void {
-    if (seat?.keyless === true) this.#unlink(seat);
+  markAuthenticated({ tableEntry }: TableConnection): void {
+    if (tableEntry?.keyless === true) this.#unlink(tableEntry);
   }
 
   /** The connection is closed. */
   remove(member: TableConnection): void {
-    const { tableEntry: seat } = member;
-    if (seat === null) return;
+    const { tableEntry } = member;
+    if (tableEntry === null) return;
     member.tableEntry = null;
     this.#open -= 1;
-    if (seat.keyless) this.#unlink(seat);
+    if (tableEntry.keyless) this.#unlink(tableEntry);
   }
 
   #close(member: TableConnection, reason: DropReason): void {
@@ -273,15 +273,15 @@ export class RequestLimiter {
   }
 
   /** The request was answered, or its client disconnected, at `now`. */
-  finish({ share, bytes, bodyReadAt: since }: AdmittedRequest, now: number): void {
+  finish({ share, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
     share.bytes -= bytes;
     this.#bytes -= bytes;
-    if (since === null) {
+    if (bodyReadAt === null) {
       share.reading -= 1;
       this.#reading -= 1;
     } else {
       this.#inFlight -= 1;
-      this.#meanMs += (now - since - this.#meanMs) * NEWEST;
+      this.#meanMs += (now - bodyReadAt - this.#meanMs) * NEWEST;
     }
     this.#tellIdle();
   }
@@ -313,7 +313,7 @@ export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
 
 /** Sheds load while `waitMs` returns more than `maxWaitMs`, and advises that wait. */
-export function shedAbove(maxWaitMs: number, waitMs: () => number): LoadSignal {
+export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadSignal {
   return () => {
     const retryAfterMs = waitMs();
     return retryAfterMs > maxWaitMs ? { shed: true, retryAfterMs } : { shed: false };

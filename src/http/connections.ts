@@ -140,11 +140,11 @@ export class Connections implements HttpConnections {
   readonly #waiting = new Set<Connection>();
   #turnIsSet = false;
 
-  constructor({ limits, clock, isExemptFromPeerShare: sharesNothing, onDrop: dropped }: ConnectionParts) {
+  constructor({ limits, clock, isExemptFromPeerShare, onDrop }: ConnectionParts) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#sharesNothing = sharesNothing;
-    this.#dropped = dropped;
+    this.#sharesNothing = isExemptFromPeerShare;
+    this.#dropped = onDrop;
     this.#table = new ConnectionTable(limits.maxConnections);
   }
 
@@ -371,17 +371,13 @@ export class Connections implements HttpConnections {
    * and node:http ignores it after a CONNECT.
    */
   #look(): void {
-    const {
-      unauthenticatedHeadersTimeoutMs: keylessGapMs,
-      unreadResponseTimeoutMs: unreadTimeoutMs,
-      timeoutCheckMs,
-    } = this.#limits;
+    const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
     const now = this.#clock.now();
     for (const connection of this.#all) {
       const { bottom, top, heldAt, unanswered, identified, newest } = connection;
       if (unanswered === 0 && !identified && newest !== null) {
         connection.gapLooks += 1;
-        if (connection.gapLooks * timeoutCheckMs >= keylessGapMs) top.destroy();
+        if (connection.gapLooks * timeoutCheckMs >= unauthenticatedHeadersTimeoutMs) top.destroy();
       }
       if (unanswered === 0 || top.writableLength === 0) {
         connection.stuckLooks = 0;
@@ -391,8 +387,9 @@ export class Connections implements HttpConnections {
       connection.stuckLooks = sentBytes === connection.sentBytes ? connection.stuckLooks + 1 : 0;
       connection.sentBytes = sentBytes;
       // Responses to pipelined requests are small, so even a slow client has read them by then.
-      const isLate = heldAt !== null && now - heldAt >= unreadTimeoutMs;
-      if (isLate || connection.stuckLooks * timeoutCheckMs >= unreadTimeoutMs) connection.close('unread-answers');
+      const isLate = heldAt !== null && now - heldAt >= unreadResponseTimeoutMs;
+      if (isLate || connection.stuckLooks * timeoutCheckMs >= unreadResponseTimeoutMs)
+        connection.close('unread-answers');
     }
   }
 

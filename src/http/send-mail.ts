@@ -59,7 +59,7 @@ export function createSendMail(
   answers: ResponseWriter,
   connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
-  const { keyCache: directory, throttle, clock, ids, submit, domains, publish, settings } = options;
+  const { keyCache, throttle, clock, ids, submit, domains, publish, settings } = options;
   const failed = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const { maxRequestBytes } = settings;
@@ -67,7 +67,7 @@ export function createSendMail(
   const misses = new BatchedLookups({
     find: async (hashes) => {
       try {
-        directory.apply(await options.findKeys(hashes));
+        keyCache.apply(await options.findKeys(hashes));
       } catch (error) {
         failed(error);
         throw error;
@@ -84,7 +84,7 @@ export function createSendMail(
       refuse(req, res, 'invalid-key', null, null);
       return;
     }
-    const lookup = directory.lookup(req.headers.authorization, startedAt);
+    const lookup = keyCache.lookup(req.headers.authorization, startedAt);
     if (lookup.kind === 'missing') askStore(req, res, startedAt, lookup.hash);
     else proceed(req, res, startedAt, lookup);
   }
@@ -101,7 +101,7 @@ export function createSendMail(
       () => false,
     );
     wait(req, res, answered, (known) => {
-      const lookup = directory.lookup(req.headers.authorization, clock.now());
+      const lookup = keyCache.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
         // The client has disconnected. A guessed key is counted nevertheless.
         if (known && lookup.kind === 'missing') publishRefused('invalid-key', null, null);

@@ -295,7 +295,7 @@ const EQUALS = 0x3d;
 /** Rule 5: a line has 76 columns, and the last is kept for the `=` of a soft line break. */
 const FULL = 75;
 
-/** What one turn of the loop, and the end, write at most: a full line, an escape of 12 octets, some line breaks. */
+/** Maximum number of octets that one iteration, or the end, writes: a full line, an escape of 12 octets, some line breaks. */
 export const QUOTED_PRINTABLE_SLACK_BYTES = 112;
 
 const COPIED = 0;

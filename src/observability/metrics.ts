@@ -38,7 +38,7 @@ export interface Metrics {
   /** Messages whose attempt was deferred. */
   deferred(): void;
   alarmed(reason: AlarmReason): void;
-  /** One commit of the store: how many messages it held, how long it took. */
+  /** Records one commit of the store: its number of messages and its duration. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
   /** A feedback report that was received, by its result. */
   reported(result: ReportResult): void;

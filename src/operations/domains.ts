@@ -7,7 +7,7 @@
 import { createResolver } from '../domains/dns.ts';
 import { newKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
-import { checkProvider, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
+import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { recordsFor } from '../domains/records.ts';
 import {
   checkSecret,
@@ -141,7 +141,7 @@ export const showDomain = operation({
     const found = await findDomain(store, written);
     if (!found.ok) return found;
     const domain = found.value;
-    const provider = await checkProvider(settings, domain);
+    const provider = await checkProviderIdentity(settings, domain);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
     const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
     return ok(await detailsIn(store, domain, records, checks));
@@ -330,13 +330,13 @@ function checksOf(provider: ProviderStatus | null): readonly RecordCheck[] {
 
 /** The domain is added regardless of the provider's answer; a warning reports what the provider did not do. */
 function warnOfProvider(
-  { identityCheck: verdict, usesEasyDkim: easy }: ProviderStatus,
+  { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,
   easyDkim: boolean,
   { warn }: OperationContext,
 ): void {
-  if (verdict.found === 'unknown') warn('provider-unknown', verdict.detail);
-  else if (easyDkim && !easy) {
+  if (identityCheck.found === 'unknown') warn('provider-unknown', identityCheck.detail);
+  else if (easyDkim && !usesEasyDkim) {
     warn('provider-key', `Amazon SES already has an identity ${name} that signs with a supplied key; it is unchanged`);
   }
 }

@@ -58,6 +58,6 @@ export const showFeedback = operation({
 
 export type FeedbackReport = Static<typeof showFeedback.result>;
 
-function summaryOf({ id, at, source, messageId: mailId, reason, summary }: UnprocessedReport): ReportSummary {
-  return { id, at: isoTime(at), source, message: mailId, reason, summary };
+function summaryOf({ id, at, source, messageId, reason, summary }: UnprocessedReport): ReportSummary {
+  return { id, at: isoTime(at), source, message: messageId, reason, summary };
 }

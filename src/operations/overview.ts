@@ -44,8 +44,8 @@ export const showOverview = operation({
   },
 });
 
-function queueOf({ queue: queued, recent, store, status: service, now }: OverviewInput): QueueStatus {
-  const held = service?.delivery?.breaker.state === 'open';
+function queueOf({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
+  const held = status?.delivery?.breaker.state === 'open';
   return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: held }, now);
 }
 

@@ -8,6 +8,7 @@ import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import type { Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
+import { formatCount } from '../printing/text.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
 import { accountNotFound, conflict, type Failed, invalid, ok, type Result, unavailable } from './errors.ts';
@@ -220,18 +221,13 @@ export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
-/** `1,000,000` in every locale. */
-function grouped(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
 function noValidRow(name: string, cut: boolean, skipped: SkippedRows): ContentError {
   const [first] = skipped.result().skipped;
   const why = first === undefined ? '' : ` (${formatLines(first)}: ${first.reason})`;
   const which =
     skipped.count === 1
       ? 'its only row is invalid'
-      : `all of its ${cut ? 'first ' : ''}${grouped(skipped.count)} rows are invalid`;
+      : `all of its ${cut ? 'first ' : ''}${formatCount(skipped.count)} rows are invalid`;
   return new ContentError(
     `${name} contains no address to import: ${which}${why}; give a CSV file with the columns address, reason, at`,
   );
@@ -251,6 +247,6 @@ function addingFailure(error: unknown, name: string): Failed {
 }
 
 function addedBefore(count: number): string {
-  const addresses = `${grouped(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
+  const addresses = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
   return count === 0 ? '' : ` (${addresses} added before that; import the file again to add the rest)`;
 }

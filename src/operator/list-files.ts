@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { ServiceContext } from '../operations/context.ts';
-import { ERROR_CODES, type OperationError } from '../operations/errors.ts';
+import type { OperationError } from '../operations/errors.ts';
 import { performDownload, performUpload } from '../operations/file-operation.ts';
 import type { OperationResult } from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
@@ -17,7 +17,7 @@ import type { ImportProgress, ImportResult } from '../operations/suppressions/sc
 import { escapeJson } from '../printing/escape.ts';
 import type { BodyTimeouts } from './body-timeouts.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE } from './file-routes.ts';
-import { errorBody, readRequestInput } from './operation-route.ts';
+import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
@@ -50,7 +50,7 @@ interface ListRequest {
 
 /** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
-  const { base, clock, bodyTimeouts: bodyTime, contextFor: operate, admit, onChange: changed } = parts;
+  const { base, clock, bodyTimeouts, contextFor, admit, onChange } = parts;
   const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<ListRequest>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
@@ -59,7 +59,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     const { [TICKET]: _, ...query } = request.query;
     const given = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
     if (!given.ok) return reply.code(400).send(given.body);
-    const found = await performDownload(exportSuppressions, given.members, operate(who.who));
+    const found = await performDownload(exportSuppressions, given.members, contextFor(who.who));
     if (!found.ok) return fail(reply, found.error);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
@@ -92,13 +92,13 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         return refuse(reply, TOO_LARGE);
       }
       running += 1;
-      const bytes = limited(request, bodyTime, state);
+      const bytes = limited(request, bodyTimeouts, state);
       const content = {
         name: 'the upload',
         open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
       };
       const lines = new ProgressLines(clock);
-      const importing = performUpload(importSuppressions, given.members, content, operate(who.who), {
+      const importing = performUpload(importSuppressions, given.members, content, contextFor(who.who), {
         onRowsRead: () => undefined,
         onProgress: (progress) => lines.progress(progress),
       }).finally(() => {
@@ -114,7 +114,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
           (performed) => lines.end(performed),
           (error: Error) => lines.stream.destroy(error),
         )
-        .then(changed);
+        .then(onChange);
       return reply.type('application/x-ndjson; charset=utf-8').send(lines.stream);
     });
     done();
@@ -153,9 +153,10 @@ function linger({ raw }: FastifyRequest, clock: Clock): void {
   raw.resume();
 }
 
-function fail(reply: FastifyReply, { code, message, field }: OperationError): FastifyReply {
-  if (code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
-  return reply.code(ERROR_CODES[code].status).send(errorBody(code, message, field));
+function fail(reply: FastifyReply, error: OperationError): FastifyReply {
+  if (error.code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
+  const { status, body } = toErrorResponse(error);
+  return reply.code(status).send(body);
 }
 
 /** The answer to an import, NDJSON: progress while rows are added, at most one line per `PROGRESS_INTERVAL_MS`, and then the result. */
@@ -189,8 +190,7 @@ class ProgressLines {
     if (performed.ok) {
       this.#write({ result: 'ok', ...performed.value, ...(warnings.length === 0 ? {} : { warnings }) });
     } else {
-      const { code, message, field } = performed.error;
-      this.#write(errorBody(code, message, field));
+      this.#write(toErrorResponse(performed.error).body);
     }
     if (!this.stream.destroyed) this.stream.push(null);
   }

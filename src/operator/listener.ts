@@ -183,7 +183,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   const page = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null && tokens !== null) {
     const document = apiDocument(api.version, API_PATH);
-    const { inboxContext: captured } = options;
+    const { inboxContext } = options;
     addApi(app, {
       ...api,
       clock,
@@ -192,7 +192,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       sessions,
       tokens,
       bodyTimeouts: bodyTime,
-      inboxContext: captured,
+      inboxContext,
       document,
     });
     app.get('/reference', (_request, reply) => html(reply, apiReference(API_PATH)));

@@ -37,3 +37,8 @@ export function formatSpan(ms: number): string {
 export function endSentence(text: string): string {
   return ['.', '?', '!'].some((end) => text.endsWith(end)) ? text : `${text}.`;
 }
+
+/** `1,000,000`, independent of the locale of the machine. */
+export function formatCount(count: number): string {
+  return count.toLocaleString('en-US');
+}

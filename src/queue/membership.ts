@@ -42,7 +42,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError } = parts;
   /** When the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
-  /** Since when heartbeats have succeeded without a gap: on the monotonic clock, and in the time of `clock`. */
+  /** The start of the current period of heartbeats without a gap, on the monotonic clock and in the time of `clock`. */
   let unbrokenSince = 0;
   let unbrokenSinceTime = 0;
   let stopped = false;

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainCache } from '../domains/signing.ts';
-import { shedAbove } from '../http/capacity.ts';
+import { createLoadSignal } from '../http/capacity.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { createListener } from '../http/listener.ts';
 import type { ListenerLimits } from '../http/listener-options.ts';
@@ -88,7 +88,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     }),
     ids: createMessageIdGenerator(await store.newestId(), randomUUID),
     clock,
-    load: shedAbove(MAX_COMMIT_WAIT_MS, accepts.oldestWaitMs),
+    load: createLoadSignal(MAX_COMMIT_WAIT_MS, accepts.oldestWaitMs),
     ready,
     domains,
     publish,

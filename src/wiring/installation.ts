@@ -50,9 +50,9 @@ export function createInstallation(
 /** Why the database file is missing: it was not created yet, or it was removed. Creates nothing. */
 async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
-  const { isServeLockHeld: isServed } = await import('../store/sqlite/files.ts');
+  const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {
-    if (isServed(path)) {
+    if (isServeLockHeld(path)) {
       const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;
       return { kind: 'failed', why };
     }

@@ -49,10 +49,10 @@ function accountPage(name: string): string {
 }
 
 function installation(facts: OverviewInput): readonly AttentionItem[] {
-  const { settings, status: service, nodes, recent, now } = facts;
+  const { settings, status, nodes, recent, now } = facts;
   const found: AttentionItem[] = [];
-  if (service !== null && service.storeFault !== null) {
-    const { storeFault, storeRemedy = null } = service;
+  if (status !== null && status.storeFault !== null) {
+    const { storeFault, storeRemedy = null } = status;
     const remedy = 'Check the disk, or the database server and its log; clients get 500 and retry';
     found.push(
       storeRemedy === null
@@ -60,7 +60,7 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
         : failure(`No message is accepted: ${storeFault}`, storeRemedy),
     );
   }
-  const { breaker, alarms } = service?.delivery ?? { breaker: null, alarms: [] };
+  const { breaker, alarms } = status?.delivery ?? { breaker: null, alarms: [] };
   if (breaker !== null && breaker.state !== 'closed') {
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     found.push(
@@ -142,7 +142,7 @@ function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): 
 }
 
 function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput): AttentionItem {
-  const { name, status, failingSince, failedRecords: lacking } = domain;
+  const { name, status, failingSince, failedRecords } = domain;
   const page = `/domains/${encodeURIComponent(name)}`;
   if (status !== 'authenticated' && !requiresAuthenticatedSender(settings))
     return warning(
@@ -165,7 +165,7 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
       );
     }
     case 'authenticated': {
-      const purposes = [...new Set(lacking.map(({ purpose }) => purpose))].join(', ');
+      const purposes = [...new Set(failedRecords.map(({ purpose }) => purpose))].join(', ');
       return warning(
         `${name} has missing or wrong records: ${purposes}`,
         'Compare the records with DNS on the page of the domain',

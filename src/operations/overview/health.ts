@@ -19,16 +19,15 @@ export function listHealth(facts: OverviewInput): readonly HealthItem[] {
   ];
 }
 
-function database({ settings, status: service }: OverviewInput): HealthItem {
+function database({ settings, status }: OverviewInput): HealthItem {
   const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
-  if (service === null)
+  if (status === null)
     return {
       part: 'database',
       level: 'ok',
       text: `${name}: it answers; only the running service knows whether commits succeed`,
     };
-  if (service.storeFault !== null)
-    return { part: 'database', level: 'failure', text: `${name}: ${service.storeFault}` };
+  if (status.storeFault !== null) return { part: 'database', level: 'failure', text: `${name}: ${status.storeFault}` };
   return { part: 'database', level: 'ok', text: `${name}: commits succeed` };
 }
 
@@ -44,16 +43,16 @@ export function transportName(transport: TransportSetting): string {
   }
 }
 
-function transport({ settings, status: service, recent, now }: OverviewInput): HealthItem {
+function transport({ settings, status, recent, now }: OverviewInput): HealthItem {
   const name = transportName(settings.transport);
   const item = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
   });
-  if (service === null) return item('ok', 'only the running service knows its state');
-  if (service.delivery === null) return item('ok', 'this node does not deliver; only delivering nodes know its state');
-  const { breaker, alarms } = service.delivery;
+  if (status === null) return item('ok', 'only the running service knows its state');
+  if (status.delivery === null) return item('ok', 'this node does not deliver; only delivering nodes know its state');
+  const { breaker, alarms } = status.delivery;
   switch (breaker.state) {
     case 'open':
       return item('failure', `the circuit breaker is open; next probe ${inTime(breaker.retryAt, now)}`);
@@ -73,15 +72,15 @@ function inTime(at: number | null, now: number): string {
 }
 
 function domains({ settings, store }: OverviewInput): HealthItem {
-  const { all, authenticated, problems: troubled } = store.domains;
+  const { all, authenticated, problems } = store.domains;
   if (!requiresAuthenticatedSender(settings)) {
     const count = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
-    const level = settings.transport.kind !== 'capture' && troubled.length > 0 ? 'warning' : 'ok';
+    const level = settings.transport.kind !== 'capture' && problems.length > 0 ? 'warning' : 'ok';
     return { part: 'domains', level, text: `${count}; not required` };
   }
   if (all === 0) return { part: 'domains', level: 'warning', text: 'none; messages of every sender are refused' };
-  const blocked = troubled.some((domain) => domain.status === 'failing' && !maySend(domain));
-  const level = blocked ? 'failure' : troubled.length > 0 ? 'warning' : 'ok';
+  const blocked = problems.some((domain) => domain.status === 'failing' && !maySend(domain));
+  const level = blocked ? 'failure' : problems.length > 0 ? 'warning' : 'ok';
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };
 }
 
@@ -91,9 +90,9 @@ function feedback({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   return { part: 'feedback', level: 'ok', text };
 }
 
-function nodes({ settings, status: service, nodes: known, now }: OverviewInput): HealthItem {
+function nodes({ settings, status, nodes: known, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
-    const text = service === null ? 'one at most, with the embedded store' : `one, version ${service.version}`;
+    const text = status === null ? 'one at most, with the embedded store' : `one, version ${status.version}`;
     return { part: 'nodes', level: 'ok', text };
   }
   const alive = known.filter(({ aliveUntil }) => aliveUntil > now);

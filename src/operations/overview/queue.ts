@@ -34,7 +34,7 @@ export interface QueueStatus extends QueueStatistics {
   readonly nextDueAt: number | null;
 }
 
-export function queueStatus({ figures, recent, nextDueAt, breakerOpen: held }: QueueInput, now: number): QueueStatus {
+export function queueStatus({ figures, recent, nextDueAt, breakerOpen }: QueueInput, now: number): QueueStatus {
   const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
   const steps = recent.filter(({ at }) => at >= since);
   const { accepted, ended } = sumTraffic(steps);
@@ -52,7 +52,7 @@ export function queueStatus({ figures, recent, nextDueAt, breakerOpen: held }: Q
   });
   if (waiting === 0) return status('empty');
   const nothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
-  if (held || nothingDue) return status('waiting');
+  if (breakerOpen || nothingDue) return status('waiting');
   if (waiting <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return status('draining', waiting / departures);
   if (arrivals > departures * MARGIN && arrivals - departures > MARGIN_PER_MINUTE) return status('growing');
   if (ended === 0) return status('waiting');

@@ -13,7 +13,7 @@ const WRITE: Statement = {
 const SHOWN: Statement = { name: 'audit_shown', text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE' };
 const SHOW: Statement = { name: 'audit_show', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
 
-export async function writeEntry(
+export async function writeAuditEntry(
   transaction: Session,
   { at, who, action, subject, before, after }: NewAuditEntry,
 ): Promise<number> {
@@ -30,7 +30,7 @@ export async function writeChange(
   before: unknown,
   after: unknown,
 ): Promise<void> {
-  if (by !== undefined) await writeEntry(transaction, auditEntry(by, action, subject, before, after));
+  if (by !== undefined) await writeAuditEntry(transaction, auditEntry(by, action, subject, before, after));
 }
 
 /** Writes the entry of an import, or updates its counts. Resolves to the entry's id, or null if no operator imports. */
@@ -44,7 +44,10 @@ export async function noteImport(
   if (by === undefined) return null;
   const [row] = step.entry === null ? [] : await transaction.query(SHOWN, [step.entry]);
   if (step.entry === null || row === undefined) {
-    return writeEntry(transaction, auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)));
+    return writeAuditEntry(
+      transaction,
+      auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)),
+    );
   }
   await transaction.query(SHOW, [JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry]);
   return step.entry;

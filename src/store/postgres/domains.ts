@@ -88,11 +88,11 @@ export function prepareDomains(database: Database): DomainOperations {
         if (row === undefined) return { kind: 'missing' };
         const before = domain(row);
         if (before.revision !== revision) return { kind: 'stale' };
-        const { answers, needsNewRevision: isNews } = decideDomainUpdate(before, rows.domainChecks(row), update);
-        const next = isNews ? bumped : revision;
+        const { answers, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+        const next = needsNewRevision ? bumped : revision;
         const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
         await transaction.query(UPDATE, values);
-        if (isNews) await writeKeys(transaction, id, keys);
+        if (needsNewRevision) await writeKeys(transaction, id, keys);
         const after = await reread(transaction, before.name);
         // A check without a new result is not a change.
         if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;

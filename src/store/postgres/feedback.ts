@@ -168,11 +168,11 @@ async function recordOne(transaction: Transaction, report: FeedbackReport, id: s
     }
     case 'record': {
       if ((await insert(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
-      const { accountId, newState: enters, entry } = decision;
-      if (enters !== null && open === undefined) await transaction.query(CHANGE, [enters, decision.id, accountId]);
-      else if (enters !== null && open !== undefined) {
+      const { accountId, newState, entry } = decision;
+      if (newState !== null && open === undefined) await transaction.query(CHANGE, [newState, decision.id, accountId]);
+      else if (newState !== null && open !== undefined) {
         const attempts = rows.int(open, 'attempts');
-        await endMessages(transaction, [{ id: decision.id, state: enters, endedAt: at, attempts }]);
+        await endMessages(transaction, [{ id: decision.id, state: newState, endedAt: at, attempts }]);
       }
       await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
       return { kind: 'open', effect: { recording: decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
@@ -217,11 +217,13 @@ async function countAll(
     .map((effect) => ({ effect, key: `${effect.recording.accountId} ${complainantOf(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
-    const { accountId, from, countedAs: means } = effect.recording;
+    const { accountId, from, countedAs } = effect.recording;
     const { recipient, at } = effect;
     const fresh =
-      means === 'complained' ? await recordComplaint(transaction, accountId, recipient, at) : suppressed.has(effect);
-    tallies.add(accountId, from, means, fresh, at);
+      countedAs === 'complained'
+        ? await recordComplaint(transaction, accountId, recipient, at)
+        : suppressed.has(effect);
+    tallies.add(accountId, from, countedAs, fresh, at);
   }
 }
 

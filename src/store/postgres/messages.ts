@@ -6,7 +6,7 @@ import type { QueueStatistics } from '../../model/overview.ts';
 import type { Store } from '../contract.ts';
 import { decideOperatorChange, maxIdAt, type OperatorTargetState, transition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { writeEntry } from './audit.ts';
+import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './queue.ts';
 import { type Database, forceDurableCommit, type Row, type Statement } from './session.ts';
 
@@ -98,7 +98,7 @@ export function prepareMessages(database: Database): Operations {
           ? transaction.query(REQUEUE, [id, now])
           : endMessages(transaction, [{ id, state: cancelled, endedAt: now, attempts }]),
         appendEvents(transaction, [{ ...entry, id, accountId: rows.int(held, 'account_id') }]),
-        audit === null ? undefined : writeEntry(transaction, audit),
+        audit === null ? undefined : writeAuditEntry(transaction, audit),
       ]);
       return { kind: 'done' };
     });

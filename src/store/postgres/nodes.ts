@@ -17,7 +17,7 @@ const HOLD_TIME: Statement = {
   name: 'running_time_hold',
   text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
 };
-// A separate statement after the lock: a time read before waiting for the lock would be old.
+// A separate statement reads the time after the lock is acquired. A time read before the wait would be out of date.
 const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${now('$1')} AS now` };
 const WRITE_TIME: Statement = {
   name: 'running_time_write',

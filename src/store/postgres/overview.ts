@@ -86,7 +86,7 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'overvi
         domains: {
           all: rows.int(counts[0] ?? {}, 'all'),
           authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
-          problems: troubled.map(rows.troubledDomain),
+          problems: troubled.map(rows.domainProblem),
         },
         notUnderstood: rows.int(kept[0] ?? {}, 'n'),
       };

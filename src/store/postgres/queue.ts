@@ -394,7 +394,7 @@ interface Written {
   readonly references: { reference: string; id: string; at: number }[];
 }
 
-export function prepareSettle(
+export function prepareLeaseEnds(
   database: Database,
   time: ServerTimeOverride,
 ): Pick<Store, 'markTransmitting' | 'settle' | 'release' | 'recover'> {

@@ -21,7 +21,7 @@ import { reportOpeningWaits } from './opening.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
-import { prepareClaim, prepareSettle } from './queue.ts';
+import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
 import { serverWarnings } from './server-settings.ts';
@@ -70,7 +70,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   return {
     accept: prepareAccept(pool, clock.monotonic),
     claim: prepareClaim(pool),
-    ...prepareSettle(pool, time),
+    ...prepareLeaseEnds(pool, time),
     ...prepareRetention(pool, time, clock.monotonic),
     ...prepareMessages(pool),
     ...prepareSearch(pool, clock.monotonic),

@@ -49,15 +49,10 @@ export type FeedbackDecision =
   | Recording;
 
 /** The decision on a report that names no message, or names one by an unknown provider reference. */
-export function decideWithoutMessage({
-  about,
-  notices,
-  mayBeOtherProgram: foreign,
-  isFinal: last,
-}: FeedbackReport): FeedbackDecision {
+export function decideWithoutMessage({ about, notices, mayBeOtherProgram, isFinal }: FeedbackReport): FeedbackDecision {
   if (about === null) return keep(null, reasonWithoutMessage(notices), false);
-  if (foreign === true) return { kind: 'answer', answer: { kind: 'foreign' } };
-  if (!last) return { kind: 'answer', answer: { kind: 'not-yet' } };
+  if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'foreign' } };
+  if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return keep(null, 'no message has the provider id that the report names', true);
 }
 

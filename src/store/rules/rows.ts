@@ -284,7 +284,7 @@ function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'f
 }
 
 /** The columns of `domain` that the overview shows. */
-export function troubledDomain(row: Row): DomainProblem {
+export function domainProblem(row: Row): DomainProblem {
   return { name: text(row, 'name'), ...domainStatus(row), failedRecords: failedRecordsOf(text(row, 'checks')) };
 }
 

@@ -77,7 +77,7 @@ const MAX_CHARACTERS = 3_000_000;
 
 export function* indexSteps(
   source: IndexSource,
-  { horizon: id, minSegmentMessages: least, now }: IndexStep,
+  { horizon: id, minSegmentMessages, now }: IndexStep,
 ): Coroutine<BuiltStep> {
   const horizon = seqOf(id);
   const all = yield* resolved(source.segments());
@@ -87,7 +87,7 @@ export function* indexSteps(
   const waiting = yield* resolved(
     source.count(newest?.past ?? FIRST_SEQ, horizon, newest === undefined ? 1 : MAX_COUNTED),
   );
-  const job = nextJob({ segments, replaced, waiting, minSegmentMessages: least, start: FIRST_SEQ, horizon, now });
+  const job = nextJob({ segments, replaced, waiting, minSegmentMessages, start: FIRST_SEQ, horizon, now });
   const change = job === null ? null : yield* changeOf(job);
   const newer = job?.kind === 'newer' ? (change?.add[0]?.mails ?? 0) : 0;
   return { change, progress: { worked: change !== null, waiting: waiting - newer, newer } };
@@ -202,7 +202,7 @@ export function nextJob({
   segments,
   replaced,
   waiting,
-  minSegmentMessages: least,
+  minSegmentMessages,
   start,
   horizon,
   now,
@@ -210,7 +210,7 @@ export function nextJob({
   const [newest] = segments;
   const oldest = segments.at(-1);
   if (newest === undefined || oldest === undefined) return waiting > 0 ? { kind: 'older', past: horizon } : null;
-  if (waiting >= least) return { kind: 'newer', first: newest.past };
+  if (waiting >= minSegmentMessages) return { kind: 'newer', first: newest.past };
   if (oldest.first > start) return { kind: 'older', past: oldest.first };
   const due = segments.find(({ looked, builtAt }) => !looked && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
   if (due !== undefined) return { kind: 'look', segment: due };

@@ -106,10 +106,10 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (row === undefined) return { kind: 'missing' };
       if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
-      const { answers, needsNewRevision: isNews } = decideDomainUpdate(before, rows.domainChecks(row), update);
-      const next = isNews ? nextRevision() : revision;
+      const { answers, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+      const next = needsNewRevision ? nextRevision() : revision;
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
-      if (isNews) writeKeys(id, keys);
+      if (needsNewRevision) writeKeys(id, keys);
       const after = reread(before.name);
       // A check without a new result is not a change.
       if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;

@@ -102,10 +102,10 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
         append(seq, decision.entry);
         const suppressed = decision.suppress !== null && Number(suppress.run(decision.suppress, at, seq).changes) > 0;
         if (countsTowardReputation(decision, suppressed)) {
-          const { accountId, from, countedAs: means } = decision;
-          const isComplaint = means === 'complained';
+          const { accountId, from, countedAs } = decision;
+          const isComplaint = countedAs === 'complained';
           const fresh = isComplaint ? complained(accountId, rows.text(row, 'recipient'), at) : suppressed;
-          tallies.add(accountId, from, means, fresh, at);
+          tallies.add(accountId, from, countedAs, fresh, at);
         }
         return decision.answer(suppressed);
       }

@@ -82,7 +82,7 @@ export function prepareOverview(database: DatabaseSync) {
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),
-          problems: troubled.all().map(rows.troubledDomain),
+          problems: troubled.all().map(rows.domainProblem),
         },
         notUnderstood: rows.int(kept.get(now - RECENT_USE_MS) ?? {}, 'n'),
       };

@@ -244,7 +244,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 }
 
 /** `count` adds ended messages to an account's reputation, in the same transaction. */
-export function prepareSettle(
+export function prepareLeaseEnds(
   database: DatabaseSync,
   count: (accountId: number, tally: ReputationDelta, now: number) => void,
 ) {

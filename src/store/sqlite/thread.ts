@@ -30,7 +30,7 @@ import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
 import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
-import { prepareClaim, prepareSettle } from './queue.ts';
+import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
@@ -299,7 +299,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number): Ope
   return {
     accept: prepareAccept(database),
     claim: prepareClaim(database),
-    ...prepareSettle(database, reputation.count),
+    ...prepareLeaseEnds(database, reputation.count),
     ...prepareRetention(database),
     ...prepareAccounts(database, directory.nextRevision, audit, reputation),
     ...prepareSuppressions(database, audit),

@@ -5,34 +5,10 @@ import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox } from '../../../src/model/inbox.ts';
 import { frameHtml } from '../../../src/operator/frame-html.ts';
 import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
+import { capturedSource } from '../../rig/captured-message.ts';
 
 const OLDEST = '0192a3b4-c5d6-7e8f-9012-345678900001';
 const UNKNOWN = '0192a3b4-c5d6-7e8f-9012-345678900009';
-
-const mail = (html: string) =>
-  Buffer.from(
-    [
-      'Return-Path: <shop@example.org>',
-      'Delivered-To: ada@example.com',
-      'Subject: =?utf-8?B?R3LDvMOfZQ==?=',
-      ' =?utf-8?B?ICE=?= and',
-      '\tmore',
-      'X-Raw: <b>é</b>',
-      'Content-Type: multipart/alternative; boundary=b',
-      '',
-      '--b',
-      'Content-Type: text/plain; charset=utf-8',
-      '',
-      'Grüße <b>x</b>',
-      '--b',
-      'Content-Type: text/html; charset=utf-8',
-      'Content-Transfer-Encoding: base64',
-      '',
-      Buffer.from(html).toString('base64'),
-      '--b--',
-      '',
-    ].join('\r\n'),
-  );
 
 function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
   const inbox: Inbox = {
@@ -47,7 +23,7 @@ function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, cap
   return (path: string, headers: Record<string, string> = {}) => app.inject({ url: `/api/v1/inbox${path}`, headers });
 }
 
-const one = { [OLDEST]: mail('<html><p>x</p></html>') };
+const one = { [OLDEST]: capturedSource('<html><p>x</p></html>') };
 
 describe('one message', () => {
   test('its source is plain text, whatever it contains', async () => {
@@ -108,7 +84,7 @@ describe('HTML for a frame', () => {
   ];
 
   test.each(BODIES)('%j is served under the same policy', async (body) => {
-    const answer = await serving({ [OLDEST]: mail(body) })(`/${OLDEST}/html`);
+    const answer = await serving({ [OLDEST]: capturedSource(body) })(`/${OLDEST}/html`);
     expect(answer.statusCode).toBe(200);
     expect(answer.headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -122,7 +98,9 @@ describe('HTML for a frame', () => {
   });
 
   test('a browser outside a frame gets its source as plain text, with the path of the page that shows it', async () => {
-    const ask = serving({ [OLDEST]: mail('<html><a href="https://evil.example/" target="_self">x</a></html>') });
+    const ask = serving({
+      [OLDEST]: capturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
+    });
     const framed = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': 'iframe' });
     expect([framed.headers['content-type'], framed.headers.vary]).toEqual([
       'text/html; charset=utf-8',
