@@ -58,7 +58,7 @@ export class DomainCache {
   }
 
   /** True if the account can send from this domain (lower-case A-label). */
-  authenticated(accountId: number, name: string): boolean {
+  isAuthenticated(accountId: number, name: string): boolean {
     const domain = this.#find(accountId, name);
     return domain !== null && maySend(domain);
   }

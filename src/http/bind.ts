@@ -9,7 +9,7 @@ export const bind: Bind = (server, at, setting) =>
   new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
       server.off('listening', onListening);
-      reject(new Error(`${setting} ${hostPort(at)}: ${faultOf(error)}`));
+      reject(new Error(`${setting} ${formatHostPort(at)}: ${describeError(error)}`));
     };
     const onListening = () => {
       server.off('error', onError);
@@ -22,11 +22,11 @@ export const bind: Bind = (server, at, setting) =>
   });
 
 /** `host:port`, an IPv6 address in brackets (RFC 3986 section 3.2.2). */
-export function hostPort({ host, port }: HostPort): string {
+export function formatHostPort({ host, port }: HostPort): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function faultOf(error: NodeJS.ErrnoException): string {
+function describeError(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'EADDRINUSE':
       return 'the port is in use; stop the process that has it, or choose another';

@@ -14,22 +14,22 @@ export interface TableConnection {
   /** Closes the connection; must not throw. */
   close(reason: DropReason): void;
   /** Only the table writes it. */
-  tableEntry: Seat | null;
+  tableEntry: TableEntry | null;
 }
 
 /** A place in the table. */
-interface Seat {
-  readonly member: TableConnection;
+interface TableEntry {
+  readonly connection: TableConnection;
   readonly peer: Peer | null;
-  readonly amongAll: Link;
-  readonly amongPeer: Link | null;
-  keyless: boolean;
+  readonly nodeInAll: ListNode;
+  readonly nodeInPeer: ListNode | null;
+  isUnauthenticated: boolean;
 }
 
 /** The unauthenticated connections of one peer. */
 interface Peer {
   readonly name: string;
-  readonly keyless: Line;
+  readonly unauthenticated: LinkedList;
 }
 
 /** The fraction of a listener's connections that one peer can have once more than half are in use. */
@@ -37,14 +37,14 @@ const PEER_SHARE = 1 / 20;
 
 export class ConnectionTable {
   readonly #maxConnections: number;
-  readonly #maxOfPeer: number;
-  readonly #keyless = new Line();
+  readonly #maxPerPeer: number;
+  readonly #unauthenticated = new LinkedList();
   readonly #peers = new Map<string, Peer>();
   #open = 0;
 
   constructor(maxConnections: number) {
     this.#maxConnections = maxConnections;
-    this.#maxOfPeer = Math.max(1, Math.floor(maxConnections * PEER_SHARE));
+    this.#maxPerPeer = Math.max(1, Math.floor(maxConnections * PEER_SHARE));
   }
 
   /** How many connections are open. */
@@ -56,107 +56,108 @@ export class ConnectionTable {
    * Adds a connection. If the listener is full, closes the oldest unauthenticated connection; if there is none, closes the new one and
    * returns false. `peerName` is null for peers that are exempt from the share.
    */
-  add(member: TableConnection, peerName: string | null): boolean {
+  add(connection: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
-      const oldest = this.#keyless.first();
+      const oldest = this.#unauthenticated.first();
       if (oldest === null) {
-        member.close('full');
+        connection.close('full');
         return false;
       }
       this.#close(oldest, 'full');
     }
     this.#open += 1;
-    const peer = peerName === null ? null : this.#peerOf(peerName);
-    const [amongAll, amongPeer] = [new Link(member), peer === null ? null : new Link(member)];
-    this.#keyless.append(amongAll);
-    if (peer !== null && amongPeer !== null) peer.keyless.append(amongPeer);
-    member.tableEntry = { member, peer, amongAll, amongPeer, keyless: true };
-    if (peer !== null) this.#trim(peer);
+    const peer = peerName === null ? null : this.#getOrCreatePeer(peerName);
+    const [nodeInAll, nodeInPeer] = [new ListNode(connection), peer === null ? null : new ListNode(connection)];
+    this.#unauthenticated.append(nodeInAll);
+    if (peer !== null && nodeInPeer !== null) peer.unauthenticated.append(nodeInPeer);
+    connection.tableEntry = { connection, peer, nodeInAll, nodeInPeer, isUnauthenticated: true };
+    if (peer !== null) this.#enforcePeerShare(peer);
     return true;
   }
 
   /** The connection has presented a valid key or session. */
   markAuthenticated({ tableEntry }: TableConnection): void {
-    if (tableEntry?.keyless === true) this.#unlink(tableEntry);
+    if (tableEntry?.isUnauthenticated === true) this.#unlink(tableEntry);
   }
 
   /** The connection is closed. */
-  remove(member: TableConnection): void {
-    const { tableEntry } = member;
+  remove(connection: TableConnection): void {
+    const { tableEntry } = connection;
     if (tableEntry === null) return;
-    member.tableEntry = null;
+    connection.tableEntry = null;
     this.#open -= 1;
-    if (tableEntry.keyless) this.#unlink(tableEntry);
+    if (tableEntry.isUnauthenticated) this.#unlink(tableEntry);
   }
 
-  #close(member: TableConnection, reason: DropReason): void {
-    this.remove(member);
-    member.close(reason);
+  #close(connection: TableConnection, reason: DropReason): void {
+    this.remove(connection);
+    connection.close(reason);
   }
 
   /** Closes up to two connections of the peer per new one, so a peer that is over its share is reduced to it. */
-  #trim({ keyless }: Peer): void {
+  #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closed = 0; closed < 2; closed += 1) {
-      const oldest = keyless.first();
-      if (oldest === null || keyless.length <= this.#maxOfPeer || this.#open * 2 <= this.#maxConnections) return;
+      const oldest = unauthenticated.first();
+      if (oldest === null || unauthenticated.length <= this.#maxPerPeer || this.#open * 2 <= this.#maxConnections)
+        return;
       this.#close(oldest, 'address-share');
     }
   }
 
-  #unlink(seat: Seat): void {
-    seat.keyless = false;
-    this.#keyless.remove(seat.amongAll);
-    if (seat.peer === null || seat.amongPeer === null) return;
-    seat.peer.keyless.remove(seat.amongPeer);
-    if (seat.peer.keyless.length === 0) this.#peers.delete(seat.peer.name);
+  #unlink(entry: TableEntry): void {
+    entry.isUnauthenticated = false;
+    this.#unauthenticated.remove(entry.nodeInAll);
+    if (entry.peer === null || entry.nodeInPeer === null) return;
+    entry.peer.unauthenticated.remove(entry.nodeInPeer);
+    if (entry.peer.unauthenticated.length === 0) this.#peers.delete(entry.peer.name);
   }
 
-  #peerOf(name: string): Peer {
+  #getOrCreatePeer(name: string): Peer {
     let peer = this.#peers.get(name);
     if (peer === undefined) {
-      peer = { name, keyless: new Line() };
+      peer = { name, unauthenticated: new LinkedList() };
       this.#peers.set(name, peer);
     }
     return peer;
   }
 }
 
-class Link {
-  readonly member: TableConnection;
-  before: Link | null = null;
-  after: Link | null = null;
+class ListNode {
+  readonly connection: TableConnection;
+  previous: ListNode | null = null;
+  next: ListNode | null = null;
 
-  constructor(member: TableConnection) {
-    this.member = member;
+  constructor(connection: TableConnection) {
+    this.connection = connection;
   }
 }
 
 /** A doubly linked list. A Set is not used: removing from its front skips all deleted entries each time. */
-class Line {
-  #first: Link | null = null;
-  #last: Link | null = null;
+class LinkedList {
+  #first: ListNode | null = null;
+  #last: ListNode | null = null;
   length = 0;
 
   first(): TableConnection | null {
-    return this.#first === null ? null : this.#first.member;
+    return this.#first === null ? null : this.#first.connection;
   }
 
-  append(link: Link): void {
-    link.before = this.#last;
-    if (this.#last === null) this.#first = link;
-    else this.#last.after = link;
-    this.#last = link;
+  append(node: ListNode): void {
+    node.previous = this.#last;
+    if (this.#last === null) this.#first = node;
+    else this.#last.next = node;
+    this.#last = node;
     this.length += 1;
   }
 
   /** Removes a link of this list. */
-  remove(link: Link): void {
-    if (link.before === null) this.#first = link.after;
-    else link.before.after = link.after;
-    if (link.after === null) this.#last = link.before;
-    else link.after.before = link.before;
-    link.before = null;
-    link.after = null;
+  remove(node: ListNode): void {
+    if (node.previous === null) this.#first = node.next;
+    else node.previous.next = node.next;
+    if (node.next === null) this.#last = node.previous;
+    else node.next.previous = node.previous;
+    node.previous = null;
+    node.next = null;
     this.length -= 1;
   }
 }
@@ -169,17 +170,17 @@ class Line {
 // request, which by Little's law is the time in which the requests in flight complete.
 
 /** Weight of the newest request in the running mean. */
-const NEWEST = 0.05;
+const NEWEST_WEIGHT = 0.05;
 
 /** The use of capacity by one account. */
-interface Share {
+interface AccountUsage {
   reading: number;
   bytes: number;
 }
 
 /** The use of capacity by one request, from the start of its body to its response. */
 export interface AdmittedRequest {
-  readonly share: Share;
+  readonly usage: AccountUsage;
   bytes: number;
   /** When the body was complete, in milliseconds; null while it arrives. */
   bodyReadAt: number | null;
@@ -199,26 +200,26 @@ export interface RequestLimits {
 
 export class RequestLimiter {
   readonly #limits: RequestLimits;
-  readonly #load: LoadSignal;
+  readonly #loadSignal: LoadSignal;
   /** By account; one entry for each account that ever sent a request. */
-  readonly #shares = new Map<number, Share>();
+  readonly #usageByAccount = new Map<number, AccountUsage>();
   /** Requests that wait for their key or for a token of their throttle. */
-  #before = 0;
+  #pendingSteps = 0;
   #reading = 0;
   #inFlight = 0;
   #bytes = 0;
   #meanMs = 0;
   #onIdle: (() => void) | null = null;
 
-  constructor(limits: RequestLimits, load: LoadSignal) {
+  constructor(limits: RequestLimits, loadSignal: LoadSignal) {
     this.#limits = limits;
-    this.#load = load;
+    this.#loadSignal = loadSignal;
   }
 
   /** Null if the request is admitted; else milliseconds after which the client should retry. */
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
-    const decision = this.#load();
+    const decision = this.#loadSignal();
     return decision.shed ? decision.retryAfterMs : null;
   }
 
@@ -229,61 +230,61 @@ export class RequestLimiter {
 
   /** Waits for a step before the body, then calls `next`. A drain waits for both. Rejects with the error of either. */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
-    this.#before += 1;
+    this.#pendingSteps += 1;
     try {
       next(await step);
     } finally {
-      this.#before -= 1;
-      this.#tellIdle();
+      this.#pendingSteps -= 1;
+      this.#notifyIfIdle();
     }
   }
 
   /** Admits a request whose body will be read; null if its account has reached `maxReadingPerAccount`. */
   startReading(accountId: number): AdmittedRequest | null {
-    let share = this.#shares.get(accountId);
-    if (share === undefined) {
-      share = { reading: 0, bytes: 0 };
-      this.#shares.set(accountId, share);
+    let usage = this.#usageByAccount.get(accountId);
+    if (usage === undefined) {
+      usage = { reading: 0, bytes: 0 };
+      this.#usageByAccount.set(accountId, usage);
     }
-    if (share.reading >= this.#limits.maxReadingPerAccount) return null;
-    share.reading += 1;
+    if (usage.reading >= this.#limits.maxReadingPerAccount) return null;
+    usage.reading += 1;
     this.#reading += 1;
-    return { share, bytes: 0, bodyReadAt: null };
+    return { usage, bytes: 0, bodyReadAt: null };
   }
 
   /** Counts received bytes of the body until the request finishes. Returns the reason if they exceed a limit; they are then not counted. */
-  reserveBytes(place: AdmittedRequest, bytes: number): BodyRefusal | null {
+  reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
     if (this.#bytes + bytes > maxBufferedBytes) return 'overloaded';
-    if (place.share.bytes + bytes > maxBufferedBytes / 2) return 'too-many-bodies';
-    place.bytes += bytes;
-    place.share.bytes += bytes;
+    if (request.usage.bytes + bytes > maxBufferedBytes / 2) return 'too-many-bodies';
+    request.bytes += bytes;
+    request.usage.bytes += bytes;
     this.#bytes += bytes;
     return null;
   }
 
   /** The body is complete at `now`. Returns true if the request is in flight, false if it must be shed. */
-  startProcessing(place: AdmittedRequest, now: number): boolean {
+  startProcessing(request: AdmittedRequest, now: number): boolean {
     if (this.#isFull()) return false;
-    place.bodyReadAt = now;
-    place.share.reading -= 1;
+    request.bodyReadAt = now;
+    request.usage.reading -= 1;
     this.#reading -= 1;
     this.#inFlight += 1;
     return true;
   }
 
   /** The request was answered, or its client disconnected, at `now`. */
-  finish({ share, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
-    share.bytes -= bytes;
+  finish({ usage, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
+    usage.bytes -= bytes;
     this.#bytes -= bytes;
     if (bodyReadAt === null) {
-      share.reading -= 1;
+      usage.reading -= 1;
       this.#reading -= 1;
     } else {
       this.#inFlight -= 1;
-      this.#meanMs += (now - bodyReadAt - this.#meanMs) * NEWEST;
+      this.#meanMs += (now - bodyReadAt - this.#meanMs) * NEWEST_WEIGHT;
     }
-    this.#tellIdle();
+    this.#notifyIfIdle();
   }
 
   /** Calls `run` as soon as no request is reading or in flight. */
@@ -292,7 +293,7 @@ export class RequestLimiter {
     else this.#onIdle = run;
   }
 
-  #tellIdle(): void {
+  #notifyIfIdle(): void {
     if (this.#onIdle === null || !this.#isIdle()) return;
     const run = this.#onIdle;
     this.#onIdle = null;
@@ -304,7 +305,7 @@ export class RequestLimiter {
   }
 
   #isIdle(): boolean {
-    return this.#before === 0 && this.#reading === 0 && this.#inFlight === 0;
+    return this.#pendingSteps === 0 && this.#reading === 0 && this.#inFlight === 0;
   }
 }
 
@@ -326,7 +327,7 @@ export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadS
 /** The maximum connections of each listener if the limit of open files allows them. */
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
 /** Descriptors for files of the store, its connections, threads, pipes, resolvers, and operators' commands. */
-const RESERVED = 128;
+const RESERVED_DESCRIPTORS = 128;
 /** The minimum for each listener, however low the limit is. */
 const MIN_CONNECTIONS = 8;
 
@@ -336,16 +337,16 @@ export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECT
  * Divides the descriptors that remain of `limit` after the reserve and `others`, those of delivery and of the SMTP intake. Each listener
  * gets its maximum, or all get the same fraction of it.
  */
-export function divideDescriptors(limit: number, others: number): ConnectionLimitByListener {
-  const wanted = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
+export function divideDescriptors(limit: number, otherDescriptors: number): ConnectionLimitByListener {
+  const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
   // The store and delivery keep half of a low limit, whatever their maximum is.
-  const left = Math.max(limit - RESERVED - others, limit / 2 - MIN_CONNECTIONS);
-  const part = Math.min(1, left / wanted);
-  const share = (most: number): number => Math.max(MIN_CONNECTIONS, Math.floor(most * part));
+  const available = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
+  const fraction = Math.min(1, available / maxTotal);
+  const scale = (max: number): number => Math.max(MIN_CONNECTIONS, Math.floor(max * fraction));
   return {
-    public: share(MAX_CONNECTIONS.public),
-    operator: share(MAX_CONNECTIONS.operator),
-    events: share(MAX_CONNECTIONS.events),
+    public: scale(MAX_CONNECTIONS.public),
+    operator: scale(MAX_CONNECTIONS.operator),
+    events: scale(MAX_CONNECTIONS.events),
   };
 }
 
@@ -354,18 +355,18 @@ export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')
       .split('\n')
-      .find((one) => one.startsWith('Max open files'));
-    if (line !== undefined) return limitOf(line.slice('Max open files'.length).trim().split(' ')[0]);
+      .find((candidate) => candidate.startsWith('Max open files'));
+    if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
     // Not Linux: Node's report has the limit on every POSIX system.
   }
   // Without this the report looks up the name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);
   const report: unknown = process.report.getReport();
-  return limitOf(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));
+  return parseLimit(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));
 }
 
-function limitOf(text: string | undefined): number {
+function parseLimit(text: string | undefined): number {
   const limit = Number(text);
   return Number.isSafeInteger(limit) && limit > 0 ? limit : Number.POSITIVE_INFINITY;
 }

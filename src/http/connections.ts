@@ -61,9 +61,9 @@ export interface HttpConnections {
   /** A valid key or session was presented on this socket, or a message whose signature holds. */
   markAuthenticated(socket: Duplex): void;
   /** Writes a complete HTTP response after all pending responses, and ends the connection. */
-  endWithResponse(socket: Duplex, answer: string | Buffer): void;
+  endWithResponse(socket: Duplex, response: string | Buffer): void;
   /** For `clientError`: the received bytes are not HTTP. `answer` is called if a response can be sent. */
-  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void;
+  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
 }
 
 export interface ConnectionParts {
@@ -98,27 +98,27 @@ const PIPELINED_SLICE_BYTES = 256;
 /** How much later than announced in the Keep-Alive header Node closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
 /** The maximum time to send a response to bytes that are not HTTP. */
-const FLUSH_MS = 2_000;
+const MAX_FLUSH_MS = 2_000;
 
 interface Connection extends TableConnection {
   /** The TCP socket; with TLS there is a second socket above it. */
-  readonly bottom: Socket;
+  readonly tcpSocket: Socket;
   /** The socket that HTTP reads and writes. */
-  top: Socket;
-  identified: boolean;
+  httpSocket: Socket;
+  isAuthenticated: boolean;
   /** True once more than one request was unanswered at the same time. */
-  pipelines: boolean;
-  unanswered: number;
-  newest: ServerResponse | null;
+  isPipelining: boolean;
+  unansweredCount: number;
+  newestResponse: ServerResponse | null;
   /** When it was paused because of unanswered requests (ms since the epoch), or null. */
-  heldAt: number | null;
+  pausedAt: number | null;
   /** Bytes that the system has accepted, and the number of consecutive checks in which a response was pending and they did not change. */
   sentBytes: number;
-  stuckLooks: number;
+  checksWithoutProgress: number;
   /** The number of consecutive checks since its last response in which it was unauthenticated and had no request. */
-  gapLooks: number;
+  checksWithoutRequest: number;
   /** Ends the connection once at most `answers` responses are pending. */
-  last: { readonly answers: 0 | 1; readonly run: () => void } | null;
+  finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 
 const ignore = (): void => undefined;
@@ -127,24 +127,24 @@ const ignore = (): void => undefined;
 export class Connections implements HttpConnections {
   readonly #limits: ConnectionLimits;
   readonly #clock: Clock;
-  readonly #sharesNothing: (address: string) => boolean;
-  readonly #dropped: (reason: DropReason) => void;
+  readonly #isExemptFromPeerShare: (address: string) => boolean;
+  readonly #onDrop: (reason: DropReason) => void;
   readonly #table: ConnectionTable;
-  readonly #all = new Set<Connection>();
+  readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections whose TLS handshake is under way, by both ends. */
   readonly #handshakes = new Map<string, Connection>();
   /** Paused connections, longest first. */
-  readonly #held = new Set<Connection>();
+  readonly #paused = new Set<Connection>();
   /** Paused unauthenticated connections that can be resumed, in turn. */
-  readonly #waiting = new Set<Connection>();
-  #turnIsSet = false;
+  readonly #resumable = new Set<Connection>();
+  #isResumeScheduled = false;
 
   constructor({ limits, clock, isExemptFromPeerShare, onDrop }: ConnectionParts) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#sharesNothing = isExemptFromPeerShare;
-    this.#dropped = onDrop;
+    this.#isExemptFromPeerShare = isExemptFromPeerShare;
+    this.#onDrop = onDrop;
     this.#table = new ConnectionTable(limits.maxConnections);
   }
 
@@ -153,85 +153,86 @@ export class Connections implements HttpConnections {
     server.keepAliveTimeout = keepAliveTimeoutMs;
     if (server instanceof TlsServer) {
       server.on('connection', (socket: Socket) => {
-        const connection = this.#enter(socket);
-        if (connection !== null) this.#handshakes.set(endsOf(socket), connection);
+        const connection = this.#addConnection(socket);
+        if (connection !== null) this.#handshakes.set(connectionIdOf(socket), connection);
       });
       server.on('secureConnection', (socket) => {
-        const ends = endsOf(socket);
-        const connection = this.#handshakes.get(ends);
-        this.#handshakes.delete(ends);
+        const connectionId = connectionIdOf(socket);
+        const connection = this.#handshakes.get(connectionId);
+        this.#handshakes.delete(connectionId);
         socket.on('error', ignore);
         if (connection === undefined) socket.destroy();
-        else this.#read(connection, socket);
+        else this.#attachSocket(connection, socket);
       });
     } else {
       server.on('connection', (socket: Socket) => {
-        const connection = this.#enter(socket);
-        if (connection !== null) this.#read(connection, socket);
+        const connection = this.#addConnection(socket);
+        if (connection !== null) this.#attachSocket(connection, socket);
       });
     }
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
-    const begin = (request: IncomingMessage, response: ServerResponse) => this.#begin(request, response);
-    server.prependListener('request', begin);
+    const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
+    server.prependListener('request', onRequest);
     // node:http answers these events itself if they have no listener.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
-      if (server.listenerCount(event) > 0) server.prependListener(event, begin);
+      if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignore;
-    const look = (): void => {
+    const scheduleCheck = (): void => {
       cancel = this.#clock.after(timeoutCheckMs, () => {
-        this.#look();
-        look();
+        this.#closeStalledConnections();
+        scheduleCheck();
       });
     };
-    server.on('listening', look);
+    server.on('listening', scheduleCheck);
     server.on('close', () => cancel());
   }
 
   markAuthenticated(socket: Duplex): void {
     const connection = this.#bySocket.get(socket);
-    if (connection === undefined || connection.identified) return;
-    connection.identified = true;
+    if (connection === undefined || connection.isAuthenticated) return;
+    connection.isAuthenticated = true;
     this.#table.markAuthenticated(connection);
-    if (connection.newest !== null) announceKeepAlive(connection.newest, this.#limits.keepAliveTimeoutMs);
+    if (connection.newestResponse !== null)
+      announceKeepAlive(connection.newestResponse, this.#limits.keepAliveTimeoutMs);
   }
 
-  endWithResponse(socket: Duplex, answer: string | Buffer): void {
+  endWithResponse(socket: Duplex, response: string | Buffer): void {
     const connection = this.#bySocket.get(socket);
-    const run = () => this.#write(socket, answer);
-    if (connection === undefined || connection.unanswered === 0) run();
-    else connection.last = { answers: 0, run };
+    const run = () => this.#sendAndClose(socket, response);
+    if (connection === undefined || connection.unansweredCount === 0) run();
+    else connection.finalAction = { maxPending: 0, run };
   }
 
-  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, answer: () => string | Buffer): void {
+  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
       socket.destroy();
       return;
     }
     const connection = this.#bySocket.get(socket);
-    const newest = connection?.newest ?? null;
-    if (connection === undefined || newest === null || connection.unanswered === 0) {
-      this.#write(socket, answer());
+    const newestResponse = connection?.newestResponse ?? null;
+    if (connection === undefined || newestResponse === null || connection.unansweredCount === 0) {
+      this.#sendAndClose(socket, createResponse());
       return;
     }
-    if (connection.last !== null) return;
-    if (!newest.req.complete) {
-      if (connection.unanswered > 1)
-        connection.last = {
-          answers: 1,
-          run: newest.headersSent ? () => socket.destroy() : () => this.#write(socket, answer()),
+    if (connection.finalAction !== null) return;
+    if (!newestResponse.req.complete) {
+      if (connection.unansweredCount > 1)
+        connection.finalAction = {
+          maxPending: 1,
+          run: newestResponse.headersSent ? () => socket.destroy() : () => this.#sendAndClose(socket, createResponse()),
         };
-      else if (newest.headersSent) socket.destroy();
-      else this.#write(socket, answer());
+      else if (newestResponse.headersSent) socket.destroy();
+      else this.#sendAndClose(socket, createResponse());
       return;
     }
     // Invalid bytes after a complete request, which may be about to be stored: only its own response is sent.
-    newest.shouldKeepAlive = false;
-    connection.last = { answers: 0, run: () => connection.top.destroySoon() };
-    stopReading(connection.top);
+    newestResponse.shouldKeepAlive = false;
+    connection.finalAction = { maxPending: 0, run: () => connection.httpSocket.destroySoon() };
+    stopReading(connection.httpSocket);
   }
 
   /** Adds a connection; null if it was refused. */
-  #enter(socket: Socket): Connection | null {
+  #addConnection(socket: Socket): Connection | null {
     socket.on('error', ignore);
     const { remoteAddress } = socket;
     if (remoteAddress === undefined) {
@@ -240,129 +241,130 @@ export class Connections implements HttpConnections {
     }
     const connection: Connection = {
       tableEntry: null,
-      bottom: socket,
-      top: socket,
-      identified: false,
-      pipelines: false,
-      unanswered: 0,
-      newest: null,
-      heldAt: null,
+      tcpSocket: socket,
+      httpSocket: socket,
+      isAuthenticated: false,
+      isPipelining: false,
+      unansweredCount: 0,
+      newestResponse: null,
+      pausedAt: null,
       sentBytes: 0,
-      stuckLooks: 0,
-      gapLooks: 0,
-      last: null,
+      checksWithoutProgress: 0,
+      checksWithoutRequest: 0,
+      finalAction: null,
       close: (reason) => {
         if (socket.destroyed) return;
-        this.#dropped(reason);
+        this.#onDrop(reason);
         socket.destroy();
       },
     };
-    const peer = this.#sharesNothing(remoteAddress) ? null : peerNetworkOf(remoteAddress);
+    const peer = this.#isExemptFromPeerShare(remoteAddress) ? null : peerNetworkOf(remoteAddress);
     if (!this.#table.add(connection, peer)) return null;
-    this.#all.add(connection);
+    this.#connections.add(connection);
     this.#bySocket.set(socket, connection);
-    const ends = endsOf(socket);
+    const connectionId = connectionIdOf(socket);
     socket.once('close', () => {
       this.#table.remove(connection);
-      this.#all.delete(connection);
-      if (this.#handshakes.get(ends) === connection) this.#handshakes.delete(ends);
-      this.#letGo(connection);
+      this.#connections.delete(connection);
+      if (this.#handshakes.get(connectionId) === connection) this.#handshakes.delete(connectionId);
+      this.#removeFromPaused(connection);
     });
     return connection;
   }
 
   /** Lets HTTP read this socket, in chunks of the size for the connection's state. */
-  #read(connection: Connection, socket: Socket): void {
-    connection.top = socket;
+  #attachSocket(connection: Connection, socket: Socket): void {
+    connection.httpSocket = socket;
     this.#bySocket.set(socket, connection);
     // A `data` listener makes Node pass chunks through the stream instead of directly to its parser.
     socket.on('data', ignore);
     socket.off('data', ignore);
     const push = socket.push.bind(socket);
-    socket.push = (piece: unknown, encoding?: BufferEncoding): boolean => {
-      if (!(piece instanceof Uint8Array) || (connection.identified && !connection.pipelines))
-        return push(piece, encoding);
-      let [at, more] = [0, true];
-      while (at < piece.length && !socket.destroyed) {
-        const end = at + (connection.pipelines ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
-        more = push(at === 0 && end >= piece.length ? piece : piece.subarray(at, end));
-        at = end;
+    socket.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
+      if (!(chunk instanceof Uint8Array) || (connection.isAuthenticated && !connection.isPipelining))
+        return push(chunk, encoding);
+      let [offset, canPushMore] = [0, true];
+      while (offset < chunk.length && !socket.destroyed) {
+        const end = offset + (connection.isPipelining ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
+        canPushMore = push(offset === 0 && end >= chunk.length ? chunk : chunk.subarray(offset, end));
+        offset = end;
       }
-      return more;
+      return canPushMore;
     };
   }
 
-  #begin(request: IncomingMessage, response: ServerResponse): void {
+  #onRequest(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#bySocket.get(request.socket);
     if (connection === undefined) return;
-    connection.newest = response;
-    connection.unanswered += 1;
-    connection.gapLooks = 0;
-    response.once('close', () => this.#answered(connection));
-    if (!connection.identified) announceKeepAlive(response, this.#limits.unauthenticatedKeepAliveTimeoutMs);
-    if (connection.unanswered === 1) return;
-    connection.pipelines = true;
-    if (connection.unanswered > this.#limits.maxUnanswered && connection.heldAt === null) this.#hold(connection);
+    connection.newestResponse = response;
+    connection.unansweredCount += 1;
+    connection.checksWithoutRequest = 0;
+    response.once('close', () => this.#onResponseClosed(connection));
+    if (!connection.isAuthenticated) announceKeepAlive(response, this.#limits.unauthenticatedKeepAliveTimeoutMs);
+    if (connection.unansweredCount === 1) return;
+    connection.isPipelining = true;
+    if (connection.unansweredCount > this.#limits.maxUnanswered && connection.pausedAt === null)
+      this.#pause(connection);
   }
 
-  #answered(connection: Connection): void {
-    connection.unanswered -= 1;
-    const { top, last, unanswered, identified } = connection;
-    if (last !== null) {
-      if (unanswered <= last.answers) last.run();
+  #onResponseClosed(connection: Connection): void {
+    connection.unansweredCount -= 1;
+    const { httpSocket, finalAction, unansweredCount, isAuthenticated } = connection;
+    if (finalAction !== null) {
+      if (unansweredCount <= finalAction.maxPending) finalAction.run();
       return;
     }
-    if (unanswered === 0 && !identified && !top.destroyed)
-      top.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
+    if (unansweredCount === 0 && !isAuthenticated && !httpSocket.destroyed)
+      httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
     // At half, so a client is not paused at each request.
-    if (connection.heldAt === null || unanswered !== this.#limits.maxUnanswered >> 1) return;
+    if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
     // In a later turn of the event loop, so other connections are served between two chunks of this one.
-    if (identified) setImmediate(() => this.#readOn(connection));
+    if (isAuthenticated) setImmediate(() => this.#resume(connection));
     else {
-      this.#waiting.add(connection);
-      this.#setTurn();
+      this.#resumable.add(connection);
+      this.#scheduleResume();
     }
   }
 
   /** Resumes one waiting unauthenticated connection per `unauthenticatedReadIntervalMs` while any waits. */
-  #setTurn(): void {
-    if (this.#turnIsSet) return;
-    this.#turnIsSet = true;
+  #scheduleResume(): void {
+    if (this.#isResumeScheduled) return;
+    this.#isResumeScheduled = true;
     this.#clock.after(this.#limits.unauthenticatedReadIntervalMs, () => {
-      this.#turnIsSet = false;
-      const [next] = this.#waiting;
+      this.#isResumeScheduled = false;
+      const [next] = this.#resumable;
       if (next === undefined) return;
-      this.#waiting.delete(next);
-      this.#readOn(next);
-      if (this.#waiting.size > 0) this.#setTurn();
+      this.#resumable.delete(next);
+      this.#resume(next);
+      if (this.#resumable.size > 0) this.#scheduleResume();
     });
   }
 
-  #readOn(connection: Connection): void {
-    const { top, last } = connection;
-    if (top.destroyed || last !== null) return;
-    this.#letGo(connection);
-    startReading(top);
+  #resume(connection: Connection): void {
+    const { httpSocket, finalAction } = connection;
+    if (httpSocket.destroyed || finalAction !== null) return;
+    this.#removeFromPaused(connection);
+    startReading(httpSocket);
   }
 
-  #hold(connection: Connection): void {
-    if (this.#held.size >= this.#limits.maxPaused) {
+  #pause(connection: Connection): void {
+    if (this.#paused.size >= this.#limits.maxPaused) {
       // An unauthenticated connection is closed to make room; if there is none, the new one is closed.
-      const keyless = [...this.#held].find(({ identified }) => !identified) ?? connection;
-      keyless.close('pipelining');
-      if (keyless === connection) return;
-      this.#letGo(keyless);
+      const dropped = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
+      dropped.close('pipelining');
+      if (dropped === connection) return;
+      this.#removeFromPaused(dropped);
     }
-    this.#held.add(connection);
-    connection.heldAt = this.#clock.now();
-    stopReading(connection.top);
+    this.#paused.add(connection);
+    connection.pausedAt = this.#clock.now();
+    stopReading(connection.httpSocket);
   }
 
-  #letGo(connection: Connection): void {
-    if (connection.heldAt === null) return;
-    connection.heldAt = null;
-    this.#held.delete(connection);
-    this.#waiting.delete(connection);
+  #removeFromPaused(connection: Connection): void {
+    if (connection.pausedAt === null) return;
+    connection.pausedAt = null;
+    this.#paused.delete(connection);
+    this.#resumable.delete(connection);
   }
 
   /**
@@ -370,25 +372,25 @@ export class Connections implements HttpConnections {
    * between two requests are skipped (RFC 9112 section 2.2). The socket's timeout is not sufficient: each received byte restarts it,
    * and node:http ignores it after a CONNECT.
    */
-  #look(): void {
+  #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
     const now = this.#clock.now();
-    for (const connection of this.#all) {
-      const { bottom, top, heldAt, unanswered, identified, newest } = connection;
-      if (unanswered === 0 && !identified && newest !== null) {
-        connection.gapLooks += 1;
-        if (connection.gapLooks * timeoutCheckMs >= unauthenticatedHeadersTimeoutMs) top.destroy();
+    for (const connection of this.#connections) {
+      const { tcpSocket, httpSocket, pausedAt, unansweredCount, isAuthenticated, newestResponse } = connection;
+      if (unansweredCount === 0 && !isAuthenticated && newestResponse !== null) {
+        connection.checksWithoutRequest += 1;
+        if (connection.checksWithoutRequest * timeoutCheckMs >= unauthenticatedHeadersTimeoutMs) httpSocket.destroy();
       }
-      if (unanswered === 0 || top.writableLength === 0) {
-        connection.stuckLooks = 0;
+      if (unansweredCount === 0 || httpSocket.writableLength === 0) {
+        connection.checksWithoutProgress = 0;
         continue;
       }
-      const sentBytes = sentBytesOf(bottom);
-      connection.stuckLooks = sentBytes === connection.sentBytes ? connection.stuckLooks + 1 : 0;
+      const sentBytes = sentBytesOf(tcpSocket);
+      connection.checksWithoutProgress = sentBytes === connection.sentBytes ? connection.checksWithoutProgress + 1 : 0;
       connection.sentBytes = sentBytes;
       // Responses to pipelined requests are small, so even a slow client has read them by then.
-      const isLate = heldAt !== null && now - heldAt >= unreadResponseTimeoutMs;
-      if (isLate || connection.stuckLooks * timeoutCheckMs >= unreadResponseTimeoutMs)
+      const isLate = pausedAt !== null && now - pausedAt >= unreadResponseTimeoutMs;
+      if (isLate || connection.checksWithoutProgress * timeoutCheckMs >= unreadResponseTimeoutMs)
         connection.close('unread-answers');
     }
   }
@@ -396,25 +398,25 @@ export class Connections implements HttpConnections {
   /** Nothing was read or written during the socket's timeout. */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
-    if (connection === undefined || connection.unanswered === 0) socket.destroy();
+    if (connection === undefined || connection.unansweredCount === 0) socket.destroy();
     // `#look` handles a client that does not read. Otherwise the service itself is slow.
     else socket.setTimeout(0);
   }
 
-  #write(socket: Duplex, answer: string | Buffer): void {
+  #sendAndClose(socket: Duplex, response: string | Buffer): void {
     if (socket.destroyed) return;
     // node:http removes its error listener after CONNECT and after a failed TLS handshake.
     socket.on('error', ignore);
-    socket.end(answer, () => socket.destroy());
+    socket.end(response, () => socket.destroy());
     socket.once(
       'close',
-      this.#clock.after(FLUSH_MS, () => socket.destroy()),
+      this.#clock.after(MAX_FLUSH_MS, () => socket.destroy()),
     );
   }
 }
 
 /** Both ends of a connection as a text that is unique among open connections. */
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+function connectionIdOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 

@@ -27,13 +27,13 @@ export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): st
   return [
     // A self-signed certificate needs -k.
     `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}/api/v1/send-mail`,
-    `  -H ${quoted(`Authorization: ${key}`)}`,
-    `  -H ${quoted('Content-Type: application/json')}`,
-    `  -d ${quoted(body)}`,
+    `  -H ${quoteForShell(`Authorization: ${key}`)}`,
+    `  -H ${quoteForShell('Content-Type: application/json')}`,
+    `  -d ${quoteForShell(body)}`,
   ].join(' \\\n');
 }
 
 /** In single quotes only the closing quote is special (POSIX.1-2024, shell command language, section 2.2.2). */
-function quoted(text: string): string {
+function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -18,9 +18,9 @@ export interface ErrorEntry {
   readonly example?: string;
 }
 
-const FORBIDDEN = 'Invalid tokens or rate limit exceeded';
-const REASON = 'Postrider-Reason';
-const RATE_LIMIT = ['RateLimit', 'RateLimit-Policy'];
+const FORBIDDEN_MESSAGE = 'Invalid tokens or rate limit exceeded';
+const REASON_HEADER = 'Postrider-Reason';
+const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'];
 
 export const ERRORS = {
   'malformed-request': {
@@ -96,7 +96,7 @@ export const ERRORS = {
   'idempotency-key-reused': {
     status: 400,
     message: 'Idempotency-Key was already used with another payload',
-    headers: RATE_LIMIT,
+    headers: RATE_LIMIT_HEADERS,
     when: 'the account used the key within 24 hours with other fields',
   },
   'invalid-key': {
@@ -113,26 +113,26 @@ export const ERRORS = {
   },
   'sender-not-authenticated': {
     status: 403,
-    message: FORBIDDEN,
-    headers: [REASON],
+    message: FORBIDDEN_MESSAGE,
+    headers: [REASON_HEADER],
     when: 'the domain of `from` is not authenticated for the account',
   },
   'volume-exhausted': {
     status: 403,
-    message: FORBIDDEN,
-    headers: [REASON, ...RATE_LIMIT],
+    message: FORBIDDEN_MESSAGE,
+    headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     when: 'the account has used up its volume',
   },
   'volume-expired': {
     status: 403,
-    message: FORBIDDEN,
-    headers: [REASON, ...RATE_LIMIT],
+    message: FORBIDDEN_MESSAGE,
+    headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     when: 'the volume of the account has passed its expiry date',
   },
   'rate-limit-exceeded': {
     status: 403,
-    message: FORBIDDEN,
-    headers: [REASON, 'Retry-After', ...RATE_LIMIT],
+    message: FORBIDDEN_MESSAGE,
+    headers: [REASON_HEADER, 'Retry-After', ...RATE_LIMIT_HEADERS],
     when: 'the account has used up its rate limit for this period',
   },
   'not-found': { status: 404, message: 'Not found', headers: [], when: 'no such path' },
@@ -157,7 +157,7 @@ export const ERRORS = {
   throttled: {
     status: 429,
     message: 'Too many requests',
-    headers: ['Retry-After', ...RATE_LIMIT],
+    headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
     when: 'the account sends faster than its throttle',
   },
   overloaded: {
@@ -187,7 +187,7 @@ export const ERRORS = {
   'not-committed': {
     status: 500,
     message: 'Internal server error',
-    headers: ['Retry-After', ...RATE_LIMIT],
+    headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
     when: 'the store could not commit the mail request',
   },
   'not-ready': {
@@ -213,23 +213,23 @@ export function errorEntry(code: ErrorCode): ErrorEntry {
 /** The text of an error; `detail` replaces `…`. */
 export function errorMessage(code: ErrorCode, detail: string | null = null): string {
   const { message } = errorEntry(code);
-  const at = message.indexOf('…');
-  return at < 0 ? message : message.slice(0, at) + (detail ?? '') + message.slice(at + 1);
+  const index = message.indexOf('…');
+  return index < 0 ? message : message.slice(0, index) + (detail ?? '') + message.slice(index + 1);
 }
 
-const CONSTANT: ReadonlyMap<ErrorCode, Buffer> = new Map(
+const CONSTANT_BODIES: ReadonlyMap<ErrorCode, Buffer> = new Map(
   ERROR_CODES.filter((code) => !errorEntry(code).message.includes('…')).map((code) => [
     code,
-    encode(errorMessage(code)),
+    encodeError(errorMessage(code)),
   ]),
 );
 
 /** The JSON body of an error, as bytes. */
 export function errorBody(code: ErrorCode, detail: string | null = null): Buffer {
-  return CONSTANT.get(code) ?? encode(errorMessage(code, detail));
+  return CONSTANT_BODIES.get(code) ?? encodeError(errorMessage(code, detail));
 }
 
-function encode(message: string): Buffer {
+function encodeError(message: string): Buffer {
   return Buffer.from(JSON.stringify({ result: 'error', message }));
 }
 

@@ -1,17 +1,17 @@
 /** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and the fingerprint of the request. */
 import { hash } from 'node:crypto';
 
-const LONGEST = 255;
+const MAX_KEY_LENGTH = 255;
 
 /**
  * True for 1 to 255 visible ASCII characters. Node joins repeated headers with a comma and a space (RFC 9110 section 5.3), and the space
  * makes the value invalid.
  */
 export function isIdempotencyKey(value: string): boolean {
-  if (value.length === 0 || value.length > LONGEST) return false;
+  if (value.length === 0 || value.length > MAX_KEY_LENGTH) return false;
   for (let i = 0; i < value.length; i += 1) {
-    const unit = value.charCodeAt(i);
-    if (unit < 0x21 || unit > 0x7e) return false;
+    const codeUnit = value.charCodeAt(i);
+    if (codeUnit < 0x21 || codeUnit > 0x7e) return false;
   }
   return true;
 }
@@ -19,13 +19,13 @@ export function isIdempotencyKey(value: string): boolean {
 /**
  * SHA-256 in hexadecimal over the four fields. Each is preceded by its length, so different payloads never have the same input.
  */
-export function fingerprint(mail: {
+export function fingerprint(fields: {
   readonly to: string;
   readonly from: string;
   readonly subject: string;
   readonly message: string;
 }): string {
-  const { to, from, subject, message } = mail;
-  const text = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
-  return hash('sha256', text, 'hex');
+  const { to, from, subject, message } = fields;
+  const input = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
+  return hash('sha256', input, 'hex');
 }

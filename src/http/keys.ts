@@ -18,24 +18,24 @@ export type KeyLookup =
   | { readonly kind: 'locked'; readonly key: ApiKey; readonly account: Account }
   | { readonly kind: 'valid'; readonly key: ApiKey; readonly account: Account };
 
-interface Slot {
+interface KeyEntry {
   key: ApiKey;
   readonly digest: Buffer;
   /** Built when key or account change, so a lookup allocates no object. */
   lookup: KeyLookup;
-  reportedAt: number;
+  useReportedAt: number;
   /** The revision of this data. */
   revision: number;
 }
 
-interface KnownAccount {
+interface AccountEntry {
   readonly account: Account;
   /** As of a slot. */
   readonly revision: number;
 }
 
 const INVALID: KeyLookup = { kind: 'invalid' };
-const REPORT_EVERY_MS = 60_000;
+const USE_REPORT_INTERVAL_MS = 60_000;
 /** Longer than any valid key. Longer headers are not hashed. */
 const MAX_KEY_LENGTH = 512;
 
@@ -45,13 +45,13 @@ export interface ApiKeyCacheParts {
 }
 
 export class ApiKeyCache {
-  readonly #accounts = new Map<number, KnownAccount>();
+  readonly #accounts = new Map<number, AccountEntry>();
   /** By the digest's 32 bytes, read as Latin-1. */
-  readonly #byDigest = new Map<string, Slot>();
-  readonly #byId = new Map<number, Slot>();
-  readonly #byAccount = new Map<number, Set<Slot>>();
-  readonly #used = new Map<number, number>();
-  readonly #scratch = Buffer.alloc(32);
+  readonly #byDigest = new Map<string, KeyEntry>();
+  readonly #byId = new Map<number, KeyEntry>();
+  readonly #byAccount = new Map<number, Set<KeyEntry>>();
+  readonly #usedAt = new Map<number, number>();
+  readonly #digestBuffer = Buffer.alloc(32);
   readonly #parts: ApiKeyCacheParts;
 
   constructor(parts: ApiKeyCacheParts) {
@@ -64,11 +64,11 @@ export class ApiKeyCache {
    */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
-      const known = this.#accounts.get(account.id);
-      if (known !== undefined && known.revision > revision) continue;
-      if (known !== undefined) this.#publishChange(known.account, account);
+      const existing = this.#accounts.get(account.id);
+      if (existing !== undefined && existing.revision > revision) continue;
+      if (existing !== undefined) this.#publishChange(existing.account, account);
       this.#accounts.set(account.id, { account, revision });
-      for (const slot of this.#byAccount.get(account.id) ?? []) slot.lookup = this.#lookupOf(slot.key);
+      for (const entry of this.#byAccount.get(account.id) ?? []) entry.lookup = this.#createLookup(entry.key);
     }
     for (const key of keys) this.#applyKey(key, revision);
     const { clock, publish } = this.#parts;
@@ -80,22 +80,22 @@ export class ApiKeyCache {
     if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID;
     // A string digest takes 0.4 µs including the lookup; a new Buffer took 1.3 µs.
     const digest = hash('sha256', rawKey, 'binary');
-    const slot = this.#byDigest.get(digest);
-    if (slot === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };
+    const entry = this.#byDigest.get(digest);
+    if (entry === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };
     // The map's comparison does not take constant time; this comparison does, and it decides.
-    this.#scratch.write(digest, 'latin1');
-    if (!timingSafeEqual(slot.digest, this.#scratch) || !lives(slot.key, now)) return INVALID;
-    if (slot.lookup.kind === 'valid' && Math.abs(now - slot.reportedAt) >= REPORT_EVERY_MS) {
-      slot.reportedAt = now;
-      this.#used.set(slot.key.id, now);
+    this.#digestBuffer.write(digest, 'latin1');
+    if (!timingSafeEqual(entry.digest, this.#digestBuffer) || !isActive(entry.key, now)) return INVALID;
+    if (entry.lookup.kind === 'valid' && Math.abs(now - entry.useReportedAt) >= USE_REPORT_INTERVAL_MS) {
+      entry.useReportedAt = now;
+      this.#usedAt.set(entry.key.id, now);
     }
-    return slot.lookup;
+    return entry.lookup;
   }
 
   /** True if the key is known and valid at `now`. The call does not count as use of the key. */
   isValid(rawKey: string, now: number): boolean {
-    const slot = this.#byDigest.get(hash('sha256', rawKey, 'binary'));
-    return slot !== undefined && lives(slot.key, now) && slot.lookup.kind === 'valid';
+    const entry = this.#byDigest.get(hash('sha256', rawKey, 'binary'));
+    return entry !== undefined && isActive(entry.key, now) && entry.lookup.kind === 'valid';
   }
 
   /** The cached account, or undefined. */
@@ -110,31 +110,37 @@ export class ApiKeyCache {
 
   /** Keys used since the last call and when, for the store's `touchKeys`. */
   drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
-    const used = Array.from(this.#used, ([id, at]) => ({ id, at }));
-    this.#used.clear();
+    const used = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
+    this.#usedAt.clear();
     return used;
   }
 
   #applyKey(key: ApiKey, revision: number): void {
-    const known = this.#byId.get(key.id);
-    if (known !== undefined && known.revision > revision) return;
-    if (known !== undefined && known.key.hash === key.hash && known.key.accountId === key.accountId) {
-      known.key = key;
-      known.revision = revision;
-      known.lookup = this.#lookupOf(key);
+    const existing = this.#byId.get(key.id);
+    if (existing !== undefined && existing.revision > revision) return;
+    if (existing !== undefined && existing.key.hash === key.hash && existing.key.accountId === key.accountId) {
+      existing.key = key;
+      existing.revision = revision;
+      existing.lookup = this.#createLookup(key);
       return;
     }
-    if (known !== undefined) {
-      this.#byDigest.delete(known.digest.toString('latin1'));
-      this.#byAccount.get(known.key.accountId)?.delete(known);
+    if (existing !== undefined) {
+      this.#byDigest.delete(existing.digest.toString('latin1'));
+      this.#byAccount.get(existing.key.accountId)?.delete(existing);
     }
     const digest = Buffer.from(key.hash, 'hex');
-    const slot: Slot = { key, digest, lookup: this.#lookupOf(key), reportedAt: Number.NEGATIVE_INFINITY, revision };
-    this.#byDigest.set(digest.toString('latin1'), slot);
-    this.#byId.set(key.id, slot);
-    const slots = this.#byAccount.get(key.accountId);
-    if (slots === undefined) this.#byAccount.set(key.accountId, new Set([slot]));
-    else slots.add(slot);
+    const entry: KeyEntry = {
+      key,
+      digest,
+      lookup: this.#createLookup(key),
+      useReportedAt: Number.NEGATIVE_INFINITY,
+      revision,
+    };
+    this.#byDigest.set(digest.toString('latin1'), entry);
+    this.#byId.set(key.id, entry);
+    const entries = this.#byAccount.get(key.accountId);
+    if (entries === undefined) this.#byAccount.set(key.accountId, new Set([entry]));
+    else entries.add(entry);
   }
 
   #publishChange(before: Account, { id: accountId, locked, warning }: Account): void {
@@ -146,7 +152,7 @@ export class ApiKeyCache {
       publish({ type: 'account.warned', at, accountId, reason: warning });
   }
 
-  #lookupOf(key: ApiKey): KeyLookup {
+  #createLookup(key: ApiKey): KeyLookup {
     const account = this.account(key.accountId);
     if (account === undefined) return { kind: 'missing', hash: key.hash };
     return { kind: account.locked === null ? 'valid' : 'locked', key, account };
@@ -154,7 +160,7 @@ export class ApiKeyCache {
 }
 
 /** True until the key is revoked or expires. */
-function lives({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
+function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
@@ -200,9 +206,9 @@ export class BatchedLookups<Found> {
   readonly #options: LookupOptions<Found>;
   /** In the order of their turns. */
   readonly #peers = new Map<string, Queue<Found>>();
-  #waiting = 0;
-  #asking = false;
-  #pausing = false;
+  #waitingCount = 0;
+  #isQueryRunning = false;
+  #isIntervalRunning = false;
 
   constructor(options: LookupOptions<Found>) {
     this.#options = options;
@@ -214,7 +220,7 @@ export class BatchedLookups<Found> {
    */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
-    if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waiting) return null;
+    if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waitingCount) return null;
     return new Promise((resolve, reject) => {
       const lookup: Lookup<Found> = { hash, resolve, reject, next: null };
       if (queue === undefined) {
@@ -224,21 +230,21 @@ export class BatchedLookups<Found> {
         queue.last = lookup;
         queue.length += 1;
       }
-      this.#waiting += 1;
-      this.#begin();
+      this.#waitingCount += 1;
+      this.#startQuery();
     });
   }
 
-  #begin(): void {
-    if (this.#asking || this.#pausing || this.#waiting === 0) return;
+  #startQuery(): void {
+    if (this.#isQueryRunning || this.#isIntervalRunning || this.#waitingCount === 0) return;
     const { find, clock } = this.#options;
-    this.#asking = true;
-    this.#pausing = true;
+    this.#isQueryRunning = true;
+    this.#isIntervalRunning = true;
     clock.after(MIN_QUERY_INTERVAL_MS, () => {
-      this.#pausing = false;
-      this.#begin();
+      this.#isIntervalRunning = false;
+      this.#startQuery();
     });
-    const batch = this.#take();
+    const batch = this.#nextBatch();
     find([...new Set(batch.map(({ hash }) => hash))])
       .then(
         (found) => {
@@ -249,13 +255,13 @@ export class BatchedLookups<Found> {
         },
       )
       .finally(() => {
-        this.#asking = false;
-        this.#begin();
+        this.#isQueryRunning = false;
+        this.#startQuery();
       });
   }
 
   /** The next query's lookups: one of each peer in turn. */
-  #take(): readonly Lookup<Found>[] {
+  #nextBatch(): readonly Lookup<Found>[] {
     const batch: Lookup<Found>[] = [];
     // A peer that is inserted again is last, and this loop reaches it again.
     for (const [peer, queue] of this.#peers) {
@@ -268,7 +274,7 @@ export class BatchedLookups<Found> {
       queue.length -= 1;
       this.#peers.set(peer, queue);
     }
-    this.#waiting -= batch.length;
+    this.#waitingCount -= batch.length;
     return batch;
   }
 }

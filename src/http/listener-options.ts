@@ -40,20 +40,20 @@ export interface ListenerOptions {
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account; a promise if the shared bucket has to be queried. */
   readonly throttle: {
-    take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
+    takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
    * Stores one message and resolves after the commit. It sets the lease and the suppression by itself. After a rejection it is unknown
    * whether the message is stored.
    */
-  readonly submit: (mail: NewMessage) => Promise<AcceptResult>;
+  readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
   readonly clock: Clock;
-  readonly load: LoadSignal;
+  readonly loadSignal: LoadSignal;
   /** Null if ready; else the reason, a text that the public can see. */
-  readonly ready: () => string | null;
+  readonly notReadyReason: () => string | null;
   /** True if the domain (in the form of `Address.domain`) is authenticated for the account. */
-  readonly domains: { authenticated(accountId: number, domain: string): boolean };
+  readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
 }

@@ -10,7 +10,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { bind, hostPort } from './bind.ts';
+import { bind, formatHostPort } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
@@ -33,17 +33,17 @@ const ALLOW: Readonly<Record<string, string>> = {
 };
 
 /** The maximum time to flush closing connections, as part of the drain timeout. */
-const FLUSH_MS = 250;
+const MAX_FLUSH_MS = 250;
 
 /** Builds the listener; nothing is bound before `start`. */
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, publish } = options;
-  const failed = (error: unknown) =>
+  const reportError = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
-  const inFlight = new RequestLimiter(limits, options.load);
-  const answers = new ResponseWriter(clock, limits.lingerMs, settings.maxRequestBytes);
-  const refused = (code: ErrorCode): void =>
+  const limiter = new RequestLimiter(limits, options.loadSignal);
+  const responseWriter = new ResponseWriter(clock, limits.lingerMs, settings.maxRequestBytes);
+  const onRefused = (code: ErrorCode): void =>
     publish({ type: 'request.refused', at: clock.now(), code, accountId: null, keyId: null });
   const connections = new Connections({
     limits,
@@ -51,19 +51,23 @@ export function createListener(options: ListenerOptions): Listener {
     isExemptFromPeerShare: peerShareExemption(settings.trustedProxies),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
-  let running: { readonly app: FastifyInstance; readonly server: Server; readonly stopWatch: () => void } | null = null;
+  let running: {
+    readonly app: FastifyInstance;
+    readonly server: Server;
+    readonly stopCertificateWatch: () => void;
+  } | null = null;
 
   async function start(): Promise<ListenAddress> {
     const certificate = settings.tls === null ? null : readCertificate(settings.tls);
-    const app = createApp(options, limits, inFlight, answers, connections, refused, (handle) =>
-      createHttpServer({ limits, certificate, answers, connections, clock, handle, refused }),
+    const app = createApp(options, limits, limiter, responseWriter, connections, onRefused, (handle) =>
+      createHttpServer({ limits, certificate, responseWriter, connections, clock, handle, onRefused }),
     );
     await app.ready();
     const { server } = app;
     const at = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
     // Accepting can fail later if no descriptors are free; open connections continue.
-    server.on('error', failed);
-    const stopWatch =
+    server.on('error', reportError);
+    const stopCertificateWatch =
       settings.tls === null
         ? () => {}
         : watchCertificate(
@@ -71,36 +75,36 @@ export function createListener(options: ListenerOptions): Listener {
             limits.certificatePollMs,
             clock,
             (pair) => {
-              if (server instanceof TlsServer) server.setSecureContext({ ...pair, minVersion: OLDEST_TLS });
+              if (server instanceof TlsServer) server.setSecureContext({ ...pair, minVersion: MIN_TLS_VERSION });
               publish({ type: 'certificate.reloaded', at: clock.now() });
             },
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
-    running = { app, server, stopWatch };
-    return { ...at, url: `${certificate === null ? 'http' : 'https'}://${hostPort(at)}` };
+    running = { app, server, stopCertificateWatch };
+    return { ...at, url: `${certificate === null ? 'http' : 'https'}://${formatHostPort(at)}` };
   }
 
   async function drain(timeoutMs: number): Promise<void> {
-    answers.startDraining();
+    responseWriter.startDraining();
     if (running === null) return;
-    const { app, server, stopWatch } = running;
+    const { app, server, stopCertificateWatch } = running;
     running = null;
-    stopWatch();
+    stopCertificateWatch();
     // Stops accepting, and closes connections that are idle between two requests.
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    let cancelBound = () => {};
+    let cancelTimeout = () => {};
     let cancelFlush = () => {};
-    const bound = new Promise<void>((resolve) => {
-      cancelBound = clock.after(timeoutMs, resolve);
+    const timeout = new Promise<void>((resolve) => {
+      cancelTimeout = clock.after(timeoutMs, resolve);
     });
     // Once no request is in flight, only connections without a request remain, and responses that are being flushed.
     const idle = new Promise<void>((resolve) => {
-      inFlight.whenIdle(() => {
-        cancelFlush = clock.after(Math.min(FLUSH_MS, timeoutMs), resolve);
+      limiter.whenIdle(() => {
+        cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
       });
     });
-    await Promise.race([closed, bound, idle]);
-    cancelBound();
+    await Promise.race([closed, timeout, idle]);
+    cancelTimeout();
     cancelFlush();
     server.closeAllConnections();
     await closed;
@@ -114,21 +118,21 @@ export function createListener(options: ListenerOptions): Listener {
 function createApp(
   options: ListenerOptions,
   limits: ListenerLimits,
-  inFlight: RequestLimiter,
-  answers: ResponseWriter,
+  limiter: RequestLimiter,
+  responseWriter: ResponseWriter,
   connections: Connections,
-  refused: (code: ErrorCode) => void,
+  onRefused: (code: ErrorCode) => void,
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
-  const unrouted = (req: IncomingMessage, res: ServerResponse): void => {
+  const handleUnknownRoute = (req: IncomingMessage, res: ServerResponse): void => {
     const allow = ALLOW[pathOf(req.url ?? '')];
     const code = allow === undefined ? 'not-found' : 'method-not-allowed';
-    answers.error(req, res, code, null, allow === undefined ? {} : { Allow: allow });
-    refused(code);
+    responseWriter.sendError(req, res, code, null, allow === undefined ? {} : { Allow: allow });
+    onRefused(code);
   };
   const app = Fastify({
     serverFactory,
-    clientErrorHandler: (error, socket) => onClientError(error, socket, connections, options.clock, refused),
+    clientErrorHandler: (error, socket) => onClientError(error, socket, connections, options.clock, onRefused),
     logger: false,
     exposeHeadRoutes: false,
     return503OnClosing: false,
@@ -138,13 +142,13 @@ function createApp(
     // A target that cannot be decoded matches no path.
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
-      unrouted(request.raw, reply.raw);
+      handleUnknownRoute(request.raw, reply.raw);
     },
   });
   // Fastify would read the body before the handler runs, also of a 404: here the handler reads it, after the key.
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  const sendMail = createSendMail(options, inFlight, answers, connections);
+  const sendMail = createSendMail(options, limiter, responseWriter, connections);
   app.post('/api/v1/send-mail', (request, reply) => {
     reply.hijack();
     sendMail(request.raw, reply.raw);
@@ -154,7 +158,7 @@ function createApp(
     url: '/healthz',
     handler: (_request, reply) => {
       reply.hijack();
-      answers.ok(reply.raw, 'alive');
+      responseWriter.sendOk(reply.raw, 'alive');
     },
   });
   app.route({
@@ -162,18 +166,18 @@ function createApp(
     url: '/readyz',
     handler: (request, reply) => {
       reply.hijack();
-      const reason = answers.draining ? 'draining' : options.ready();
+      const reason = responseWriter.isDraining ? 'draining' : options.notReadyReason();
       if (reason === null) {
-        answers.ok(reply.raw, 'ready');
+        responseWriter.sendOk(reply.raw, 'ready');
         return;
       }
-      answers.error(request.raw, reply.raw, 'not-ready', reason, { 'Cache-Control': 'no-store' });
-      refused('not-ready');
+      responseWriter.sendError(request.raw, reply.raw, 'not-ready', reason, { 'Cache-Control': 'no-store' });
+      onRefused('not-ready');
     },
   });
   app.setNotFoundHandler((request, reply) => {
     reply.hijack();
-    unrouted(request.raw, reply.raw);
+    handleUnknownRoute(request.raw, reply.raw);
   });
   app.setErrorHandler((error, request, reply) => {
     options.publish({ type: 'node.operation_failed', at: options.clock.now(), operation: 'request', error });
@@ -182,8 +186,8 @@ function createApp(
       reply.raw.destroy();
       return;
     }
-    answers.error(request.raw, reply.raw, 'internal-error', null, {});
-    refused('internal-error');
+    responseWriter.sendError(request.raw, reply.raw, 'internal-error', null, {});
+    onRefused('internal-error');
   });
   return app;
 }
@@ -197,27 +201,27 @@ function createApp(
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
 /** The oldest supported version; RFC 8996 deprecates earlier ones. */
-const OLDEST_TLS = 'TLSv1.2';
+const MIN_TLS_VERSION = 'TLSv1.2';
 
 /** The parts of the server. */
 interface ServerParts {
   readonly limits: ListenerLimits;
   /** Null speaks plain HTTP. */
   readonly certificate: CertificatePair | null;
-  readonly answers: ResponseWriter;
+  readonly responseWriter: ResponseWriter;
   readonly connections: HttpConnections;
   readonly clock: Clock;
   /** Handles every valid request. */
   readonly handle: Handler;
   /** Called for each request that is refused here. */
-  readonly refused: Refused;
+  readonly onRefused: OnRefused;
 }
 
-type Refused = (code: ErrorCode) => void;
+type OnRefused = (code: ErrorCode) => void;
 
 /** Creates a server that passes valid requests to `handle`. */
 function createHttpServer(parts: ServerParts): Server {
-  const { limits, certificate, answers, connections, clock, handle, refused } = parts;
+  const { limits, certificate, responseWriter, connections, clock, handle, onRefused } = parts;
   const options = {
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
@@ -230,10 +234,10 @@ function createHttpServer(parts: ServerParts): Server {
   };
   const onRequest: Handler = (req, res) => {
     // RFC 9112 section 3.2: 400 for none, and for several; two are ambiguous.
-    const hosts = countHeader(req.rawHeaders, 'host');
-    if (hosts > 1 || (hosts === 0 && req.httpVersionMinor >= 1)) {
-      answers.error(req, res, 'invalid-host', null, {});
-      refused('invalid-host');
+    const hostCount = countHeader(req.rawHeaders, 'host');
+    if (hostCount > 1 || (hostCount === 0 && req.httpVersionMinor >= 1)) {
+      responseWriter.sendError(req, res, 'invalid-host', null, {});
+      onRefused('invalid-host');
       return;
     }
     if (req.url !== undefined) req.url = toOriginForm(req.url);
@@ -246,7 +250,7 @@ function createHttpServer(parts: ServerParts): Server {
           {
             ...options,
             ...certificate,
-            minVersion: OLDEST_TLS,
+            minVersion: MIN_TLS_VERSION,
             ALPNProtocols: ['http/1.1'],
             handshakeTimeout: limits.headersTimeoutMs,
           },
@@ -255,12 +259,12 @@ function createHttpServer(parts: ServerParts): Server {
   // The handler decides on 100 Continue: a request whose key is wrong is refused before its body.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
-    answers.error(req, res, 'expectation-failed', null, {});
-    refused('expectation-failed');
+    responseWriter.sendError(req, res, 'expectation-failed', null, {});
+    onRefused('expectation-failed');
   });
   server.on('connect', (_req: IncomingMessage, socket: Duplex) => {
-    refused('not-found');
-    connections.endWithResponse(socket, rawAnswer('not-found', clock));
+    onRefused('not-found');
+    connections.endWithResponse(socket, rawErrorResponse('not-found', clock));
   });
   connections.attach(server);
   return server;
@@ -272,16 +276,16 @@ function onClientError(
   socket: Duplex,
   connections: HttpConnections,
   clock: Clock,
-  refused: Refused,
+  onRefused: OnRefused,
 ): void {
   connections.handleClientError(error, socket, () => {
-    const code = codeOf(error);
-    refused(code);
-    return rawAnswer(code, clock);
+    const code = clientErrorCode(error);
+    onRefused(code);
+    return rawErrorResponse(code, clock);
   });
 }
 
-function codeOf(error: NodeJS.ErrnoException): ErrorCode {
+function clientErrorCode(error: NodeJS.ErrnoException): ErrorCode {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return 'request-timeout';
@@ -295,7 +299,7 @@ function codeOf(error: NodeJS.ErrnoException): ErrorCode {
 }
 
 /** The complete HTTP response for an error, written to the raw socket where node:http no longer writes one. */
-function rawAnswer(code: ErrorCode, clock: Clock): Buffer {
+function rawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
   const body = errorBody(code);
   const { status } = errorEntry(code);
   const head =

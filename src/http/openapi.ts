@@ -3,12 +3,12 @@
  * root is equal to it; the operator listener serves it. Pure.
  */
 import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
-import { ErrorAnswer, HealthAnswer, MailCreated, MailRequest } from './schema.ts';
+import { ErrorResponse, HealthResponse, MailCreated, MailRequest } from './schema.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 type JsonObject = { readonly [name: string]: Json };
 
-const ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+const EXAMPLE_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 
 const HEADERS: Readonly<
   Record<string, { readonly description: string; readonly schema: JsonObject; readonly example: Json }>
@@ -50,7 +50,7 @@ const HEADERS: Readonly<
   },
 };
 
-const SUMMARY: Readonly<Record<number, string>> = {
+const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
   400: 'Validation errors',
   401: 'Authentication errors',
   403: 'Forbidden: invalid tokens, volume expired or used up, or rate limit exceeded',
@@ -65,7 +65,7 @@ const SUMMARY: Readonly<Record<number, string>> = {
 };
 
 /** Codes of responses to other paths or methods than those of the operation. */
-const ELSEWHERE: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
+const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
 /** The document, as plain JSON. */
 export function openApiDocument(): JsonObject {
@@ -84,9 +84,9 @@ export function openApiDocument(): JsonObject {
     ],
     security: [{ apiKey: [] }],
     paths: {
-      '/api/v1/send-mail': { post: sendMail() },
-      '/healthz': { get: health('getHealth', 'Whether the process answers', []) },
-      '/readyz': { get: health('getReadiness', 'Whether the node takes mail now', ['not-ready']) },
+      '/api/v1/send-mail': { post: sendMailOperation() },
+      '/healthz': { get: healthOperation('getHealth', 'Whether the process answers', []) },
+      '/readyz': { get: healthOperation('getReadiness', 'Whether the node takes mail now', ['not-ready']) },
     },
     components: {
       securitySchemes: {
@@ -98,17 +98,17 @@ export function openApiDocument(): JsonObject {
         },
       },
       schemas: {
-        MailRequest: plain(MailRequest),
-        MailCreated: plain(MailCreated),
-        Error: plain(ErrorAnswer),
-        Health: plain(HealthAnswer),
+        MailRequest: toPlainJson(MailRequest),
+        MailCreated: toPlainJson(MailCreated),
+        Error: toPlainJson(ErrorResponse),
+        Health: toPlainJson(HealthResponse),
       },
       headers: Object.fromEntries(Object.entries(HEADERS).map(([name, header]) => [name, { ...header }])),
     },
   };
 }
 
-function sendMail(): JsonObject {
+function sendMailOperation(): JsonObject {
   return {
     operationId: 'sendMail',
     tags: ['mail'],
@@ -143,20 +143,25 @@ function sendMail(): JsonObject {
     responses: {
       '201': {
         description: 'Mail request successful',
-        headers: references(['Idempotency-Replayed', 'Postrider-Ignored-Fields', 'RateLimit', 'RateLimit-Policy']),
+        headers: headerReferences([
+          'Idempotency-Replayed',
+          'Postrider-Ignored-Fields',
+          'RateLimit',
+          'RateLimit-Policy',
+        ]),
         content: {
           'application/json': {
             schema: { $ref: '#/components/schemas/MailCreated' },
-            example: { result: { id: ID } },
+            example: { result: { id: EXAMPLE_ID } },
           },
         },
       },
-      ...errorResponses(ERROR_CODES.filter((code) => !ELSEWHERE.has(code))),
+      ...errorResponses(ERROR_CODES.filter((code) => !OTHER_ROUTE_CODES.has(code))),
     },
   };
 }
 
-function health(operationId: string, summary: string, codes: readonly ErrorCode[]): JsonObject {
+function healthOperation(operationId: string, summary: string, codes: readonly ErrorCode[]): JsonObject {
   return {
     operationId,
     tags: ['health'],
@@ -190,8 +195,8 @@ function errorResponses(codes: readonly ErrorCode[]): JsonObject {
 function errorResponse(status: number, codes: readonly ErrorCode[]): JsonObject {
   const headers = [...new Set(codes.flatMap((code) => errorEntry(code).headers))];
   return {
-    description: SUMMARY[status] ?? '',
-    ...(headers.length > 0 ? { headers: references(headers) } : {}),
+    description: STATUS_SUMMARIES[status] ?? '',
+    ...(headers.length > 0 ? { headers: headerReferences(headers) } : {}),
     content: {
       'application/json': {
         schema: { $ref: '#/components/schemas/Error' },
@@ -206,11 +211,11 @@ function errorExample(code: ErrorCode): JsonObject {
   return { summary: when, value: { result: 'error', message: errorMessage(code, example ?? null) } };
 }
 
-function references(names: readonly string[]): JsonObject {
+function headerReferences(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
 /** A schema as plain JSON without the properties that TypeBox adds. */
-function plain(schema: object): JsonObject {
+function toPlainJson(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema));
 }

@@ -20,7 +20,7 @@ export class ResponseWriter {
   readonly #clock: Clock;
   readonly #lingerMs: number;
   readonly #lingerBytes: number;
-  #draining = false;
+  #isDraining = false;
 
   constructor(clock: Clock, lingerMs: number, lingerBytes: number) {
     this.#clock = clock;
@@ -28,40 +28,40 @@ export class ResponseWriter {
     this.#lingerBytes = lingerBytes;
   }
 
-  get draining(): boolean {
-    return this.#draining;
+  get isDraining(): boolean {
+    return this.#isDraining;
   }
 
   /** Adds `Connection: close` to every response from now on. */
   startDraining(): void {
-    this.#draining = true;
+    this.#isDraining = true;
   }
 
   /** Sends a 201 with the id; modifies `headers`. */
-  created(res: ServerResponse, id: string, headers: ResponseHeaders): void {
+  sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders): void {
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = CREATED_BYTES;
-    if (this.#draining) headers.Connection = 'close';
+    if (this.#isDraining) headers.Connection = 'close';
     res.writeHead(201, headers);
     // With `latin1`, Node sends the body together with the head.
     res.end(`{"result":{"id":"${id}"}}`, 'latin1');
   }
 
   /** Sends the 200 of a health check. */
-  ok(res: ServerResponse, message: string): void {
+  sendOk(res: ServerResponse, message: string): void {
     const body = JSON.stringify({ result: 'ok', message });
     const headers: ResponseHeaders = {
       'Content-Type': 'application/json',
       'Content-Length': Buffer.byteLength(body),
       'Cache-Control': 'no-store',
     };
-    if (this.#draining) headers.Connection = 'close';
+    if (this.#isDraining) headers.Connection = 'close';
     res.writeHead(200, headers);
     res.end(body);
   }
 
   /** Sends an error of the registry; modifies `headers`. */
-  error(
+  sendError(
     req: IncomingMessage,
     res: ServerResponse,
     code: ErrorCode,
@@ -69,14 +69,14 @@ export class ResponseWriter {
     headers: ResponseHeaders,
   ): void {
     const body = errorBody(code, detail);
-    const unread = !req.complete && hasBody(req);
+    const hasUnreadBody = !req.complete && hasBody(req);
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = body.length;
-    if (unread || this.#draining) headers.Connection = 'close';
+    if (hasUnreadBody || this.#isDraining) headers.Connection = 'close';
     res.writeHead(errorEntry(code).status, headers);
     // A client that waits for 100 Continue and gets this instead sends no body (RFC 9110 section 10.1.1).
-    const comes = req.headers.expect === undefined || req.readableFlowing !== null;
-    if (!unread || !comes) {
+    const isBodyExpected = req.headers.expect === undefined || req.readableFlowing !== null;
+    if (!hasUnreadBody || !isBodyExpected) {
       res.end(body);
       return;
     }
@@ -89,21 +89,21 @@ export class ResponseWriter {
    * client would lose the response (RFC 9112 section 9.6).
    */
   #linger(req: IncomingMessage, res: ServerResponse): void {
-    let left = this.#lingerBytes;
-    let over = false;
-    const stop = () => {
-      if (over) return;
-      over = true;
+    let remainingBytes = this.#lingerBytes;
+    let isFinished = false;
+    const finish = () => {
+      if (isFinished) return;
+      isFinished = true;
       cancel();
       res.end();
     };
-    const cancel = this.#clock.after(this.#lingerMs, stop);
+    const cancel = this.#clock.after(this.#lingerMs, finish);
     req.on('data', (chunk: Buffer) => {
-      left -= chunk.length;
-      if (left < 0) stop();
+      remainingBytes -= chunk.length;
+      if (remainingBytes < 0) finish();
     });
-    req.on('end', stop);
-    req.on('error', stop);
+    req.on('end', finish);
+    req.on('error', finish);
   }
 }
 
@@ -166,26 +166,26 @@ export function wholeSeconds(ms: number): number {
 export function addRateLimitHeaders(
   headers: ResponseHeaders,
   throttle: ThrottleLimit | null,
-  taken: ThrottleResult | null,
+  throttleResult: ThrottleResult | null,
   rate: RemainingLimits['rate'],
 ): void {
   let policy = '';
-  let state = '';
-  if (throttle !== null && taken !== null) {
+  let remaining = '';
+  if (throttle !== null && throttleResult !== null) {
     // `w` is the time in which an empty bucket fills; `t` is the time until the bucket is full, or until the next token.
     policy = `"throttle";q=${Math.floor(throttle.burst)};w=${wholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
-    state = taken.ok
-      ? `"throttle";r=${taken.left};t=${wholeSeconds(taken.resetMs)}`
-      : `"throttle";r=0;t=${wholeSeconds(taken.retryAfterMs)}`;
+    remaining = throttleResult.ok
+      ? `"throttle";r=${throttleResult.remaining};t=${wholeSeconds(throttleResult.resetMs)}`
+      : `"throttle";r=0;t=${wholeSeconds(throttleResult.retryAfterMs)}`;
   }
   if (rate !== null) {
     const comma = policy === '' ? '' : ', ';
     policy += `${comma}"rate";q=${rate.limit};w=${wholeSeconds(rate.periodMs)}`;
-    state += `${comma}"rate";r=${Math.max(0, rate.left)};t=${wholeSeconds(rate.resetMs)}`;
+    remaining += `${comma}"rate";r=${Math.max(0, rate.left)};t=${wholeSeconds(rate.resetMs)}`;
   }
   if (policy === '') return;
   headers['RateLimit-Policy'] = policy;
-  headers.RateLimit = state;
+  headers.RateLimit = remaining;
 }
 
 // Reads a request's body, bounded, and decodes it strictly.
@@ -217,34 +217,34 @@ export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): bo
 export function readBody(
   req: IncomingMessage,
   maxBytes: number,
-  hold: (bytes: number) => BodyRefusal | null,
-  done: (body: BodyResult) => void,
+  reserveBytes: (bytes: number) => BodyRefusal | null,
+  onBody: (body: BodyResult) => void,
 ): void {
   let first: Buffer | null = null;
-  let rest: Buffer[] | null = null;
+  let chunks: Buffer[] | null = null;
   let size = 0;
-  let over = false;
-  const end = (body: BodyResult): void => {
-    over = true;
+  let isDone = false;
+  const finish = (body: BodyResult): void => {
+    isDone = true;
     first = null;
-    rest = null;
-    done(body);
+    chunks = null;
+    onBody(body);
   };
   req.on('data', (chunk: Buffer) => {
-    if (over) return;
+    if (isDone) return;
     size += chunk.length;
-    const fault = size > maxBytes ? 'body-too-large' : hold(chunk.length);
-    if (fault !== null) end(fault);
+    const fault = size > maxBytes ? 'body-too-large' : reserveBytes(chunk.length);
+    if (fault !== null) finish(fault);
     else if (first === null) first = chunk;
-    else if (rest === null) rest = [first, chunk];
-    else rest.push(chunk);
+    else if (chunks === null) chunks = [first, chunk];
+    else chunks.push(chunk);
   });
   req.on('end', () => {
-    if (!over) end(rest === null ? (first ?? EMPTY) : Buffer.concat(rest, size));
+    if (!isDone) finish(chunks === null ? (first ?? EMPTY) : Buffer.concat(chunks, size));
   });
   // Emitted only if the connection ends before the body.
   req.on('error', () => {
-    if (!over) end('aborted');
+    if (!isDone) finish('aborted');
   });
 }
 
@@ -277,15 +277,15 @@ export interface IgnoredFields {
 const MAX_NAMES = 10;
 const MAX_NAME_LENGTH = 64;
 /** The length if every character is written as an escape of six characters. */
-const MAX_WRITTEN_LENGTH = 6 * MAX_NAME_LENGTH;
+const MAX_ESCAPED_LENGTH = 6 * MAX_NAME_LENGTH;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;
-const BRACKET = 0x5b;
+const OPEN_BRACKET = 0x5b;
 const BACKSLASH = 0x5c;
-const BRACKET_END = 0x5d;
-const BRACE = 0x7b;
-const BRACE_END = 0x7d;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 
 /**
  * The unknown members, or null if there are none. `bytes` is a JSON object in UTF-8 and `body` is its parsed value, which has the four
@@ -293,36 +293,36 @@ const BRACE_END = 0x7d;
  */
 export function ignoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
-  return count === 0 ? null : { count, names: namesIn(bytes) };
+  return count === 0 ? null : { count, names: readNames(bytes) };
 }
 
 /** Names in the order of the text. The parsed object has another order: numeric names come first. */
-function namesIn(bytes: Buffer): readonly string[] {
+function readNames(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;
-  let nameNext = false;
-  for (let at = 0; at < bytes.length && names.size < MAX_NAMES; at += 1) {
-    switch (bytes[at]) {
+  let isNameExpected = false;
+  for (let index = 0; index < bytes.length && names.size < MAX_NAMES; index += 1) {
+    switch (bytes[index]) {
       case QUOTE: {
-        const end = endOfString(bytes, at + 1);
-        if (nameNext) {
-          const name = nameOf(bytes, at + 1, end);
+        const end = findStringEnd(bytes, index + 1);
+        if (isNameExpected) {
+          const name = parseName(bytes, index + 1, end);
           if (name !== null) names.add(name);
-          nameNext = false;
+          isNameExpected = false;
         }
-        at = end;
+        index = end;
         break;
       }
       case COMMA:
-        nameNext = depth === 1;
+        isNameExpected = depth === 1;
         break;
-      case BRACE:
-      case BRACKET:
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
         depth += 1;
-        nameNext = depth === 1;
+        isNameExpected = depth === 1;
         break;
-      case BRACE_END:
-      case BRACKET_END:
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
         depth -= 1;
         break;
     }
@@ -331,28 +331,28 @@ function namesIn(bytes: Buffer): readonly string[] {
 }
 
 /** The position of the quotation mark that ends the string that begins at `from`. */
-function endOfString(bytes: Buffer, from: number): number {
-  let at = from;
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
-  return at;
+function findStringEnd(bytes: Buffer, start: number): number {
+  let index = start;
+  while (index < bytes.length && bytes[index] !== QUOTE) index += bytes[index] === BACKSLASH ? 2 : 1;
+  return index;
 }
 
 /** Returns the name between two quotation marks. Null if it is a field of the request, or if a header must not contain it. */
-function nameOf(bytes: Buffer, from: number, end: number): string | null {
-  if (end - from > MAX_WRITTEN_LENGTH) return null;
+function parseName(bytes: Buffer, start: number, end: number): string | null {
+  if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that are not permitted in a name.
-  const written = bytes.toString('latin1', from, end);
-  const name: unknown = written.includes('\\') ? JSON.parse(`"${written}"`) : written;
-  if (typeof name !== 'string' || !isPermitted(name)) return null;
+  const escaped = bytes.toString('latin1', start, end);
+  const name: unknown = escaped.includes('\\') ? JSON.parse(`"${escaped}"`) : escaped;
+  if (typeof name !== 'string' || !isAllowedInHeader(name)) return null;
   return REQUEST_FIELDS.some((field) => field === name) ? null : name;
 }
 
-function isPermitted(name: string): boolean {
+function isAllowedInHeader(name: string): boolean {
   if (name.length === 0 || name.length > MAX_NAME_LENGTH) return false;
   for (let i = 0; i < name.length; i += 1) {
-    const c = name.charCodeAt(i);
-    const letter = (c | 0x20) >= 0x61 && (c | 0x20) <= 0x7a;
-    if (!letter && !(c >= 0x30 && c <= 0x39) && c !== 0x2d && c !== 0x5f) return false;
+    const codeUnit = name.charCodeAt(i);
+    const isLetter = (codeUnit | 0x20) >= 0x61 && (codeUnit | 0x20) <= 0x7a;
+    if (!isLetter && !(codeUnit >= 0x30 && codeUnit <= 0x39) && codeUnit !== 0x2d && codeUnit !== 0x5f) return false;
   }
   return true;
 }

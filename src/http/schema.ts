@@ -44,17 +44,17 @@ export const MailCreated = Type.Object(
 );
 export type MailCreated = Static<typeof MailCreated>;
 
-export const ErrorAnswer = Type.Object(
+export const ErrorResponse = Type.Object(
   {
     result: Type.Literal('error'),
     message: Type.String({ description: 'Human-readable error message.' }),
   },
   { additionalProperties: false, description: 'Every answer that is no success.' },
 );
-export type ErrorAnswer = Static<typeof ErrorAnswer>;
+export type ErrorResponse = Static<typeof ErrorResponse>;
 
-export const HealthAnswer = Type.Object(
+export const HealthResponse = Type.Object(
   { result: Type.Literal('ok'), message: Type.String() },
   { additionalProperties: false, description: 'A health report.' },
 );
-export type HealthAnswer = Static<typeof HealthAnswer>;
+export type HealthResponse = Static<typeof HealthResponse>;

@@ -40,36 +40,36 @@ interface Exchange {
   readonly startedAt: number;
   readonly account: Account;
   readonly key: ApiKey;
-  readonly taken: ThrottleResult | null;
+  readonly throttleResult: ThrottleResult | null;
   readonly idempotencyKey: string | null;
-  readonly place: AdmittedRequest;
+  readonly admittedRequest: AdmittedRequest;
 }
 
 /** The maximum of Retry-After for a store that cannot commit. Up to it, the advised wait is the time for which commits have failed. */
-const LONGEST_WAIT_MS = 60_000;
+const MAX_COMMIT_RETRY_MS = 60_000;
 /** The advised wait for an account with too many unfinished bodies. */
-const MANY_BODIES_WAIT_MS = 1_000;
+const TOO_MANY_BODIES_RETRY_MS = 1_000;
 /** The advised wait if too many key lookups wait; they complete within this time. */
-const MANY_KEYS_WAIT_MS = 1_000;
+const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
 /** The handler of the operation. */
 export function createSendMail(
   options: ListenerOptions,
-  inFlight: RequestLimiter,
-  answers: ResponseWriter,
+  limiter: RequestLimiter,
+  responseWriter: ResponseWriter,
   connections: HttpConnections,
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { keyCache, throttle, clock, ids, submit, domains, publish, settings } = options;
-  const failed = (error: unknown) =>
+  const reportError = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const { maxRequestBytes } = settings;
-  const bound = requiresAuthenticatedSender(settings);
-  const misses = new BatchedLookups({
+  const senderMustBeAuthenticated = requiresAuthenticatedSender(settings);
+  const keyLookups = new BatchedLookups({
     find: async (hashes) => {
       try {
         keyCache.apply(await options.findKeys(hashes));
       } catch (error) {
-        failed(error);
+        reportError(error);
         throw error;
       }
     },
@@ -85,44 +85,44 @@ export function createSendMail(
       return;
     }
     const lookup = keyCache.lookup(req.headers.authorization, startedAt);
-    if (lookup.kind === 'missing') askStore(req, res, startedAt, lookup.hash);
-    else proceed(req, res, startedAt, lookup);
+    if (lookup.kind === 'missing') lookUpKey(req, res, startedAt, lookup.hash);
+    else checkKey(req, res, startedAt, lookup);
   }
 
   /** Looks up a key that is not cached. It is refused only if the store does not have it. */
-  function askStore(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const asked = misses.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
-    if (asked === null) {
-      refuse(req, res, 'overloaded', null, null, null, retryAfter(MANY_KEYS_WAIT_MS));
+  function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
+    const lookupDone = keyLookups.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
+    if (lookupDone === null) {
+      refuse(req, res, 'overloaded', null, null, null, retryAfter(TOO_MANY_LOOKUPS_RETRY_MS));
       return;
     }
-    const answered = asked.then(
+    const lookupResult = lookupDone.then(
       () => true,
       () => false,
     );
-    wait(req, res, answered, (known) => {
+    awaitStep(req, res, lookupResult, (lookupSucceeded) => {
       const lookup = keyCache.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
         // The client has disconnected. A guessed key is counted nevertheless.
-        if (known && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
-      } else if (!known) {
+        if (lookupSucceeded && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
+      } else if (!lookupSucceeded) {
         // The error was published once for all waiting requests.
         refuse(req, res, 'internal-error', null, null);
       } else {
-        proceed(req, res, startedAt, lookup);
+        checkKey(req, res, startedAt, lookup);
       }
     });
   }
 
   /** Waits for a step before the body. An error of it is a 500. */
-  function wait<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
-    inFlight.trackStep(step, next).catch((error: unknown) => {
-      failed(error);
+  function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
+    limiter.trackStep(step, next).catch((error: unknown) => {
+      reportError(error);
       if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
     });
   }
 
-  function proceed(req: IncomingMessage, res: ServerResponse, startedAt: number, lookup: KeyLookup): void {
+  function checkKey(req: IncomingMessage, res: ServerResponse, startedAt: number, lookup: KeyLookup): void {
     switch (lookup.kind) {
       case 'missing':
       case 'invalid':
@@ -145,20 +145,20 @@ export function createSendMail(
     key: ApiKey,
   ): void {
     connections.markAuthenticated(req.socket);
-    const shedMs = inFlight.sheddingDelayMs();
-    if (shedMs !== null) {
-      refuse(req, res, 'overloaded', account, key, null, retryAfter(shedMs));
+    const shedDelayMs = limiter.sheddingDelayMs();
+    if (shedDelayMs !== null) {
+      refuse(req, res, 'overloaded', account, key, null, retryAfter(shedDelayMs));
       return;
     }
     const limit = account.limits.throttle;
-    const taken = limit === null ? null : throttle.take(account.id, limit, startedAt);
-    if (!(taken instanceof Promise)) {
-      checkHeaders(req, res, startedAt, account, key, taken);
+    const throttleResult = limit === null ? null : throttle.takeToken(account.id, limit, startedAt);
+    if (!(throttleResult instanceof Promise)) {
+      checkHeaders(req, res, startedAt, account, key, throttleResult);
       return;
     }
-    wait(req, res, taken, (answer) => {
+    awaitStep(req, res, throttleResult, (result) => {
       // A client that has disconnected meanwhile gets no response.
-      if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, answer);
+      if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, result);
     });
   }
 
@@ -169,11 +169,11 @@ export function createSendMail(
     startedAt: number,
     account: Account,
     key: ApiKey,
-    taken: ThrottleResult | null,
+    throttleResult: ThrottleResult | null,
   ): void {
-    if (taken !== null && !taken.ok) {
-      const throttled = retryAfter(taken.retryAfterMs);
-      addRateLimitHeaders(throttled, account.limits.throttle, taken, null);
+    if (throttleResult !== null && !throttleResult.ok) {
+      const throttled = retryAfter(throttleResult.retryAfterMs);
+      addRateLimitHeaders(throttled, account.limits.throttle, throttleResult, null);
       refuse(req, res, 'throttled', account, key, null, throttled);
       return;
     }
@@ -197,17 +197,17 @@ export function createSendMail(
       refuse(req, res, 'body-too-large', account, key);
       return;
     }
-    const place = inFlight.startReading(account.id);
-    if (place === null) {
-      refuse(req, res, 'too-many-bodies', account, key, null, retryAfter(MANY_BODIES_WAIT_MS));
+    const admittedRequest = limiter.startReading(account.id);
+    if (admittedRequest === null) {
+      refuse(req, res, 'too-many-bodies', account, key, null, retryAfter(TOO_MANY_BODIES_RETRY_MS));
       return;
     }
-    const exchange: Exchange = { req, res, startedAt, account, key, taken, idempotencyKey, place };
+    const exchange: Exchange = { req, res, startedAt, account, key, throttleResult, idempotencyKey, admittedRequest };
     if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
     readBody(
       req,
       maxRequestBytes,
-      (bytes) => inFlight.reserveBytes(place, bytes),
+      (bytes) => limiter.reserveBytes(admittedRequest, bytes),
       (body) => onBody(exchange, body),
     );
   }
@@ -218,25 +218,25 @@ export function createSendMail(
         finish(exchange);
         return;
       case 'body-too-large':
-        refuseIn(exchange, body);
+        refuseAdmitted(exchange, body);
         return;
       case 'too-many-bodies':
-        refuseIn(exchange, body, null, retryAfter(MANY_BODIES_WAIT_MS));
+        refuseAdmitted(exchange, body, null, retryAfter(TOO_MANY_BODIES_RETRY_MS));
         return;
       case 'overloaded':
-        refuseIn(exchange, body, null, retryAfter(inFlight.advisedWaitMs()));
+        refuseAdmitted(exchange, body, null, retryAfter(limiter.advisedWaitMs()));
         return;
     }
     const now = clock.now();
-    if (!inFlight.startProcessing(exchange.place, now)) {
-      refuseIn(exchange, 'overloaded', null, retryAfter(inFlight.advisedWaitMs()));
+    if (!limiter.startProcessing(exchange.admittedRequest, now)) {
+      refuseAdmitted(exchange, 'overloaded', null, retryAfter(limiter.advisedWaitMs()));
       return;
     }
     try {
       checkFields(exchange, body, now);
     } catch (error) {
-      failed(error);
-      refuseIn(exchange, 'internal-error');
+      reportError(error);
+      refuseAdmitted(exchange, 'internal-error');
     }
   }
 
@@ -245,16 +245,16 @@ export function createSendMail(
     const parsed = parseJson(body);
     const admission = validateSubmission(parsed);
     if (admission.kind === 'refused') {
-      refuseIn(exchange, admission.refusal.code, refusalDetail(admission.refusal));
+      refuseAdmitted(exchange, admission.refusal.code, refusalDetail(admission.refusal));
       return;
     }
     const { to, from, subject, message, recipient, fromAddress } = admission.mail;
     const { account, key, idempotencyKey } = exchange;
-    if (bound && !domains.authenticated(account.id, fromAddress.domain)) {
-      refuseIn(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
+    if (senderMustBeAuthenticated && !domains.isAuthenticated(account.id, fromAddress.domain)) {
+      refuseAdmitted(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
       return;
     }
-    const mail: NewMessage = {
+    const newMessage: NewMessage = {
       id: ids.next(acceptedAt),
       accountId: account.id,
       keyId: key.id,
@@ -273,67 +273,72 @@ export function createSendMail(
     };
     // Computed now, so the body need not be kept until the response.
     const ignored = ignoredFields(body, parsed as object);
-    submit(mail).then(
-      (answer) => onAnswer(exchange, mail, ignored, answer),
-      (error: unknown) => onRejected(exchange, error),
+    submit(newMessage).then(
+      (result) => onSubmitted(exchange, newMessage, ignored, result),
+      (error: unknown) => onCommitFailed(exchange, error),
     );
   }
 
-  function onAnswer(exchange: Exchange, mail: NewMessage, ignored: IgnoredFields | null, answer: AcceptResult): void {
+  function onSubmitted(
+    exchange: Exchange,
+    newMessage: NewMessage,
+    ignored: IgnoredFields | null,
+    result: AcceptResult,
+  ): void {
     failingSince = null;
     const { res, account, key, startedAt } = exchange;
-    switch (answer.kind) {
+    switch (result.kind) {
       case 'accepted': {
-        const headers = limitHeaders(exchange, answer.limits);
-        addIgnored(headers, ignored);
-        answers.created(res, mail.id, headers);
-        publishAccepted(mail, answer.state, finish(exchange));
+        const headers = limitHeaders(exchange, result.limits);
+        addIgnoredFieldsHeader(headers, ignored);
+        responseWriter.sendCreated(res, newMessage.id, headers);
+        publishAccepted(newMessage, result.state, finish(exchange));
         return;
       }
       case 'replayed': {
         const headers = limitHeaders(exchange, null);
         headers['Idempotency-Replayed'] = 'true';
-        addIgnored(headers, ignored);
-        answers.created(res, answer.id, headers);
+        addIgnoredFieldsHeader(headers, ignored);
+        responseWriter.sendCreated(res, result.id, headers);
         finish(exchange);
-        publishReplayed(answer.id, account.id, key.id, startedAt);
+        publishReplayed(result.id, account.id, key.id, startedAt);
         return;
       }
       case 'idempotency-conflict':
-        refuseIn(exchange, 'idempotency-key-reused', null, limitHeaders(exchange, null));
+        refuseAdmitted(exchange, 'idempotency-key-reused', null, limitHeaders(exchange, null));
         return;
       case 'locked':
-        refuseIn(exchange, 'account-locked');
+        refuseAdmitted(exchange, 'account-locked');
         return;
       case 'refused': {
-        const headers = limitHeaders(exchange, answer.limits);
-        headers['Postrider-Reason'] = answer.reason;
-        const { rate } = answer.limits;
-        if (answer.reason === 'rate-limit-exceeded') headers['Retry-After'] = wholeSeconds(rate?.resetMs ?? 0);
-        refuseIn(exchange, answer.reason, null, headers);
+        const headers = limitHeaders(exchange, result.limits);
+        headers['Postrider-Reason'] = result.reason;
+        const { rate } = result.limits;
+        if (result.reason === 'rate-limit-exceeded') headers['Retry-After'] = wholeSeconds(rate?.resetMs ?? 0);
+        refuseAdmitted(exchange, result.reason, null, headers);
         return;
       }
     }
   }
 
   /** Names the ignored fields in the headers of a 201. */
-  function addIgnored(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
+  function addIgnoredFieldsHeader(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
     publish({ type: 'request.fields_ignored', at: clock.now(), count: ignored.count });
   }
 
-  function onRejected(exchange: Exchange, error: unknown): void {
+  function onCommitFailed(exchange: Exchange, error: unknown): void {
     const now = clock.now();
     failingSince ??= now;
     const headers = limitHeaders(exchange, null);
-    headers['Retry-After'] = wholeSeconds(Math.min(LONGEST_WAIT_MS, now - failingSince));
-    failed(error);
-    refuseIn(exchange, 'not-committed', null, headers);
+    headers['Retry-After'] = wholeSeconds(Math.min(MAX_COMMIT_RETRY_MS, now - failingSince));
+    reportError(error);
+    refuseAdmitted(exchange, 'not-committed', null, headers);
   }
 
   /** Refuses an admitted request. */
-  function refuseIn(
+  function refuseAdmitted(
     exchange: Exchange,
     code: ErrorCode,
     detail: string | null = null,
@@ -352,12 +357,12 @@ export function createSendMail(
     detail: string | null = null,
     headers: ResponseHeaders = {},
   ): void {
-    answers.error(req, res, code, detail, headers);
+    responseWriter.sendError(req, res, code, detail, headers);
     publishRefused(code, account?.id ?? null, key?.id ?? null);
   }
 
-  function publishAccepted(mail: NewMessage, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
-    const { id, accountId, keyId, to, acceptedAt } = mail;
+  function publishAccepted(newMessage: NewMessage, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
+    const { id, accountId, keyId, to, acceptedAt } = newMessage;
     const at = clock.now();
     publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs });
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
@@ -375,7 +380,7 @@ export function createSendMail(
   /** Ends the request; returns its duration in milliseconds. */
   function finish(exchange: Exchange): number {
     const now = clock.now();
-    inFlight.finish(exchange.place, now);
+    limiter.finish(exchange.admittedRequest, now);
     return now - exchange.startedAt;
   }
 
@@ -384,7 +389,7 @@ export function createSendMail(
     addRateLimitHeaders(
       headers,
       exchange.account.limits.throttle,
-      exchange.taken,
+      exchange.throttleResult,
       limits === null ? null : limits.rate,
     );
     return headers;

@@ -15,26 +15,26 @@ export interface ThrottleLimit {
 
 export type ThrottleResult =
   /** `left` more requests can pass now; the bucket is full after `resetMs`. */
-  | { readonly ok: true; readonly left: number; readonly resetMs: number }
+  | { readonly ok: true; readonly remaining: number; readonly resetMs: number }
   /** The next token is available after `retryAfterMs`. */
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
   /** Thousandths of a token, so that whole milliseconds at whole rates stay whole numbers. */
   level: number;
-  at: number;
+  updatedAt: number;
   perSecond: number;
   burst: number;
 }
 
-const TOKEN = 1000;
+const UNITS_PER_TOKEN = 1000;
 /** Tolerance for rates such as 10 per minute, which are not binary fractions; in thousandths of a token. */
-const ROUNDING = 1e-6;
-const SWEEP_FROM = 1024;
+const ROUNDING_TOLERANCE = 1e-6;
+const MIN_SWEEP_SIZE = 1024;
 
 export class Throttle {
   readonly #buckets = new Map<number, Bucket>();
-  #sweepAt = SWEEP_FROM;
+  #sweepSize = MIN_SWEEP_SIZE;
 
   /** How many accounts hold a bucket now. */
   get size(): number {
@@ -42,39 +42,49 @@ export class Throttle {
   }
 
   /** Takes one token of the account, if there is one. `now` in milliseconds. */
-  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
-    const bucket = this.#refilled(accountId, limit, now);
-    if (bucket.level + ROUNDING >= TOKEN) {
-      bucket.level = Math.max(0, bucket.level - TOKEN);
+  takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
+    const bucket = this.#refilledBucket(accountId, limit, now);
+    if (bucket.level + ROUNDING_TOLERANCE >= UNITS_PER_TOKEN) {
+      bucket.level = Math.max(0, bucket.level - UNITS_PER_TOKEN);
       return {
         ok: true,
-        left: Math.floor((bucket.level + ROUNDING) / TOKEN),
-        resetMs: Math.ceil((limit.burst * TOKEN - bucket.level) / limit.perSecond),
+        remaining: Math.floor((bucket.level + ROUNDING_TOLERANCE) / UNITS_PER_TOKEN),
+        resetMs: Math.ceil((limit.burst * UNITS_PER_TOKEN - bucket.level) / limit.perSecond),
       };
     }
     return {
       ok: false,
-      retryAfterMs: Math.max(1, Math.ceil((TOKEN - ROUNDING - bucket.level) / limit.perSecond)),
-      resetMs: Math.ceil((limit.burst * TOKEN - bucket.level) / limit.perSecond),
+      retryAfterMs: Math.max(1, Math.ceil((UNITS_PER_TOKEN - ROUNDING_TOLERANCE - bucket.level) / limit.perSecond)),
+      resetMs: Math.ceil((limit.burst * UNITS_PER_TOKEN - bucket.level) / limit.perSecond),
     };
   }
 
-  #refilled(accountId: number, limit: ThrottleLimit, now: number): Bucket {
+  #refilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {
-      if (this.#buckets.size >= this.#sweepAt) this.#sweep(now);
-      const fresh = { level: limit.burst * TOKEN, at: now, perSecond: limit.perSecond, burst: limit.burst };
-      this.#buckets.set(accountId, fresh);
-      return fresh;
+      if (this.#buckets.size >= this.#sweepSize) this.#sweep(now);
+      const newBucket = {
+        level: limit.burst * UNITS_PER_TOKEN,
+        updatedAt: now,
+        perSecond: limit.perSecond,
+        burst: limit.burst,
+      };
+      this.#buckets.set(accountId, newBucket);
+      return newBucket;
     }
     // The elapsed time counts at the rate that applied during it.
-    if (now > bucket.at)
-      bucket.level = Math.min(bucket.burst * TOKEN, bucket.level + (now - bucket.at) * bucket.perSecond);
-    bucket.at = now;
+    if (now > bucket.updatedAt)
+      bucket.level = Math.min(
+        bucket.burst * UNITS_PER_TOKEN,
+        bucket.level + (now - bucket.updatedAt) * bucket.perSecond,
+      );
+    bucket.updatedAt = now;
     if (bucket.burst !== limit.burst || bucket.perSecond !== limit.perSecond) {
       // A full bucket stays full with a new limit; another keeps its tokens up to the new burst.
       bucket.level =
-        bucket.level >= bucket.burst * TOKEN ? limit.burst * TOKEN : Math.min(bucket.level, limit.burst * TOKEN);
+        bucket.level >= bucket.burst * UNITS_PER_TOKEN
+          ? limit.burst * UNITS_PER_TOKEN
+          : Math.min(bucket.level, limit.burst * UNITS_PER_TOKEN);
       bucket.perSecond = limit.perSecond;
       bucket.burst = limit.burst;
     }
@@ -84,9 +94,10 @@ export class Throttle {
   /** Removes full buckets, which equal new ones. Runs each time the number of buckets has doubled. */
   #sweep(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
-      if (bucket.level + (now - bucket.at) * bucket.perSecond >= bucket.burst * TOKEN) this.#buckets.delete(accountId);
+      if (bucket.level + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * UNITS_PER_TOKEN)
+        this.#buckets.delete(accountId);
     }
-    this.#sweepAt = Math.max(SWEEP_FROM, this.#buckets.size * 2);
+    this.#sweepSize = Math.max(MIN_SWEEP_SIZE, this.#buckets.size * 2);
   }
 }
 
@@ -98,113 +109,122 @@ export class Throttle {
 // query per token interval. If the store does not respond, the request passes to the commit, which fails as well.
 
 /** The time for which tokens are taken in advance, and after which they expire. */
-const AHEAD_MS = 100;
+const PREFETCH_MS = 100;
 /** The minimum time between two queries of an empty bucket with a high rate. */
-const EMPTY_MS = 20;
+const EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
 
-interface Lease {
+interface TokenReserve {
   tokens: number;
   /** When the tokens expire. */
-  until: number;
+  expiresAt: number;
   /** The tokens in the shared bucket at the last query. */
-  left: number;
+  sharedTokens: number;
   /** No token is available before this time. */
   emptyUntil: number;
-  asking: boolean;
-  readonly waiting: ((answer: ThrottleResult) => void)[];
+  isQueryRunning: boolean;
+  readonly waiters: ((result: ThrottleResult) => void)[];
 }
 
 export class SharedThrottle {
-  readonly #leases = new Map<number, Lease>();
-  readonly #ask: (request: TokenRequest) => Promise<TokensGranted>;
-  readonly #failed: (error: unknown) => void;
-  #sweepAt = SWEEP_FROM;
+  readonly #reserves = new Map<number, TokenReserve>();
+  readonly #requestTokens: (request: TokenRequest) => Promise<TokensGranted>;
+  readonly #onError: (error: unknown) => void;
+  #sweepSize = MIN_SWEEP_SIZE;
 
   /** `ask` takes tokens out of the shared bucket; calls of one turn of the event loop may travel together. */
-  constructor(ask: (request: TokenRequest) => Promise<TokensGranted>, failed: (error: unknown) => void) {
-    this.#ask = ask;
-    this.#failed = failed;
+  constructor(requestTokens: (request: TokenRequest) => Promise<TokensGranted>, onError: (error: unknown) => void) {
+    this.#requestTokens = requestTokens;
+    this.#onError = onError;
   }
 
   /** Takes one token of the account, if there is one; a promise where the store has to be asked. `now` in ms. */
-  take(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
-    const lease = this.#leaseOf(accountId, now);
+  takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
+    const reserve = this.#getOrCreateReserve(accountId, now);
     // After the clock is set back, tokens with a time in the future expire too.
-    if (now >= lease.until || lease.until - now > AHEAD_MS) lease.tokens = 0;
-    if (lease.tokens > 0 && lease.waiting.length === 0) {
-      lease.tokens -= 1;
-      if (lease.tokens < ahead(limit) / 2 && now >= lease.emptyUntil) this.#refill(accountId, limit, lease, now);
-      return passed(lease, limit);
+    if (now >= reserve.expiresAt || reserve.expiresAt - now > PREFETCH_MS) reserve.tokens = 0;
+    if (reserve.tokens > 0 && reserve.waiters.length === 0) {
+      reserve.tokens -= 1;
+      if (reserve.tokens < prefetchCount(limit) / 2 && now >= reserve.emptyUntil)
+        this.#refill(accountId, limit, reserve, now);
+      return passResult(reserve, limit);
     }
-    if (!lease.asking && now < lease.emptyUntil && lease.emptyUntil - now <= EMPTY_MS + 1_000 / limit.perSecond)
-      return refused(lease.emptyUntil - now, limit);
+    if (
+      !reserve.isQueryRunning &&
+      now < reserve.emptyUntil &&
+      reserve.emptyUntil - now <= EMPTY_BUCKET_QUERY_INTERVAL_MS + 1_000 / limit.perSecond
+    )
+      return refuseResult(reserve.emptyUntil - now, limit);
     return new Promise((resolve) => {
-      lease.waiting.push(resolve);
-      this.#refill(accountId, limit, lease, now);
+      reserve.waiters.push(resolve);
+      this.#refill(accountId, limit, reserve, now);
     });
   }
 
-  #leaseOf(accountId: number, now: number): Lease {
-    const known = this.#leases.get(accountId);
-    if (known !== undefined) return known;
-    if (this.#leases.size >= this.#sweepAt) this.#sweep(now);
-    const lease = { tokens: 0, until: 0, left: 0, emptyUntil: 0, asking: false, waiting: [] };
-    this.#leases.set(accountId, lease);
-    return lease;
+  #getOrCreateReserve(accountId: number, now: number): TokenReserve {
+    const existing = this.#reserves.get(accountId);
+    if (existing !== undefined) return existing;
+    if (this.#reserves.size >= this.#sweepSize) this.#sweep(now);
+    const reserve = { tokens: 0, expiresAt: 0, sharedTokens: 0, emptyUntil: 0, isQueryRunning: false, waiters: [] };
+    this.#reserves.set(accountId, reserve);
+    return reserve;
   }
 
-  #refill(accountId: number, limit: ThrottleLimit, lease: Lease, now: number): void {
-    if (lease.asking) return;
-    lease.asking = true;
-    const waiting = lease.waiting.length;
-    const wanted = Math.max(waiting, waiting + ahead(limit) - lease.tokens);
+  #refill(accountId: number, limit: ThrottleLimit, reserve: TokenReserve, now: number): void {
+    if (reserve.isQueryRunning) return;
+    reserve.isQueryRunning = true;
+    const waiting = reserve.waiters.length;
+    const requested = Math.max(waiting, waiting + prefetchCount(limit) - reserve.tokens);
     const { perSecond, burst } = limit;
-    this.#ask({ accountId, perSecond, burst, requested: wanted }).then(
+    this.#requestTokens({ accountId, perSecond, burst, requested }).then(
       ({ granted, left, nextMs }) => {
-        lease.asking = false;
-        lease.tokens += granted;
-        lease.until = now + AHEAD_MS;
-        lease.left = left;
-        lease.emptyUntil = granted < wanted ? now + Math.max(1, nextMs, ahead(limit) === 0 ? 0 : EMPTY_MS) : 0;
-        for (const resolve of lease.waiting.splice(0, waiting)) {
-          if (lease.tokens > 0) {
-            lease.tokens -= 1;
-            resolve(passed(lease, limit));
+        reserve.isQueryRunning = false;
+        reserve.tokens += granted;
+        reserve.expiresAt = now + PREFETCH_MS;
+        reserve.sharedTokens = left;
+        reserve.emptyUntil =
+          granted < requested
+            ? now + Math.max(1, nextMs, prefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
+            : 0;
+        for (const resolve of reserve.waiters.splice(0, waiting)) {
+          if (reserve.tokens > 0) {
+            reserve.tokens -= 1;
+            resolve(passResult(reserve, limit));
           } else {
-            resolve(refused(Math.max(1, nextMs), limit));
+            resolve(refuseResult(Math.max(1, nextMs), limit));
           }
         }
         // Requests that arrived during the query.
-        if (lease.waiting.length > 0) this.#refill(accountId, limit, lease, now);
+        if (reserve.waiters.length > 0) this.#refill(accountId, limit, reserve, now);
       },
       (error: unknown) => {
-        lease.asking = false;
-        this.#failed(error);
-        for (const resolve of lease.waiting.splice(0)) resolve(passed(lease, limit));
+        reserve.isQueryRunning = false;
+        this.#onError(error);
+        for (const resolve of reserve.waiters.splice(0)) resolve(passResult(reserve, limit));
       },
     );
   }
 
   #sweep(now: number): void {
-    for (const [accountId, lease] of this.#leases) {
-      if (!lease.asking && now >= lease.until && now >= lease.emptyUntil) this.#leases.delete(accountId);
+    for (const [accountId, reserve] of this.#reserves) {
+      if (!reserve.isQueryRunning && now >= reserve.expiresAt && now >= reserve.emptyUntil)
+        this.#reserves.delete(accountId);
     }
-    this.#sweepAt = Math.max(SWEEP_FROM, this.#leases.size * 2);
+    this.#sweepSize = Math.max(MIN_SWEEP_SIZE, this.#reserves.size * 2);
   }
 }
 
 /** The number of tokens to take in advance; 0 for low rates, at which each request takes its own token. */
-function ahead({ perSecond }: ThrottleLimit): number {
-  const tokens = Math.floor((perSecond * AHEAD_MS) / 1_000);
+function prefetchCount({ perSecond }: ThrottleLimit): number {
+  const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
 }
 
-function passed({ tokens, left }: Lease, { perSecond, burst }: ThrottleLimit): ThrottleResult {
-  const together = Math.min(tokens + left, burst);
-  return { ok: true, left: together, resetMs: Math.ceil(((burst - together) * 1_000) / perSecond) };
+function passResult({ tokens, sharedTokens: left }: TokenReserve, { perSecond, burst }: ThrottleLimit): ThrottleResult {
+  const remaining = Math.min(tokens + left, burst);
+  return { ok: true, remaining, resetMs: Math.ceil(((burst - remaining) * 1_000) / perSecond) };
 }
 
-function refused(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
+function refuseResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
@@ -216,21 +236,21 @@ export function batchTokenRequests(
   let batch: { request: TokenRequest; resolve: (granted: TokensGranted) => void; reject: (error: unknown) => void }[] =
     [];
   const send = () => {
-    const sent = batch;
+    const requests = batch;
     batch = [];
     takeTokens(
-      sent.map(({ request }) => request),
+      requests.map(({ request }) => request),
       now(),
     ).then(
-      (answers) => {
-        for (const [index, { resolve, reject }] of sent.entries()) {
-          const answer = answers[index];
-          if (answer === undefined) reject(new Error('the store gave no answer'));
-          else resolve(answer);
+      (grants) => {
+        for (const [index, { resolve, reject }] of requests.entries()) {
+          const grant = grants[index];
+          if (grant === undefined) reject(new Error('the store gave no answer'));
+          else resolve(grant);
         }
       },
       (error: unknown) => {
-        for (const { reject } of sent) reject(error);
+        for (const { reject } of requests) reject(error);
       },
     );
   };

@@ -20,19 +20,22 @@ export interface CertificatePaths {
 
 /** Reads and checks the pair. Throws an Error of one line that names setting, file and remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
-  const pair = { cert: read('POSTRIDER_TLS_CERT', paths.certPath), key: read('POSTRIDER_TLS_KEY', paths.keyPath) };
+  const pair = {
+    cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
+    key: readFile('POSTRIDER_TLS_KEY', paths.keyPath),
+  };
   try {
     createSecureContext({ cert: pair.cert });
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_CERT ${paths.certPath}: no usable PEM certificate (${reason(error)}); give the full chain`,
+      `POSTRIDER_TLS_CERT ${paths.certPath}: no usable PEM certificate (${messageOf(error)}); give the full chain`,
     );
   }
   try {
     createSecureContext(pair);
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_KEY ${paths.keyPath}: no usable PEM private key for ${paths.certPath} (${reason(error)}); give the key the certificate was made with`,
+      `POSTRIDER_TLS_KEY ${paths.keyPath}: no usable PEM private key for ${paths.certPath} (${messageOf(error)}); give the key the certificate was made with`,
     );
   }
   return pair;
@@ -44,36 +47,36 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
  */
 export function watchCertificate(
   paths: CertificatePaths,
-  everyMs: number,
+  intervalMs: number,
   clock: Clock,
   onPair: (pair: CertificatePair) => void,
   onFault: (fault: string) => void,
 ): () => void {
-  let loaded = marks(paths);
-  let seen = loaded;
-  let cancel = clock.after(everyMs, look);
-  function look(): void {
-    cancel = clock.after(everyMs, look);
-    const now = marks(paths);
-    const quiet = now === seen;
-    seen = now;
-    if (now === loaded || !quiet) return;
-    loaded = now;
+  let loaded = fileVersions(paths);
+  let previous = loaded;
+  let cancel = clock.after(intervalMs, check);
+  function check(): void {
+    cancel = clock.after(intervalMs, check);
+    const current = fileVersions(paths);
+    const isUnchanged = current === previous;
+    previous = current;
+    if (current === loaded || !isUnchanged) return;
+    loaded = current;
     try {
       onPair(readCertificate(paths));
     } catch (error) {
-      onFault(reason(error));
+      onFault(messageOf(error));
     }
   }
   return () => cancel();
 }
 
 /** A text that changes with either file. Symbolic links are followed, because renewals replace them. */
-function marks({ certPath, keyPath }: CertificatePaths): string {
-  return `${mark(certPath)} ${mark(keyPath)}`;
+function fileVersions({ certPath, keyPath }: CertificatePaths): string {
+  return `${fileVersion(certPath)} ${fileVersion(keyPath)}`;
 }
 
-function mark(path: string): string {
+function fileVersion(path: string): string {
   try {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
@@ -83,14 +86,14 @@ function mark(path: string): string {
   }
 }
 
-function read(setting: string, path: string): Buffer {
+function readFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`${setting}: cannot read ${path} (${reason(error)})`);
+    throw new Error(`${setting}: cannot read ${path} (${messageOf(error)})`);
   }
 }
 
-function reason(error: unknown): string {
+function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

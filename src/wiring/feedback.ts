@@ -5,7 +5,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
-import { bind, hostPort } from '../http/bind.ts';
+import { bind, formatHostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { Publish } from '../model/events.ts';
@@ -79,7 +79,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     stack.defer(() => listener.close());
     if (tls !== null)
       stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, listener.renewCertificate, onCertificateError));
-    return hostPort(bound);
+    return formatHostPort(bound);
   }
 
   /** Provider events of Amazon SES, posted by SNS. */
@@ -108,7 +108,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     stack.defer(() => receiver.close());
     if (tls !== null)
       stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, receiver.renewCertificate, onCertificateError));
-    return `${tls === null ? 'http' : 'https'}://${hostPort(bound)}/ses`;
+    return `${tls === null ? 'http' : 'https'}://${formatHostPort(bound)}/ses`;
   }
 
   /** Provider events of Amazon SES, read from an SQS queue. */

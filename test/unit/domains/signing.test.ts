@@ -46,9 +46,9 @@ function directoryOf(...domains: SendingDomain[]) {
 
 test('an authenticated domain is its account’s and nobody else’s', () => {
   const { directory } = directoryOf(domain('example.org'));
-  expect(directory.authenticated(1, 'example.org')).toBe(true);
-  expect(directory.authenticated(2, 'example.org')).toBe(false);
-  expect(directory.authenticated(1, 'example.com')).toBe(false);
+  expect(directory.isAuthenticated(1, 'example.org')).toBe(true);
+  expect(directory.isAuthenticated(2, 'example.org')).toBe(false);
+  expect(directory.isAuthenticated(1, 'example.com')).toBe(false);
 });
 
 test('a subdomain sends only where its owner says so, and never beneath another’s own domain', () => {
@@ -57,12 +57,12 @@ test('a subdomain sends only where its owner says so, and never beneath another�
     domain('example.net'),
     domain('shop.example.org', { accountId: 2 }),
   );
-  expect(directory.authenticated(1, 'mail.example.org')).toBe(true);
-  expect(directory.authenticated(1, 'a.b.example.org')).toBe(true);
-  expect(directory.authenticated(1, 'mail.example.net')).toBe(false);
-  expect(directory.authenticated(1, 'shop.example.org')).toBe(false);
-  expect(directory.authenticated(1, 'x.shop.example.org')).toBe(false);
-  expect(directory.authenticated(1, 'notexample.org')).toBe(false);
+  expect(directory.isAuthenticated(1, 'mail.example.org')).toBe(true);
+  expect(directory.isAuthenticated(1, 'a.b.example.org')).toBe(true);
+  expect(directory.isAuthenticated(1, 'mail.example.net')).toBe(false);
+  expect(directory.isAuthenticated(1, 'shop.example.org')).toBe(false);
+  expect(directory.isAuthenticated(1, 'x.shop.example.org')).toBe(false);
+  expect(directory.isAuthenticated(1, 'notexample.org')).toBe(false);
 });
 
 test('a pending domain sends nothing, and one that lost its records sends until DNS says after 72 hours that they are gone', () => {
@@ -72,10 +72,10 @@ test('a pending domain sends nothing, and one that lost its records sends until 
     domain('old.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),
     domain('gone.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS }),
   );
-  expect(directory.authenticated(1, 'new.example')).toBe(false);
+  expect(directory.isAuthenticated(1, 'new.example')).toBe(false);
   expect(directory.signingFor(1, 'new.example')).toBeNull();
-  expect(directory.authenticated(1, 'old.example')).toBe(true);
-  expect(directory.authenticated(1, 'gone.example')).toBe(false);
+  expect(directory.isAuthenticated(1, 'old.example')).toBe(true);
+  expect(directory.isAuthenticated(1, 'gone.example')).toBe(false);
   expect(directory.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
@@ -92,7 +92,7 @@ test('mail is signed by the active keys alone, RSA first, in the name of the dom
 test('a removed domain is forgotten', () => {
   const { directory } = directoryOf(domain('example.org'));
   directory.apply({ domains: [], removed: ['example.org'] });
-  expect(directory.authenticated(1, 'example.org')).toBe(false);
+  expect(directory.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
 // Which mail goes out signed, which unsigned, and which waits.

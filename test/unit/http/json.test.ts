@@ -3,7 +3,7 @@ import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJson } from '../../../src/http/protocol.ts';
-import { ErrorAnswer, MailCreated, MailRequest } from '../../../src/http/schema.ts';
+import { ErrorResponse, MailCreated, MailRequest } from '../../../src/http/schema.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
 import { MAIL, post, type Rig, startRig } from './rig.ts';
 
@@ -42,7 +42,7 @@ const STRUCTURE: unknown = JSON.parse(
   ),
 );
 const ajv = new Ajv();
-const isError = ajv.compile(JSON.parse(JSON.stringify(ErrorAnswer)));
+const isError = ajv.compile(JSON.parse(JSON.stringify(ErrorResponse)));
 const isCreated = new Ajv({ formats: { uuid: true } }).compile(JSON.parse(JSON.stringify(MailCreated)));
 
 let rig: Rig;

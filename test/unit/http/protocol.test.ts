@@ -270,7 +270,7 @@ describe('the observer', () => {
   test('hears of every refusal, also of those below HTTP', async () => {
     // Short for the one request that never ends, long for the others on a busy machine.
     const limits = { ...QUICK, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
-    const rig = await rigged({ limits, ready: () => 'no' });
+    const rig = await rigged({ limits, notReadyReason: () => 'no' });
     await raw(rig, 'hello there\r\n\r\n');
     await raw(rig, request(body).replace('Host: localhost\r\n', ''));
     await raw(rig, request(body, ['Expect: tea']));
@@ -303,7 +303,7 @@ describe('the observer', () => {
 describe('health', () => {
   test('/healthz and /readyz answer GET and HEAD, without a key; others are not allowed', async () => {
     let reason: string | null = null;
-    const rig = await rigged({ ready: () => reason });
+    const rig = await rigged({ notReadyReason: () => reason });
     const ask = async (path: string, method = 'GET') => got(await fetch(rig.at.url + path, { method }));
     expect(await ask('/healthz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'alive' } });
     expect(await ask('/readyz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'ready' } });

@@ -128,13 +128,13 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     throttle: new Throttle(),
     ids: createMessageIdGenerator(null, () => '00000000-0000-4000-8000-000000000000'),
     clock: systemClock,
-    ready: () => null,
-    domains: { authenticated: () => false },
+    notReadyReason: () => null,
+    domains: { isAuthenticated: () => false },
     publish,
     ...changes,
-    load: () => {
+    loadSignal: () => {
       seen.passed += 1;
-      return changes.load?.() ?? { shed: false };
+      return changes.loadSignal?.() ?? { shed: false };
     },
     submit: (mail) => {
       seen.submitted.push(mail);

@@ -331,7 +331,7 @@ describe('403', () => {
   });
 
   test('a sender domain must be authenticated for the account, unless the operator or the transport says otherwise', async () => {
-    const domains = { authenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
+    const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
     const strict = await rigged({ ...settings({ senders: 'authenticated', transport: SMTP }), domains });
     const refused = await post(strict, MAIL);
     expect([refused.status, refused.body]).toEqual([403, error('Invalid tokens or rate limit exceeded')]);
@@ -386,7 +386,7 @@ describe('429', () => {
     let shed = true;
     const pending: ((answer: AcceptResult) => void)[] = [];
     const rig = await rigged({
-      load: () => (shed ? { shed: true, retryAfterMs: 2500 } : { shed: false }),
+      loadSignal: () => (shed ? { shed: true, retryAfterMs: 2500 } : { shed: false }),
       limits: { maxInFlight: 2 },
       submit: () => new Promise((resolve) => pending.push(resolve)),
     });

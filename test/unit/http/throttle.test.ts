@@ -6,10 +6,10 @@ import type { TokenRequest } from '../../../src/model/node.ts';
 test('lets the burst through, then one for each interval, and says exactly when the next may come', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 4, burst: 3 };
-  expect([0, 0, 0].map((now) => throttle.take(1, limit, now).ok)).toEqual([true, true, true]);
-  expect(throttle.take(1, limit, 0)).toEqual({ ok: false, retryAfterMs: 250, resetMs: 750 });
-  expect(throttle.take(1, limit, 249)).toMatchObject({ ok: false, retryAfterMs: 1 });
-  expect(throttle.take(1, limit, 250)).toEqual({ ok: true, left: 0, resetMs: 750 });
+  expect([0, 0, 0].map((now) => throttle.takeToken(1, limit, now).ok)).toEqual([true, true, true]);
+  expect(throttle.takeToken(1, limit, 0)).toEqual({ ok: false, retryAfterMs: 250, resetMs: 750 });
+  expect(throttle.takeToken(1, limit, 249)).toMatchObject({ ok: false, retryAfterMs: 1 });
+  expect(throttle.takeToken(1, limit, 250)).toEqual({ ok: true, left: 0, resetMs: 750 });
 });
 
 test('never passes more than burst + rate × time, never refuses a client that keeps to its answers', () => {
@@ -25,43 +25,44 @@ test('never passes more than burst + rate × time, never refuses a client that k
       let allowedAt = 0;
       for (const pause of pauses) {
         now += pause;
-        const answer = throttle.take(7, limit, now);
+        const answer = throttle.takeToken(7, limit, now);
         if (!answer.ok) {
           allowedAt = now + answer.retryAfterMs;
           continue;
         }
         passed += 1;
         expect(now).toBeGreaterThanOrEqual(allowedAt);
-        expect(answer.left).toBeLessThan(limit.burst);
+        expect(answer.remaining).toBeLessThan(limit.burst);
         expect(passed).toBeLessThanOrEqual(limit.burst + (now * limit.perSecond) / 1000 + 1e-3);
       }
-      const last = throttle.take(7, limit, now);
-      if (!last.ok) expect(throttle.take(7, limit, now + last.retryAfterMs).ok).toBe(true);
+      const last = throttle.takeToken(7, limit, now);
+      if (!last.ok) expect(throttle.takeToken(7, limit, now + last.retryAfterMs).ok).toBe(true);
     }),
   );
 });
 
 test('a changed limit counts from the next request; accounts do not share', () => {
   const throttle = new Throttle();
-  expect(throttle.take(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
-  expect(throttle.take(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(false);
-  expect(throttle.take(2, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
-  expect(throttle.take(1, { perSecond: 1000, burst: 5 }, 0).ok).toBe(false);
-  expect(throttle.take(1, { perSecond: 1000, burst: 5 }, 5)).toMatchObject({ ok: true, left: 4 - 0 });
-  expect(throttle.take(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, left: 1 });
+  expect(throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
+  expect(throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(false);
+  expect(throttle.takeToken(2, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
+  expect(throttle.takeToken(1, { perSecond: 1000, burst: 5 }, 0).ok).toBe(false);
+  expect(throttle.takeToken(1, { perSecond: 1000, burst: 5 }, 5)).toMatchObject({ ok: true, left: 4 - 0 });
+  expect(throttle.takeToken(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, left: 1 });
 });
 
 test('a clock that goes back an hour locks nobody out', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 1, burst: 1 };
-  throttle.take(1, limit, 3_600_000);
-  expect(throttle.take(1, limit, 0)).toMatchObject({ ok: false, retryAfterMs: 1000 });
-  expect(throttle.take(1, limit, 1000).ok).toBe(true);
+  throttle.takeToken(1, limit, 3_600_000);
+  expect(throttle.takeToken(1, limit, 0)).toMatchObject({ ok: false, retryAfterMs: 1000 });
+  expect(throttle.takeToken(1, limit, 1000).ok).toBe(true);
 });
 
 test('full buckets are forgotten', () => {
   const throttle = new Throttle();
-  for (let account = 0; account < 50_000; account += 1) throttle.take(account, { perSecond: 10, burst: 1 }, account);
+  for (let account = 0; account < 50_000; account += 1)
+    throttle.takeToken(account, { perSecond: 10, burst: 1 }, account);
   expect(throttle.size).toBeLessThan(3000);
 });
 
@@ -93,7 +94,7 @@ async function passes(
   now: number,
 ) {
   let passed = 0;
-  for (let n = 0; n < count; n += 1) if ((await throttle.take(1, limit, now)).ok) passed += 1;
+  for (let n = 0; n < count; n += 1) if ((await throttle.takeToken(1, limit, now)).ok) passed += 1;
   return passed;
 }
 
@@ -127,7 +128,7 @@ test('an account over its limit is refused without a question until its next tok
   const { asked } = shared.seen;
   expect(await passes(throttle, 100, limit, 0)).toBe(0);
   expect(shared.seen.asked).toBe(asked);
-  const refused = (await throttle.take(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
+  const refused = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
   expect(refused.retryAfterMs).toBe(500);
   shared.time.now = 500;
   expect(await passes(throttle, 1, limit, 500)).toBe(1);
@@ -137,9 +138,9 @@ test('tokens not used within a tenth of a second are void', async () => {
   const shared = bucket();
   const limit = { perSecond: 100, burst: 100 };
   const throttle = new SharedThrottle(shared.ask, never);
-  await throttle.take(1, limit, 0);
+  await throttle.takeToken(1, limit, 0);
   const { asked } = shared.seen;
-  await throttle.take(1, limit, 1_000);
+  await throttle.takeToken(1, limit, 1_000);
   expect(shared.seen.asked).toBe(asked + 1);
 });
 
@@ -149,7 +150,7 @@ test('where the store does not answer, requests pass on and the fault is told', 
     () => Promise.reject(new Error('away')),
     (error) => told.push(error),
   );
-  expect((await throttle.take(1, { perSecond: 1, burst: 1 }, 0)).ok).toBe(true);
+  expect((await throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0)).ok).toBe(true);
   expect(told).toHaveLength(1);
 });
 
