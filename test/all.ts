@@ -11,7 +11,7 @@ import { join, relative } from 'node:path';
 import { RULES, readSources } from './house/rules.ts';
 import { filesUnder, ROOT } from './house/source.ts';
 
-interface Tally {
+interface TestCounts {
   passed: number;
   failed: number;
 }
@@ -31,13 +31,13 @@ interface VitestReport {
 
 const MODULES = join(ROOT, 'node_modules');
 
-function record(tally: Tally, name: string, faults: readonly string[], reason: string | null): void {
+function record(counts: TestCounts, name: string, faults: readonly string[], reason: string | null): void {
   if (faults.length === 0) {
-    tally.passed += 1;
+    counts.passed += 1;
     console.log(`  ok    ${name}`);
     return;
   }
-  tally.failed += 1;
+  counts.failed += 1;
   console.log(`  FAIL  ${name}`);
   if (reason !== null) console.log(`        because ${reason}`);
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
@@ -54,7 +54,7 @@ function runTool(script: string, args: readonly string[]): readonly string[] {
   return [`${run.stdout}${run.stderr}`.trim() || `${script} ended with ${run.status ?? run.signal}`];
 }
 
-function runVitest(tally: Tally, filters: readonly string[]): void {
+function runVitest(counts: TestCounts, filters: readonly string[]): void {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
   const outputFile = join(folder, 'vitest.json');
   try {
@@ -71,21 +71,21 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
     });
     const report = readReport(outputFile);
     if (report === null) {
-      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal} and wrote no report`], null);
+      record(counts, 'vitest', [`it ended with ${run.status ?? run.signal} and wrote no report`], null);
       return;
     }
-    tally.passed += report.numPassedTests;
+    counts.passed += report.numPassedTests;
     // A skipped test counts as failed, and so does a file that could not be loaded.
-    const unloaded = report.testResults.filter(
+    const notLoaded = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((one) => one.status === 'failed'),
     );
-    const failed = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloaded.length;
-    tally.failed += failed;
-    if (report.numPassedTests === 0) record(tally, 'vitest', ['no test passed'], null);
+    const failed = report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length;
+    counts.failed += failed;
+    if (report.numPassedTests === 0) record(counts, 'vitest', ['no test passed'], null);
     else if (failed === 0 && run.status !== 0) {
-      record(tally, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error occurred outside a test');
+      record(counts, 'vitest', [`it ended with ${run.status ?? run.signal}`], 'an error occurred outside a test');
     }
-    for (const line of unfinished(report, filters)) console.log(`  FAIL  ${line}`);
+    for (const line of missingResults(report, filters)) console.log(`  FAIL  ${line}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -95,7 +95,7 @@ function runVitest(tally: Tally, filters: readonly string[]): void {
  * The files whose process ended before its tests did; Vitest counts them as passed. The last output of the process, such as
  * V8's `Fatal error`, is above in the output.
  */
-function unfinished(report: VitestReport, filters: readonly string[]): readonly string[] {
+function missingResults(report: VitestReport, filters: readonly string[]): readonly string[] {
   const lines: string[] = [];
   for (const { name, assertionResults } of report.testResults) {
     const missing = assertionResults.filter(({ status }) => status !== 'passed' && status !== 'failed').length;
@@ -104,8 +104,8 @@ function unfinished(report: VitestReport, filters: readonly string[]): readonly 
   if (filters.length > 0) return lines;
   const reported = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
   const expected = filesUnder('test', '.test.ts').filter((file) => long || !file.startsWith('test/long/'));
-  const unreported = expected.filter((file) => !reported.has(file));
-  return [...lines, ...unreported.map((file) => `${file}: Vitest reported no result`)];
+  const filesWithoutResult = expected.filter((file) => !reported.has(file));
+  return [...lines, ...filesWithoutResult.map((file) => `${file}: Vitest reported no result`)];
 }
 
 function readReport(path: string): VitestReport | null {
@@ -118,21 +118,21 @@ function readReport(path: string): VitestReport | null {
 
 const filters = process.argv.slice(2).filter((argument) => argument !== '--long');
 const long = process.argv.includes('--long');
-const tally: Tally = { passed: 0, failed: 0 };
+const counts: TestCounts = { passed: 0, failed: 0 };
 console.log('lint and format');
 record(
-  tally,
+  counts,
   'biome',
   runTool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--max-diagnostics=50']),
   null,
 );
 console.log('types');
-record(tally, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
-record(tally, 'tsc of the dashboard', runTool('typescript/bin/tsc', ['-p', 'dashboard']), null);
+record(counts, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
+record(counts, 'tsc of the dashboard', runTool('typescript/bin/tsc', ['-p', 'dashboard']), null);
 console.log('house rules');
 const sources = readSources();
-for (const rule of RULES) record(tally, rule.name, rule.check(sources), rule.reason);
+for (const rule of RULES) record(counts, rule.name, rule.check(sources), rule.reason);
 console.log('tests');
-runVitest(tally, filters);
-console.log(`\n${tally.passed} passed, ${tally.failed} failed`);
-process.exitCode = tally.failed > 0 || tally.passed === 0 ? 1 : 0;
+runVitest(counts, filters);
+console.log(`\n${counts.passed} passed, ${counts.failed} failed`);
+process.exitCode = counts.failed > 0 || counts.passed === 0 ? 1 : 0;

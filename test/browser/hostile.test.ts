@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { type ForeignServer, hostileHtml, hostileWords, startForeignServer } from '../rig/hostile-content.ts';
+import { hostileHtml, hostileTexts, type RecordingServer, startRecordingServer } from '../rig/hostile-content.ts';
 import { waitUntilSettled } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
@@ -14,15 +14,15 @@ const REFUSED =
 const rig = scenario();
 const browsers = browserRig();
 let service: RunningService;
-let elsewhere: ForeignServer;
+let elsewhere: RecordingServer;
 let words: readonly string[];
 let htmlMessageId = '';
 const ids: string[] = [];
 
 beforeAll(async () => {
-  elsewhere = await startForeignServer();
+  elsewhere = await startRecordingServer();
   service = await rig.serve(rig.folder());
-  words = hostileWords(elsewhere.url);
+  words = hostileTexts(elsewhere.url);
   for (const subject of words) {
     ids.push(
       await submitAccepted(service.publicUrl, service.key, {

@@ -3,14 +3,14 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
-import { type ForeignServer, startForeignServer } from '../rig/hostile-content.ts';
+import { type RecordingServer, startRecordingServer } from '../rig/hostile-content.ts';
 import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
 
 const browsers = browserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
-async function opened(html: (elsewhere: ForeignServer) => string, headers: Record<string, string> = {}) {
-  const elsewhere = await startForeignServer();
+async function opened(html: (elsewhere: RecordingServer) => string, headers: Record<string, string> = {}) {
+  const elsewhere = await startRecordingServer();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(
@@ -29,7 +29,7 @@ async function opened(html: (elsewhere: ForeignServer) => string, headers: Recor
   return { ...user, elsewhere };
 }
 
-test.each<[string, (elsewhere: ForeignServer) => string, RegExp]>([
+test.each<[string, (elsewhere: RecordingServer) => string, RegExp]>([
   ['a dialog', () => '<script>setTimeout(() => alert(1))</script>', /^dialog: 1/],
   ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
   ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],

@@ -11,7 +11,7 @@ import { openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
-import { STORES, settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
 const BY: Actor = { who: 'token:ci', at: 1_900_000_000_000 };
 const NOW = 1_800_000_000_000;
@@ -47,7 +47,7 @@ interface OpenedStore {
 async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   if (name === 'postgres') {
     const url = await temporaryDatabase();
-    const store = await openStore(settingOf(url), { exclusive: true });
+    const store = await openStore(parsePostgresUrl(url), { exclusive: true });
     onTestFinished(() => store.close());
     return {
       store,

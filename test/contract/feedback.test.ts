@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { attemptWith, idAt, NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -49,9 +49,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = newMessage({ lease: LEASE, to });
     await store.accept([mail]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const attempt = attemptWith({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
+    const attempt = newAttempt({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
     const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', attempt };
-    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { event })]);
     return mail;
   }
 
@@ -294,7 +294,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([mail]);
-    await store.settle([{ ...settlementOf({ ...mail, attempts: 1, lease: LEASE }), excludedFromReputation: true }]);
+    await store.settle([{ ...newSettlement({ ...mail, attempts: 1, lease: LEASE }), excludedFromReputation: true }]);
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied', suppressed: false });
     expect([await listed(store), await counts(store)]).toEqual([[], { emails: 0, bounces: 0, complaints: 0 }]);
   });
@@ -316,7 +316,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     await store.settle([
-      settlementOf(
+      newSettlement(
         { ...mail, attempts: 1, lease: LEASE },
         { to: 'uncertain', event: { at: 1, verb: 'uncertain', by: 'node-a', detail: null, attempt: null } },
       ),
@@ -338,7 +338,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(mail.id))?.message).toBeNull();
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied' });
-    const gone = idAt(Date.now() - 86_400_000);
+    const gone = newIdAt(Date.now() - 86_400_000);
     expect(await one(store, report({ id: gone }, COMPLAINT))).toMatchObject({
       kind: 'kept',
       reason: 'the message that the report names is not stored here',

@@ -1,7 +1,7 @@
 /** Guarantees of every store to nodes that share it: liveness, recovery of leases, and token buckets. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const beatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
@@ -75,8 +75,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const taken = await store.claim({ mails: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
     const [mine] = taken.mails;
     if (mine === undefined) throw new Error('nothing was claimed');
-    expect(await store.settle([settlementOf({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
-    expect(await store.settle([settlementOf(mine)])).toEqual(['settled']);
+    expect(await store.settle([newSettlement({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement(mine)])).toEqual(['settled']);
   });
 
   test('a node recovers its own leases except those that it names', async () => {

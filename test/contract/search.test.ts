@@ -16,7 +16,7 @@ import {
   parseSearchText,
   type SearchCriterion,
 } from '../../src/store/search/query.ts';
-import { idAt, NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -128,7 +128,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['发货 🎉', ['subject'], [han]],
         ['example', ALL_FIELDS, [other, han, koeln, rita]],
         [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
-        [idAt(START + 9), ALL_FIELDS, []],
+        [newIdAt(START + 9), ALL_FIELDS, []],
         ['nothing', ALL_FIELDS, []],
       ];
       for (const [text, fields, found] of cases) {
@@ -149,11 +149,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (state === 'cancelled') await store.cancelMessage(mail.id, START);
     const leased = { id: mail.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {
-      await store.settle([settlementOf(leased, { to: state })]);
+      await store.settle([newSettlement(leased, { to: state })]);
     }
     if (state === 'complained') {
-      const { changes, ...rest } = settlementOf(leased);
-      await store.settle([{ ...rest, changes: [...changes, ...settlementOf(leased, { to: 'complained' }).changes] }]);
+      const { changes, ...rest } = newSettlement(leased);
+      await store.settle([{ ...rest, changes: [...changes, ...newSettlement(leased, { to: 'complained' }).changes] }]);
     }
     if (state === 'uncertain') {
       await store.markTransmitting([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);

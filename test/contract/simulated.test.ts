@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { virtualClock } from '../rig/clock.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
@@ -64,8 +64,8 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
         .map((mail) => {
           const event = { at: now, by: NODE.name, detail: null, attempt: null };
           if (random() < 0.3)
-            return settlementOf(mail, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
-          return settlementOf(mail, { event: { ...event, verb: 'delivered' } });
+            return newSettlement(mail, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
+          return newSettlement(mail, { event: { ...event, verb: 'delivered' } });
         });
       await note(store.settle(settlements));
       await clock.advance(7_000 + Math.floor(random() * 10_000));

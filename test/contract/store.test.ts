@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 /** Limits for this many messages of any size. */
@@ -163,7 +163,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const mail = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
     await store.accept([mail]);
-    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })]);
+    await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })]);
     const answers = await store.accept([
       newMessage({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
       newMessage({ to: 'there@example.com' }),
@@ -181,7 +181,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [waiting, bouncing] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([waiting, bouncing]);
     await store.settle([
-      settlementOf({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+      newSettlement({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
     expect((await store.claim(room(10), LEASE, Date.now())).mails).toEqual([]);
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
@@ -212,7 +212,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const dueAt = Date.now() + 60_000;
-    await store.settle([settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
+    await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
     expect((await store.claim(room(5), LEASE, dueAt - 1)).mails).toEqual([]);
     expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
   });
@@ -306,7 +306,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(mails);
     const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
     await store.settle(
-      mails.map((mail, n) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) })),
+      mails.map((mail, n) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) })),
     );
     expect((await claimAll(store, 512)).flat()).toEqual([mails[4_000]?.id]);
     const again = await claimAll(store, 512);
@@ -336,7 +336,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([large, fresh, ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) }))]);
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle([
-      settlementOf({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
+      newSettlement({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
     ]);
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 100; ) {
@@ -358,7 +358,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const deferral = { to: 'queued', dueAt: 1 } as const;
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle(
-      retries.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
+      retries.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([newMessage(), newMessage()]);
     const { mails: claimed } = await store.claim(room(10), LEASE, Date.now());
@@ -380,10 +380,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
     const held = { ...mail, attempts: 1, lease: LEASE };
-    expect(await store.settle([settlementOf({ ...held, lease: { ...LEASE, owner: 'node-b' } })])).toEqual(['lost']);
-    expect(await store.settle([settlementOf({ ...held, attempts: 2 })])).toEqual(['lost']);
-    expect(await store.settle([settlementOf(held)])).toEqual(['settled']);
-    expect(await store.settle([settlementOf(held, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement({ ...held, lease: { ...LEASE, owner: 'node-b' } })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement({ ...held, attempts: 2 })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement(held)])).toEqual(['settled']);
+    expect(await store.settle([newSettlement(held, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
     const shown = await store.findMessage(mail.id);
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
@@ -392,7 +392,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
-    const settlement = settlementOf({ ...mail, attempts: 1, lease: LEASE });
+    const settlement = newSettlement({ ...mail, attempts: 1, lease: LEASE });
     await store.settle([settlement]);
     expect((await store.findMessage(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
@@ -402,7 +402,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([newMessage()]);
     const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
     if (mail === undefined) throw new Error('nothing leased');
-    await store.settle([{ ...settlementOf(mail, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
+    await store.settle([{ ...newSettlement(mail, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
     expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
   });
 
@@ -433,7 +433,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         0,
       );
     }
-    const settled = [kept, marked].map((mail) => settlementOf({ ...mail, attempts: 1, lease }));
+    const settled = [kept, marked].map((mail) => newSettlement({ ...mail, attempts: 1, lease }));
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
@@ -498,7 +498,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [old, young] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
     await store.accept([old, young]);
     await store.settle([
-      settlementOf({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
+      newSettlement({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
     expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
     expect([(await store.findMessage(old.id))?.state, (await store.findMessage(young.id))?.state]).toEqual([
@@ -513,7 +513,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [done, waiting] = [newMessage({ acceptedAt: at, lease: LEASE }), newMessage({ acceptedAt: at })];
     await store.accept([done, waiting]);
     const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, attempt: null };
-    await store.settle([settlementOf({ ...done, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([newSettlement({ ...done, attempts: 1, lease: LEASE }, { event })]);
     expect(await store.purgeBodiesAndKeys(at + 4_999, 0, 10)).toBe(0);
     expect(await store.purgeBodiesAndKeys(at + 5_000, 0, 10)).toBe(1);
     expect([(await store.findMessage(done.id))?.message, (await store.findMessage(waiting.id))?.message]).toEqual([
@@ -563,7 +563,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const event = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
     await store.settle(
       mails.map((mail, n) =>
-        settlementOf(
+        newSettlement(
           { ...mail, attempts: 1, lease: LEASE },
           { to: 'queued', dueAt: due[n] ?? null, event: event(n < 2 ? 'deferred' : 'x') },
         ),
@@ -717,11 +717,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [mail, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
     await store.accept([mail, other]);
     const held = { ...mail, attempts: 1, lease: LEASE };
-    await expect(store.settle([settlementOf(held, { to: 'cancelled' })])).rejects.toThrow('from sending to cancelled');
-    const [delivered] = settlementOf(held).changes;
-    const [bounced] = settlementOf(held, { to: 'expired' }).changes;
+    await expect(store.settle([newSettlement(held, { to: 'cancelled' })])).rejects.toThrow('from sending to cancelled');
+    const [delivered] = newSettlement(held).changes;
+    const [bounced] = newSettlement(held, { to: 'expired' }).changes;
     if (delivered === undefined || bounced === undefined) throw new Error('no change');
-    const twice = { ...settlementOf(held), changes: [delivered, bounced] };
+    const twice = { ...newSettlement(held), changes: [delivered, bounced] };
     await expect(store.settle([twice])).rejects.toThrow('from delivered to expired');
     expect((await store.findMessage(mail.id))?.state).toBe('sending');
   });

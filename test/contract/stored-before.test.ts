@@ -12,7 +12,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { temporaryDatabase } from '../rig/postgres.ts';
-import { STORES, settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
 type Column = string | number | boolean | null;
 
@@ -93,7 +93,7 @@ const WRITE = {
     }
     for (const [name, last] of Object.entries(sequences)) await client.query('SELECT setval($1, $2)', [name, last]);
     await client.end();
-    return settingOf(url);
+    return parsePostgresUrl(url);
   },
 } as const;
 

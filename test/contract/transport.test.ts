@@ -9,7 +9,7 @@ import { withSimulator } from '../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
-import { outgoingMessage, smtpTo } from '../rig/smtp-message.ts';
+import { newSmtpTransport, outgoingMessage } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface Subject {
@@ -23,11 +23,11 @@ interface Subject {
 async function smtp(): Promise<Subject> {
   const server = await startSmtpServer();
   onTestFinished(() => server.close());
-  const transport = smtpTo(server.port, { connections: 4 });
+  const transport = newSmtpTransport(server.port, { connections: 4 });
   onTestFinished(() => transport.close(1_000));
   return {
     transport,
-    broken: smtpTo(1),
+    broken: newSmtpTransport(1),
     arrived: (message) => {
       const taken = server.received.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);

@@ -4,7 +4,7 @@ import type { DirectoryChanges } from '../../src/model/account.ts';
 import { accountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -47,7 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const event = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
     const settlements = mails.map((mail) => {
       const to = how === 'complained' ? 'delivered' : how === 'delivered' ? 'delivered' : 'bounced';
-      const one = settlementOf(
+      const one = newSettlement(
         { ...mail, attempts: 1, lease: LEASE },
         { to, suppress: how === 'hard' ? 'bounce' : null, event: event(to) },
       );
@@ -331,7 +331,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mails = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(mails);
     await store.settle(
-      mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })),
+      mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })),
     );
     const counts = { emails: 15, bounces: 1, complaints: 0 };
     expect(await store.reputationOf('default', Date.now())).toEqual({ kind: 'done', value: counts });

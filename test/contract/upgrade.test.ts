@@ -13,7 +13,7 @@ import { createPool } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/migrate.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { temporaryDatabase } from '../rig/postgres.ts';
-import { STORES, settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 import { addressText } from '../unit/model/address-texts.ts';
 
 const MESSAGE = '01997a3c-0000-7000-8000-000000000001';
@@ -67,7 +67,7 @@ const UPGRADES = {
   },
   async postgres(suppressions: readonly Suppression[]) {
     const url = await temporaryDatabase();
-    const setting = settingOf(url);
+    const setting = parsePostgresUrl(url);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
     const { folder, names } = filesBefore('postgres', 'complaints-before');
     const older = temporaryFolder();

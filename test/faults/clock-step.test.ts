@@ -10,7 +10,7 @@ import { startService } from '../../src/main.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { OutgoingMessage } from '../../src/transports/transport.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { attemptWith } from '../rig/messages.ts';
+import { newAttempt } from '../rig/messages.ts';
 import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
 import { submitAccepted } from '../rig/service.ts';
 
@@ -77,9 +77,9 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     let refusing = true;
     const attempt = async ({ id }: OutgoingMessage) => {
       attempts.set(id, (attempts.get(id) ?? 0) + 1);
-      if (!refusing) return attemptWith();
+      if (!refusing) return newAttempt();
       const reply = { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'greylisted' } as const;
-      return attemptWith({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
+      return newAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
     };
     const service = await startService(settings, {
       clock: { ...systemClock, now: stepped.now },

@@ -10,7 +10,7 @@ import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { type PostgresServer, runStatement, startPostgres, startStandby, temporaryDatabase } from '../rig/postgres.ts';
-import { settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 const SENDERS = 6;
@@ -19,7 +19,7 @@ const LIMIT_MS = 2_000;
 const PATIENCE = { timeout: 60_000 };
 
 async function storeOn(url: string): Promise<Store> {
-  const store = await openStore(settingOf(url), { exclusive: true });
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
   return store;
@@ -60,7 +60,7 @@ function startAccepting(accept: Store['accept']) {
 
 /** Acknowledged ids that are missing from the queue or incomplete. None may be. */
 async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
-  const store = await openStore(settingOf(url), { exclusive: false });
+  const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
     const found = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
     return accepting.acknowledged.filter((_, at) => found[at]?.state !== 'queued' || found[at]?.message === null);
@@ -158,9 +158,9 @@ test('a silent network path blocks no call longer than its time limit, and the s
   const pool = poolOn(url.href);
   const accepting = startAccepting(prepareAccept(pool));
   await accepting.more(40);
-  proxy.freeze();
+  proxy.pause();
   await expect.poll(() => accepting.faults.length).toBeGreaterThanOrEqual(SENDERS);
-  proxy.thaw();
+  proxy.resume();
   await accepting.more(40);
   await accepting.end();
   expectClear(accepting.faults);
@@ -171,12 +171,12 @@ test('after a failover to the promoted standby the same store continues there wi
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   const { pathname } = new URL(url);
-  const store0 = await openStore(settingOf(url), { exclusive: true });
+  const store0 = await openStore(parsePostgresUrl(url), { exclusive: true });
   await store0.createAccount('default', NO_LIMITS, 1);
   await store0.close();
   const standby = await startStandby(primary);
   const both = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
-  const store = await openStore(settingOf(both), { exclusive: true });
+  const store = await openStore(parsePostgresUrl(both), { exclusive: true });
   onTestFinished(() => store.close());
   const accepting = startAccepting(store.accept);
   await accepting.more(100);
@@ -207,7 +207,7 @@ test('the start of a service warns of a server that does not sync, in one line',
   const server = await startPostgres({ settings: { fsync: 'off' } });
   const url = await server.createDatabase();
   const lines: string[] = [];
-  const store = await openStore(settingOf(url), { exclusive: true, warn: (line) => lines.push(line) });
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true, warn: (line) => lines.push(line) });
   await store.close();
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(
@@ -216,7 +216,7 @@ test('the start of a service warns of a server that does not sync, in one line',
 });
 
 function poolOn(url: string): Pool {
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
   onTestFinished(() => pool.close());

@@ -97,7 +97,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
       .sort();
   await expect.poll(states).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
   expect([...sink.received.values()]).toEqual([1, 1, 1, 1, 1, 1]);
-  const held = ids.find((id) => (sink.order.indexOf(id) + 1 || 9) <= 3) ?? '';
+  const held = ids.find((id) => (sink.acceptOrder.indexOf(id) + 1 || 9) <= 3) ?? '';
   await runJsonCommand(folder, ['message', 'retry', held]);
   await expect.poll(() => sink.received.get(held)).toBe(2);
 });

@@ -159,9 +159,9 @@ test('a node stopped for longer than the liveness timeout starts no old attempt 
 test('cut off, with ended backends and a restarted server: 500s, never a false 201, and recovery without intervention', async () => {
   const { server, proxies, nodes, more, settled } = await install();
   await more(150);
-  proxies[0]?.freeze();
+  proxies[0]?.pause();
   await more(100);
-  proxies[0]?.thaw();
+  proxies[0]?.resume();
   for (let round = 0; round < 5; round += 1) {
     await server.terminateBackends();
     await more(40);

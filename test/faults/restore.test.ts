@@ -25,7 +25,7 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../rig/messages.ts';
-import { LONG } from '../rig/sample.ts';
+import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
 import { scenario } from '../scenarios/running-service.ts';
 
@@ -110,7 +110,7 @@ const MORE_CASES = [
   ['whose file is gone', 'links', null],
 ] as const;
 
-describe.each(LONG ? [...CASES, ...MORE_CASES] : CASES)(
+describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
   (standing, links, before) => {
     // A kill before a step equals a kill after the previous step.

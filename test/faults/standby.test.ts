@@ -15,12 +15,12 @@ import { forceDurableCommit } from '../../src/store/postgres/session.ts';
 import { virtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { temporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
 import { sampleOrFull } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
-import { settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 
 const PATIENCE = { timeout: 60_000 };
 const DAY_MS = 86_400_000;
@@ -52,12 +52,12 @@ async function pair(): Promise<Pair> {
   const primary = await startPostgres();
   const alone = await primary.createDatabase();
   const name = new URL(alone).pathname.slice(1);
-  const first = await openStore(settingOf(alone), { exclusive: true });
+  const first = await openStore(parsePostgresUrl(alone), { exclusive: true });
   await first.createAccount('default', NO_LIMITS, 1);
   await first.close();
   const standby = await startStandby(primary);
   const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
-  const store = await openStore(settingOf(url), { exclusive: true });
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   const watcher = new pg.Client({ connectionString: alone });
   watcher.on('error', () => undefined);
@@ -116,7 +116,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
   if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no mail');
   const held = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
   await store.accept([...held, cancelled]);
-  await store.settle(held.filter(({ id }) => id === reported.id).map((mail) => settlementOf(mail)));
+  await store.settle(held.filter(({ id }) => id === reported.id).map((mail) => newSettlement(mail)));
   const fence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
   const made = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
   if (made.kind !== 'done') throw new Error('no key');
@@ -199,7 +199,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     { name: 'a lease given back', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
     {
       name: 'a settlement',
-      run: (on) => on.settle(held.filter(({ id }) => id === leased.id).map((mail) => settlementOf(mail))),
+      run: (on) => on.settle(held.filter(({ id }) => id === leased.id).map((mail) => newSettlement(mail))),
       again: ['lost'],
     },
     {
@@ -297,7 +297,7 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   await more(100);
   over = true;
   await Promise.all([...senders, ...lists]);
-  const promoted = await openStore(settingOf(standby.url(database)), { exclusive: false });
+  const promoted = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
   onTestFinished(() => promoted.close());
   const listed = await promoted.listSuppressions('default', null, 1_000_000);
   const there = new Set(listed.kind === 'done' ? listed.value.map(({ address }) => address) : []);
@@ -312,21 +312,21 @@ test('a commit whose connection is ended while it waits for the standby is not a
   const proxy = await startCommitProxy(primary.port);
   const lossy = new URL(primary.url(database));
   lossy.port = String(proxy.port);
-  const behind = await openStore(settingOf(lossy.href), { exclusive: true });
+  const behind = await openStore(parsePostgresUrl(lossy.href), { exclusive: true });
   onTestFinished(() => behind.close());
   await standby.crash();
-  proxy.loseAnswer();
+  proxy.loseCommitResponse();
   const calls = [store.accept([newMessage()]), behind.accept([newMessage()])];
   for (const end of await Promise.all(calls.map((call) => endOf(call, both, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
-  expect(proxy.lost()).toBe(1);
+  expect(proxy.faultCount()).toBe(1);
 }, 120_000);
 
 test('while the standby is down, abandoned calls hold no server connection', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: 2_000 });
   onTestFinished(() => pool.close());
@@ -359,7 +359,7 @@ test('a start that waits for a missing standby reports it once, with the remedy,
   const clock = virtualClock(Date.now());
   const told: string[] = [];
   const surroundings = { clock, random: Math.random, simulated: false };
-  const opening = openStore(settingOf(url), {
+  const opening = openStore(parsePostgresUrl(url), {
     exclusive: true,
     environment: surroundings,
     onWait: (line) => told.push(line),
@@ -384,7 +384,7 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
   await runStatement(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');
   const proxy = await startPoolerProxy(server.port, { options: 'drop' });
   url.port = String(proxy.port);
-  const store = await openStore(settingOf(url.href), { exclusive: true });
+  const store = await openStore(parsePostgresUrl(url.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
   const mails = Array.from({ length: 50 }, () => newMessage());

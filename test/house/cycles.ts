@@ -6,38 +6,39 @@ import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
 /** One line for each cycle, with its files in alphabetical order. */
-export function importCycles(files: readonly SourceFile[], types: boolean): readonly string[] {
+export function importCycles(files: readonly SourceFile[], withTypeImports: boolean): readonly string[] {
   const targets = new Map(
     files.map(({ path, imports }) => [
       path,
       imports
-        .filter(({ specifier, typeOnly }) => specifier.startsWith('.') && (types || !typeOnly))
+        .filter(({ specifier, typeOnly }) => specifier.startsWith('.') && (withTypeImports || !typeOnly))
         .map(({ specifier }) => posix.normalize(posix.join(posix.dirname(path), specifier))),
     ]),
   );
-  const order = new Map<string, number>();
-  const lowest = new Map<string, number>();
+  const visitIndexes = new Map<string, number>();
+  const lowestIndexes = new Map<string, number>();
   const stack: string[] = [];
   const cycles: string[] = [];
 
   function visit(path: string): number {
-    const index = order.size;
-    order.set(path, index);
+    const index = visitIndexes.size;
+    visitIndexes.set(path, index);
     stack.push(path);
-    let low = index;
+    let lowestIndex = index;
     for (const target of targets.get(path) ?? []) {
       if (!targets.has(target)) continue;
-      if (!order.has(target)) low = Math.min(low, visit(target));
-      else if (stack.includes(target)) low = Math.min(low, lowest.get(target) ?? order.get(target) ?? low);
+      if (!visitIndexes.has(target)) lowestIndex = Math.min(lowestIndex, visit(target));
+      else if (stack.includes(target))
+        lowestIndex = Math.min(lowestIndex, lowestIndexes.get(target) ?? visitIndexes.get(target) ?? lowestIndex);
     }
-    lowest.set(path, low);
-    if (low === index) {
+    lowestIndexes.set(path, lowestIndex);
+    if (lowestIndex === index) {
       const group = stack.splice(stack.indexOf(path)).sort();
       if (group.length > 1) cycles.push(group.join(', '));
     }
-    return low;
+    return lowestIndex;
   }
 
-  for (const path of targets.keys()) if (!order.has(path)) visit(path);
+  for (const path of targets.keys()) if (!visitIndexes.has(path)) visit(path);
   return cycles.sort();
 }

@@ -20,7 +20,7 @@ const EFFECT_LAYERS = [
   'observability',
 ];
 /** The wiring layers may import everything. No other layer imports them. */
-const WIRING = ['main.ts', 'wiring', 'cli'];
+const WIRING_LAYERS = ['main.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to the pure ones. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The pure parts of the store: search queries, steps of the traffic figures.
@@ -54,7 +54,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The modules of Node that a pure layer may load, and their allowed names: no effects. `null` allows every name. */
-const PURE_NODE: Readonly<Record<string, readonly string[] | null>> = {
+const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
   'node:crypto': ['createHash', 'createHmac', 'createPrivateKey', 'createPublicKey', 'hash', 'sign', 'timingSafeEqual'],
   'node:net': ['isIP', 'isIPv4', 'isIPv6'],
@@ -62,7 +62,7 @@ const PURE_NODE: Readonly<Record<string, readonly string[] | null>> = {
 };
 
 /** Modules of Node that only some layers may load. */
-const NODE_OWNERS: Readonly<Record<string, readonly string[]>> = {
+const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['store'],
   'node:child_process': [],
   'node:dns': ['transports', 'domains', 'main.ts', 'cli'],
@@ -83,7 +83,7 @@ export function importViolations(file: SourceFile): readonly string[] {
   return file.imports.flatMap((imported) => {
     const { specifier, typeOnly, names } = imported;
     const fault = specifier.startsWith('.')
-      ? ownFault(file.path, layer, specifier, typeOnly)
+      ? folderFault(file.path, layer, specifier, typeOnly)
       : specifier.startsWith('node:')
         ? nodeFault(layer, specifier, typeOnly, names)
         : packageFault(layer, specifier, typeOnly);
@@ -91,7 +91,7 @@ export function importViolations(file: SourceFile): readonly string[] {
   });
 }
 
-function ownFault(path: string, layer: string, specifier: string, typeOnly: boolean): string | null {
+function folderFault(path: string, layer: string, specifier: string, typeOnly: boolean): string | null {
   const target = posix.normalize(posix.join(posix.dirname(path), specifier));
   if (!target.startsWith('src/')) return 'src must not import test, bench or bin';
   if (!target.endsWith('.ts')) return 'add the ending .ts';
@@ -101,8 +101,8 @@ function ownFault(path: string, layer: string, specifier: string, typeOnly: bool
     return 'only observability writes the log; publish an event and define its log event';
   if (layer === 'model') return 'model imports no other folder of src, types included';
   if (other === 'cli') return 'the command line is an adapter; move shared code to operations';
-  if (WIRING.includes(layer)) return null;
-  if (WIRING.includes(other)) return `${other} wires the layers; no layer may import it`;
+  if (WIRING_LAYERS.includes(layer)) return null;
+  if (WIRING_LAYERS.includes(other)) return `${other} wires the layers; no layer may import it`;
   if (typeOnly) return null;
   if (PURE_LAYERS.includes(other) || ALLOWED_LAYERS[layer]?.includes(other) === true) return null;
   if (other === CLOCK) return 'the clock is injected; import its type only';
@@ -111,13 +111,14 @@ function ownFault(path: string, layer: string, specifier: string, typeOnly: bool
 }
 
 function nodeFault(layer: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
-  const owners = NODE_OWNERS[specifier];
+  const owners = NODE_MODULE_OWNERS[specifier];
   if (owners !== undefined && !owners.includes(layer) && !typeOnly) {
     return owners.length === 0 ? 'no layer may start programs' : `only ${owners.join(', ')} may load it`;
   }
   if (typeOnly || !PURE_LAYERS.includes(layer)) return null;
-  const allowed = PURE_NODE[specifier];
-  if (allowed === undefined) return `${layer} is pure and may load only ${Object.keys(PURE_NODE).join(', ')} of Node`;
+  const allowed = PURE_NODE_MODULES[specifier];
+  if (allowed === undefined)
+    return `${layer} is pure and may load only ${Object.keys(PURE_NODE_MODULES).join(', ')} of Node`;
   const forbidden = allowed === null ? [] : names.filter((name) => !allowed.includes(name));
   return forbidden.length === 0
     ? null
@@ -136,7 +137,7 @@ function packageFault(layer: string, specifier: string, typeOnly: boolean): stri
 
 /** One line for each layer that is in no list: a new layer is a decision. */
 export function unknownLayers(paths: readonly string[]): readonly string[] {
-  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING, 'config', CLOCK];
+  const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK];
   const layers = new Set(paths.map(layerOf));
   return [...layers]
     .filter((layer) => !known.includes(layer))

@@ -23,7 +23,7 @@ export interface ListedRegex {
   readonly file: string;
   /** As in the code, with its flags. */
   readonly regex: string;
-  readonly why: string;
+  readonly reason: string;
 }
 
 const SCRIPTS = [
@@ -48,151 +48,152 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/model/address.ts',
     regex: String.raw`/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! )\p{Zs}/u`,
-    why: 'one character at a time, no repetition, on at most 64 octets',
+    reason: 'one character at a time, no repetition, on at most 64 octets',
   },
   {
     file: 'src/model/submission.ts',
     regex: '/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/',
-    why: 'anchored, fixed counts, behind a check of the length',
+    reason: 'anchored, fixed counts, behind a check of the length',
   },
   {
     file: 'src/doctor/clock.ts',
     regex: String.raw`/\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/`,
-    why: 'fixed counts except one of two digits, on at most 500 characters of a greeting',
+    reason: 'fixed counts except one of two digits, on at most 500 characters of a greeting',
   },
   {
     file: 'src/operator/access.ts',
     regex: '/^[0-9]{1,3}$/',
-    why: 'anchored, at most three characters',
+    reason: 'anchored, at most three characters',
   },
   {
     file: 'src/operator/frame-html.ts',
     regex: '/<link/gi',
-    why: 'fixed text, no repetition',
+    reason: 'fixed text, no repetition',
   },
   {
     file: 'src/operator/escape-html.ts',
     regex: `/[&<>"']/g`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/model/audit.ts',
     regex: '/At$/',
-    why: 'fixed text, on the name of an internal member',
+    reason: 'fixed text, on the name of an internal member',
   },
   {
     file: 'src/model/audit.ts',
     regex: '/[A-Z]/g',
-    why: 'one character class, no repetition, on the name of an internal member',
+    reason: 'one character class, no repetition, on the name of an internal member',
   },
   {
     file: 'src/domains/dkim-record.ts',
     regex: String.raw`/\s/`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/domains/dmarc-record.ts',
     regex: String.raw`/\s/`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/domains/name.ts',
     regex: String.raw`/\p{C}/gu`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/domains/ses-identity.ts',
     regex: String.raw`/^pr20\d{6}[a-z0-9]{4}a$/`,
-    why: 'anchored, fixed length',
+    reason: 'anchored, fixed length',
   },
   {
     file: 'src/domains/verify.ts',
     regex: String.raw`/\p{Cc}|\p{Cf}/gu`,
-    why: 'one character at a time, no repetition',
+    reason: 'one character at a time, no repetition',
   },
   {
     file: 'src/domains/mixed-scripts.ts',
     regex: String.raw`/\p{Script=Common}|\p{Script=Inherited}/u`,
-    why: 'applied to single characters of a domain name',
+    reason: 'applied to single characters of a domain name',
   },
   {
     file: 'src/printing/command-line.ts',
     regex: '/(^|`)( *)postrider (?=[a-z])/gm',
-    why: 'spaces are matched only after the start of a line or a backtick, so each is read once',
+    reason: 'spaces are matched only after the start of a line or a backtick, so each is read once',
   },
   {
     file: 'src/printing/error-line.ts',
     regex: String.raw`/[\r\n]/`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/store/postgres/messages.ts',
     regex: '/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/',
-    why: 'anchored, fixed counts',
+    reason: 'anchored, fixed counts',
   },
   {
     file: 'src/operator/dashboard.ts',
     regex: '/^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/',
-    why: 'anchored, one repeated character class',
+    reason: 'anchored, one repeated character class',
   },
   {
     file: 'src/store/postgres/connection.ts',
     regex: String.raw`/\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g`,
-    why: 'bounded count between fixed characters, on the text of internal statements',
+    reason: 'bounded count between fixed characters, on the text of internal statements',
   },
   {
     file: 'src/store/postgres/partitions.ts',
     regex: String.raw`/^body_(\d{4})(\d\d)(\d\d)$/`,
-    why: 'anchored, fixed counts, on the names of internal tables',
+    reason: 'anchored, fixed counts, on the names of internal tables',
   },
   {
     file: 'src/store/sqlite/files.ts',
     regex: String.raw`/^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/`,
-    why: 'anchored, fixed counts, on names of files',
+    reason: 'anchored, fixed counts, on names of files',
   },
   {
     file: 'src/store/sqlite/files.ts',
     regex: String.raw`/^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/`,
-    why: 'anchored, fixed counts, on names of files',
+    reason: 'anchored, fixed counts, on names of files',
   },
   {
     file: 'src/store/search/query.ts',
     regex: String.raw`/\s/`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/store/search/query.ts',
     regex: String.raw`/[\u0300-\u036f]/g`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/store/search/query.ts',
     regex: '/[a-z0-9]+/g',
-    why: 'one character class, repeated; the next character is not in the class, so there is no backtracking',
+    reason: 'one character class, repeated; the next character is not in the class, so there is no backtracking',
   },
   {
     file: 'src/store/search/query.ts',
     regex: String.raw`/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv`,
-    why: 'one repeated character class in each alternative, with different first characters, so there is no backtracking',
+    reason:
+      'one repeated character class in each alternative, with different first characters, so there is no backtracking',
   },
   {
     file: 'src/feedback/read/phrases.ts',
     regex: String.raw`/[,\n]/`,
-    why: 'one character class, no repetition, on internal data',
+    reason: 'one character class, no repetition, on internal data',
   },
   {
     file: 'src/feedback/read/phrases.ts',
     regex: String.raw`/[\s\u2028\u2029]/`,
-    why: 'one character class, no repetition',
+    reason: 'one character class, no repetition',
   },
   {
     file: 'src/feedback/read/evidence.ts',
     regex: String.raw`/\\x\{([0-9A-Fa-f]{2,6})\}/g`,
-    why: 'bounded count between fixed characters, on an address line of a report',
+    reason: 'bounded count between fixed characters, on an address line of a report',
   },
   ...SCRIPTS.map((script) => ({
     file: 'src/domains/mixed-scripts.ts',
     regex: `/\\p{Script=${script}}/u`,
-    why: 'applied to single characters of a domain name',
+    reason: 'applied to single characters of a domain name',
   })),
 ];

@@ -27,14 +27,14 @@ export interface Sources {
 
 export function readSources(): Sources {
   const src = filesUnder('src', '.ts').map(readSource);
-  const rest = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts'), ...filesUnder('demo', '.ts')].map(
+  const otherSources = [...filesUnder('test', '.ts'), ...filesUnder('bench', '.ts'), ...filesUnder('demo', '.ts')].map(
     readSource,
   );
   const pages = [...filesUnder('dashboard/src', '.ts'), ...filesUnder('dashboard/src', '.tsx')].map((path) => ({
     path,
     text: readFileSync(join(ROOT, path), 'utf8'),
   }));
-  return { src, all: [...src, ...rest], pages };
+  return { src, all: [...src, ...otherSources], pages };
 }
 
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
@@ -46,11 +46,11 @@ const ENTRY_FILES = /(^|[-/])worker\.ts$/;
  * letters only, must be in that file.
  */
 function unknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
-  const byPath = new Map(src.map((file) => [file.path, file.code]));
+  const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
   const mentioned = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
   return [...mentioned].flatMap(([, path = '', name]) => {
     if (!path.includes('/')) return [];
-    const code = byPath.get(`src/${path}`);
+    const code = sourcesByPath.get(`src/${path}`);
     if (code === undefined) return [`docs/flow.md: there is no src/${path}`];
     return name === undefined || new RegExp(`\\b${name}\\b`).test(code)
       ? []
@@ -59,9 +59,9 @@ function unknownNames(page: string, src: readonly SourceFile[]): readonly string
 }
 
 /** `file:line: what` for every match in code; comments and strings are ignored. */
-function findInCode(files: readonly SourceFile[], pattern: RegExp, what: string): readonly string[] {
+function findInCode(files: readonly SourceFile[], pattern: RegExp, label: string): readonly string[] {
   return files.flatMap((file) =>
-    [...file.code.matchAll(pattern)].map((match) => `${file.path}:${lineOf(file.code, match.index)}: ${what}`),
+    [...file.code.matchAll(pattern)].map((match) => `${file.path}:${lineOf(file.code, match.index)}: ${label}`),
   );
 }
 
@@ -115,7 +115,7 @@ export const RULES: readonly Rule[] = [
     check: ({ all }) =>
       all
         .filter((file) =>
-          file.path.split('/').some((part) => VAGUE_NAMES.includes(part.replace(/\.ts$/, '').toLowerCase())),
+          file.path.split('/').some((layer) => VAGUE_NAMES.includes(layer.replace(/\.ts$/, '').toLowerCase())),
         )
         .map((file) => `${file.path} has a vague name; name it after its content`),
   },
@@ -181,10 +181,10 @@ export const RULES: readonly Rule[] = [
       const exposed = src.filter((file) => EXPOSED_LAYERS.includes(layerOf(file.path)));
       const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
       const unlisted = found
-        .filter((one) => !LISTED_REGEXES.some((listed) => listed.file === one.file && listed.regex === one.regex))
-        .map((one) => `${one.file}:${one.line}: ${one.regex} is not listed`);
+        .filter((usage) => !LISTED_REGEXES.some((listed) => listed.file === usage.file && listed.regex === usage.regex))
+        .map((usage) => `${usage.file}:${usage.line}: ${usage.regex} is not listed`);
       const stale = LISTED_REGEXES.filter(
-        (listed) => !found.some((one) => one.file === listed.file && one.regex === listed.regex),
+        (listed) => !found.some((usage) => usage.file === listed.file && usage.regex === listed.regex),
       );
       const built = findInCode(
         exposed,

@@ -48,13 +48,13 @@ export function readSource(path: string): SourceFile {
 }
 
 export function parseSource(path: string, text: string): SourceFile {
-  const { code, regexes } = blank(text);
+  const { code, regexes } = blankLiterals(text);
   return { path, text, code, regexes, imports: findImports(text, code) };
 }
 
 /** After one of these a slash starts a regular expression; after anything else it is a division. */
-const BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
-const WORDS_BEFORE_REGEX = new Set([
+const CHARACTERS_BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
+const KEYWORDS_BEFORE_REGEX = new Set([
   'return',
   'typeof',
   'case',
@@ -67,11 +67,11 @@ const WORDS_BEFORE_REGEX = new Set([
   'await',
 ]);
 
-function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
-  const out = text.split('');
+function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
+  const characters = text.split('');
   const regexes: { line: number; regex: string }[] = [];
   const blankOut = (from: number, to: number): void => {
-    for (let index = from; index < to; index += 1) if (out[index] !== '\n') out[index] = ' ';
+    for (let index = from; index < to; index += 1) if (characters[index] !== '\n') characters[index] = ' ';
   };
   /** For each open template: the number of open braces inside its `${`. */
   const templates: number[] = [];
@@ -94,22 +94,22 @@ function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
   while (at < text.length) {
     const character = text[at] ?? '';
     if (text.startsWith('//', at)) {
-      const end = endOr(text.indexOf('\n', at), text.length);
+      const end = indexOrDefault(text.indexOf('\n', at), text.length);
       blankOut(at, end);
       at = end;
     } else if (text.startsWith('/*', at)) {
-      const end = endOr(text.indexOf('*/', at + 2), text.length - 2) + 2;
+      const end = indexOrDefault(text.indexOf('*/', at + 2), text.length - 2) + 2;
       blankOut(at, end);
       at = end;
     } else if (character === "'" || character === '"') {
-      const end = closing(text, at + 1, character);
+      const end = closingQuoteIndex(text, at + 1, character);
       blankOut(at + 1, end);
       at = end + 1;
     } else if (character === '`') at = skipTemplate(at + 1);
     else if (character === '}' && templates.at(-1) === 0) {
       templates.pop();
       at = skipTemplate(at + 1);
-    } else if (character === '/' && regexMayBegin(out, at)) {
+    } else if (character === '/' && regexMayBegin(characters, at)) {
       const end = regexEnd(text, at);
       regexes.push({ line: lineOf(text, at), regex: text.slice(at, end) });
       blankOut(at + 1, end);
@@ -121,26 +121,26 @@ function blank(text: string): Pick<SourceFile, 'code' | 'regexes'> {
       at += 1;
     }
   }
-  return { code: out.join(''), regexes };
+  return { code: characters.join(''), regexes };
 }
 
-function endOr(index: number, otherwise: number): number {
-  return index === -1 ? otherwise : index;
+function indexOrDefault(index: number, fallback: number): number {
+  return index === -1 ? fallback : index;
 }
 
-function closing(text: string, from: number, quote: string): number {
+function closingQuoteIndex(text: string, from: number, quote: string): number {
   let index = from;
   while (index < text.length && text[index] !== quote && text[index] !== '\n') index += text[index] === '\\' ? 2 : 1;
   return index;
 }
 
-function regexMayBegin(out: readonly string[], at: number): boolean {
+function regexMayBegin(characters: readonly string[], at: number): boolean {
   let before = at - 1;
-  while (before >= 0 && /\s/.test(out[before] ?? '')) before -= 1;
-  if (before < 0 || BEFORE_REGEX.has(out[before] ?? '')) return true;
+  while (before >= 0 && /\s/.test(characters[before] ?? '')) before -= 1;
+  if (before < 0 || CHARACTERS_BEFORE_REGEX.has(characters[before] ?? '')) return true;
   let start = before;
-  while (start >= 0 && /[A-Za-z0-9_$]/.test(out[start] ?? '')) start -= 1;
-  return WORDS_BEFORE_REGEX.has(out.slice(start + 1, before + 1).join(''));
+  while (start >= 0 && /[A-Za-z0-9_$]/.test(characters[start] ?? '')) start -= 1;
+  return KEYWORDS_BEFORE_REGEX.has(characters.slice(start + 1, before + 1).join(''));
 }
 
 /** The end of the regular expression that begins at `at`, after its flags. */
@@ -181,8 +181,8 @@ function findImports(text: string, code: string): readonly Import[] {
 }
 
 function readClause(clause: string): { typeOnly: boolean; names: readonly string[] } {
-  const typeAll = /^\s*type\b(?!\s*(,|from))/.test(clause);
-  const body = clause.replace(/\bfrom\s*$/, '').replace(/^\s*type\b/, typeAll ? '' : 'type');
+  const isTypeClause = /^\s*type\b(?!\s*(,|from))/.test(clause);
+  const body = clause.replace(/\bfrom\s*$/, '').replace(/^\s*type\b/, isTypeClause ? '' : 'type');
   const braces = /\{([^}]*)\}/.exec(body)?.[1] ?? null;
   const outside = body
     .replace(/\{[^}]*\}/, '')
@@ -197,6 +197,6 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
     ...outside.map((part) => (part.startsWith('*') ? '*' : 'default')),
     ...inside.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
   ];
-  const everyType = outside.length === 0 && inside.length > 0 && inside.every((part) => /^type\s/.test(part));
-  return { typeOnly: typeAll || everyType, names };
+  const areAllTypes = outside.length === 0 && inside.length > 0 && inside.every((part) => /^type\s/.test(part));
+  return { typeOnly: isTypeClause || areAllTypes, names };
 }

@@ -11,7 +11,7 @@ import { connectSmtp } from './smtp-client.ts';
 export interface BouncingRelay {
   readonly port: number;
   /** The replies of the feedback listener to the reports, in order. */
-  readonly answers: readonly string[];
+  readonly feedbackReplies: readonly string[];
   /** Envelope senders of the accepted messages, by recipient. */
   readonly senders: ReadonlyMap<string, string>;
   close(): Promise<void>;
@@ -19,9 +19,9 @@ export interface BouncingRelay {
 
 /** `feedback` returns the port of the feedback listener; it is called for each report. */
 export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
-  const answers: string[] = [];
+  const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();
-  const underWay = new Set<Promise<void>>();
+  const pendingReports = new Set<Promise<void>>();
   const server = new SMTPServer({
     authOptional: true,
     disableReverseLookup: true,
@@ -38,13 +38,13 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
           senders.set(address, from);
           const report = reportFor(address, from, Buffer.concat(chunks).toString('latin1'));
           if (report === null) continue;
-          const sending = (async () => {
-            const dialog = await connectSmtp(feedback());
-            answers.push(await dialog.send('', from, Buffer.from(report, 'latin1')));
-            dialog.close();
+          const pendingReport = (async () => {
+            const client = await connectSmtp(feedback());
+            feedbackReplies.push(await client.send('', from, Buffer.from(report, 'latin1')));
+            client.close();
           })();
-          underWay.add(sending);
-          void sending.finally(() => underWay.delete(sending));
+          pendingReports.add(pendingReport);
+          void pendingReport.finally(() => pendingReports.delete(pendingReport));
         }
         callback(null, 'queued');
       });
@@ -56,18 +56,18 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
   const address = listening.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : 0,
-    answers,
+    feedbackReplies,
     senders,
     async close() {
-      await Promise.allSettled(underWay);
+      await Promise.allSettled(pendingReports);
       await new Promise<void>((resolve) => server.close(resolve));
     },
   };
 }
 
 function reportFor(to: string, from: string, message: string): string | null {
-  const [local = ''] = to.split('@');
-  switch (local.split('+')[0]) {
+  const [localPart = ''] = to.split('@');
+  switch (localPart.split('+')[0]) {
     case 'gone':
     case 'postrider-loop':
       return deliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');

@@ -61,7 +61,7 @@ const PHONE_HEIGHT = 780;
 /** Call once at the top of a test file. */
 export function browserRig(): BrowserRig {
   let browser: Browser;
-  let open: Watched[] = [];
+  let openBrowsers: WatchedContext[] = [];
   // The link is valid once; later browsers of this file use the same session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
   const sessionOf = (service: BrowsedService) => {
@@ -76,8 +76,8 @@ export function browserRig(): BrowserRig {
     await browser?.close();
   });
   afterEach(async () => {
-    const watched = open;
-    open = [];
+    const watched = openBrowsers;
+    openBrowsers = [];
     await Promise.all(watched.map(({ context }) => context.close()));
     expect(
       watched.flatMap(({ faults }) => faults()),
@@ -85,7 +85,7 @@ export function browserRig(): BrowserRig {
     ).toEqual([]);
   });
 
-  async function stranger(
+  async function openBrowser(
     service: BrowsedService,
     { width, dark, reducedMotion, locale }: OperatorOptions = {},
     session: SessionHeaders | null = null,
@@ -101,8 +101,8 @@ export function browserRig(): BrowserRig {
     const context = await browser.newContext(options);
     context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
-    const watched = watch(context, page, service.operatorUrl);
-    open.push(watched);
+    const watched = watchContext(context, page, service.operatorUrl);
+    openBrowsers.push(watched);
     return {
       page,
       context,
@@ -110,18 +110,18 @@ export function browserRig(): BrowserRig {
         await page.goto(path);
         await page.getByRole('heading', { level: 1 }).waitFor();
       },
-      allowFaults: watched.tolerate,
+      allowFaults: watched.allowFaults,
       faults: watched.faults,
     };
   }
 
   return {
-    signedOut: (service, options) => stranger(service, options),
+    signedOut: (service, options) => openBrowser(service, options),
     clearFaults: () => {
-      for (const { tolerate } of open) tolerate(/./);
+      for (const { allowFaults } of openBrowsers) allowFaults(/./);
     },
     async signedIn(service, path, options) {
-      const user = await stranger(service, options, await sessionOf(service));
+      const user = await openBrowser(service, options, await sessionOf(service));
       await user.visit(path);
       return user;
     },
@@ -148,11 +148,11 @@ export async function replaceResponses(
   addresses: string | RegExp,
   answer: (route: Route) => Promise<void>,
 ): Promise<() => void> {
-  let over = false;
+  let isRestored = false;
   // The route stays and forwards requests: after an unroute, a request in progress would never get a response.
-  await page.route(addresses, (route) => (over ? route.continue() : answer(route)));
+  await page.route(addresses, (route) => (isRestored ? route.continue() : answer(route)));
   return () => {
-    over = true;
+    isRestored = true;
   };
 }
 
@@ -160,9 +160,9 @@ export async function replaceResponses(
 function storageOf(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);
-  const kept = { path: '/', expires: -1, httpOnly: true, secure: false, sameSite: 'Strict' } as const;
+  const cookieAttributes = { path: '/', expires: -1, httpOnly: true, secure: false, sameSite: 'Strict' } as const;
   return {
-    cookies: [{ name, value, domain, ...kept }],
+    cookies: [{ name, value, domain, ...cookieAttributes }],
     origins: [{ origin, localStorage: [{ name: 'postrider-session', value: session['Postrider-Session'] }] }],
   };
 }
@@ -173,43 +173,43 @@ export function signInLink(service: BrowsedService): string {
   return signIn;
 }
 
-interface Watched {
+interface WatchedContext {
   readonly context: BrowserContext;
   readonly faults: () => readonly string[];
-  readonly tolerate: (...lines: readonly RegExp[]) => void;
+  readonly allowFaults: (...lines: readonly RegExp[]) => void;
 }
 
-function watch(context: BrowserContext, page: Page, home: string): Watched {
-  const seen: string[] = [];
-  const tolerated: RegExp[] = [];
+function watchContext(context: BrowserContext, page: Page, serviceOrigin: string): WatchedContext {
+  const observedFaults: string[] = [];
+  const allowedFaults: RegExp[] = [];
   context.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') seen.push(consoleLine(message));
+    if (message.type() === 'error' || message.type() === 'warning') observedFaults.push(consoleLine(message));
   });
-  context.on('weberror', (error) => seen.push(`exception: ${error.error().message}`));
+  context.on('weberror', (error) => observedFaults.push(`exception: ${error.error().message}`));
   context.on('dialog', (dialog) => {
-    seen.push(`dialog: ${dialog.message()}`);
+    observedFaults.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
   context.on('page', (other) => {
-    if (other !== page) seen.push(`window: ${other.url()}`);
+    if (other !== page) observedFaults.push(`window: ${other.url()}`);
   });
   // A request that the content security policy blocked reached no server; the console has its error.
-  const isForeign = (request: Request) => {
+  const isToOtherOrigin = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
-    return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== home;
+    return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== serviceOrigin;
   };
-  const left = (request: Request) => {
-    if (isForeign(request)) seen.push(`request: ${request.method()} ${request.url()}`);
+  const recordRequest = (request: Request) => {
+    if (isToOtherOrigin(request)) observedFaults.push(`request: ${request.method()} ${request.url()}`);
   };
-  context.on('requestfinished', left);
+  context.on('requestfinished', recordRequest);
   context.on('requestfailed', (request) => {
-    if (!/BLOCKED|^csp$/i.test(request.failure()?.errorText ?? '')) left(request);
+    if (!/BLOCKED|^csp$/i.test(request.failure()?.errorText ?? '')) recordRequest(request);
   });
-  page.on('websocket', (socket) => seen.push(`websocket: ${socket.url()}`));
+  page.on('websocket', (socket) => observedFaults.push(`websocket: ${socket.url()}`));
   return {
     context,
-    faults: () => seen.filter((line) => !tolerated.some((pattern) => pattern.test(line))),
-    tolerate: (...lines) => void tolerated.push(...lines),
+    faults: () => observedFaults.filter((line) => !allowedFaults.some((pattern) => pattern.test(line))),
+    allowFaults: (...lines) => void allowedFaults.push(...lines),
   };
 }
 

@@ -43,21 +43,21 @@ export async function unpackedChromium(): Promise<string> {
   const folder = join(cache, `chromium-${versionOf(PACKAGE)}`);
   if (existsSync(folder)) return folder;
   mkdirSync(cache, { recursive: true });
-  const own = mkdtempSync(join(cache, 'unpacking-'));
+  const unpackFolder = mkdtempSync(join(cache, 'unpacking-'));
   try {
     // The package unpacks into the temporary folder, which is set for this child process.
     const script = `const { default: chromium } = await import('${PACKAGE}'); await chromium.executablePath();`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
       cwd: ROOT,
-      env: { ...process.env, TMPDIR: own },
+      env: { ...process.env, TMPDIR: unpackFolder },
     });
-    writeFileSync(join(own, 'fonts.conf'), fontsConfig(folder));
-    renameSync(own, folder);
+    writeFileSync(join(unpackFolder, 'fonts.conf'), fontsConfig(folder));
+    renameSync(unpackFolder, folder);
   } catch (error) {
     // Another process was first; its folder exists.
     if (!existsSync(folder)) throw error;
   } finally {
-    rmSync(own, { recursive: true, force: true });
+    rmSync(unpackFolder, { recursive: true, force: true });
   }
   return folder;
 }

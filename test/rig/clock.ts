@@ -6,21 +6,21 @@ export interface VirtualClock extends MonotonicClock {
   /** Advances by `ms` from timer to timer, and lets the work of each timer finish. */
   advance(ms: number): Promise<void>;
   /** Sets the wall clock forward by `ms`, as an administrator does; no time passes. */
-  step(ms: number): void;
+  setForward(ms: number): void;
   /** Advances from timer to timer until `done` returns true. @throws Error after `withinMs` */
   until(done: () => boolean, withinMs: number): Promise<void>;
 }
 
 /** Turns of the event loop after each timer; the store of these tests resolves in microtasks. */
-const TURNS = 3;
+const TURNS_PER_TIMER = 3;
 
 export function virtualClock(startAt: number): VirtualClock {
   let now = startAt;
-  let stepped = 0;
+  let wallClockOffsetMs = 0;
   let timers: { readonly at: number; readonly run: () => void }[] = [];
 
   const settle = async () => {
-    for (let n = 0; n < TURNS; n += 1) await turn();
+    for (let n = 0; n < TURNS_PER_TIMER; n += 1) await turn();
   };
 
   async function step(limit: number): Promise<boolean> {
@@ -37,7 +37,7 @@ export function virtualClock(startAt: number): VirtualClock {
   }
 
   return {
-    now: () => now + stepped,
+    now: () => now + wallClockOffsetMs,
     monotonic: () => now,
     after(delayMs, run) {
       const timer = { at: now + delayMs, run };
@@ -46,8 +46,8 @@ export function virtualClock(startAt: number): VirtualClock {
         timers = timers.filter((other) => other !== timer);
       };
     },
-    step(ms) {
-      stepped += ms;
+    setForward(ms) {
+      wallClockOffsetMs += ms;
     },
     async advance(ms) {
       const end = now + ms;

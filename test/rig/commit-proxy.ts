@@ -5,11 +5,11 @@ import { onTestFinished } from 'vitest';
 export interface CommitProxy {
   readonly port: number;
   /** The next COMMIT reaches the server; its response is lost and the client's connection is closed. */
-  loseAnswer(): void;
+  loseCommitResponse(): void;
   /** The next COMMIT does not reach the server. The connection to the server stays open, the client's connection is closed. */
   loseCommit(): void;
   /** Number of lost commits and responses so far. */
-  lost(): number;
+  faultCount(): number;
 }
 
 /** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
@@ -17,36 +17,36 @@ const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buff
 
 /** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
-  let armed: 'answer' | 'commit' | null = null;
-  let lost = 0;
+  let nextFault: 'answer' | 'commit' | null = null;
+  let faultCount = 0;
   const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1');
-    let losing: typeof armed = null;
-    for (const socket of [near, far]) {
+  const server = createServer((clientSocket) => {
+    const serverSocket = connect(port, '127.0.0.1');
+    let currentFault: typeof nextFault = null;
+    for (const socket of [clientSocket, serverSocket]) {
       sockets.add(socket);
       socket.on('error', () => undefined);
       socket.on('close', () => sockets.delete(socket));
     }
-    near.on('close', () => {
-      if (losing !== 'commit') far.destroy();
+    clientSocket.on('close', () => {
+      if (currentFault !== 'commit') serverSocket.destroy();
     });
-    far.on('close', () => near.destroy());
-    near.on('data', (bytes: Buffer) => {
-      const at = armed === null ? -1 : bytes.indexOf(COMMIT);
+    serverSocket.on('close', () => clientSocket.destroy());
+    clientSocket.on('data', (bytes: Buffer) => {
+      const at = nextFault === null ? -1 : bytes.indexOf(COMMIT);
       if (at < 0) {
-        far.write(bytes);
+        serverSocket.write(bytes);
         return;
       }
-      losing = armed;
-      armed = null;
-      lost += 1;
-      far.write(losing === 'answer' ? bytes : bytes.subarray(0, at));
-      if (losing === 'commit') near.destroy();
+      currentFault = nextFault;
+      nextFault = null;
+      faultCount += 1;
+      serverSocket.write(currentFault === 'answer' ? bytes : bytes.subarray(0, at));
+      if (currentFault === 'commit') clientSocket.destroy();
     });
-    far.on('data', (bytes: Buffer) => {
-      if (losing === null) near.write(bytes);
-      else near.destroy();
+    serverSocket.on('data', (bytes: Buffer) => {
+      if (currentFault === null) clientSocket.write(bytes);
+      else clientSocket.destroy();
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -58,12 +58,12 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
     port: address.port,
-    loseAnswer() {
-      armed = 'answer';
+    loseCommitResponse() {
+      nextFault = 'answer';
     },
     loseCommit() {
-      armed = 'commit';
+      nextFault = 'commit';
     },
-    lost: () => lost,
+    faultCount: () => faultCount,
   };
 }

@@ -17,27 +17,29 @@ export function readConfigurationPage(): string {
 
 /** The page with a newly generated part. @throws Error if a marker is missing */
 export function configurationPage(page: string): string {
-  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error('docs/configuration.md lacks the markers of its generated part');
-  return `${page.slice(0, begin)}${BEGIN}\n${settingsText()}\n${page.slice(end)}`;
+  const [beginIndex, endIndex] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (beginIndex < 0 || endIndex < beginIndex)
+    throw new Error('docs/configuration.md lacks the markers of its generated part');
+  return `${page.slice(0, beginIndex)}${BEGIN}\n${settingsText()}\n${page.slice(endIndex)}`;
 }
 
 function settingsText(): string {
   const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
   const rows = specs.map(
-    (spec) => `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${fallback(spec)} | ${SECRECY[spec.secret]} |`,
+    (spec) =>
+      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${defaultText(spec)} | ${SECRET_COLUMN[spec.secret]} |`,
   );
   const index = ['| setting | default | secret |', '|---|---|---|', ...rows].join('\n');
   return `${index}\n\n${specs.map(sectionOf).join('\n')}`;
 }
 
-const SECRECY: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
+const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
   no: 'no',
   password: 'the password in it',
   whole: 'yes',
 };
 
-function fallback(spec: SettingSpec<unknown>): string {
+function defaultText(spec: SettingSpec<unknown>): string {
   return spec.default === null ? 'none' : `\`${spec.default}\``;
 }
 
@@ -47,7 +49,7 @@ function sectionOf(spec: SettingSpec<unknown>): string {
     `${spec.meaning}\n`,
     '| default | type | range | secret |',
     '|---|---|---|---|',
-    `| ${fallback(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRECY[spec.secret]} |\n`,
+    `| ${defaultText(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secret]} |\n`,
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }

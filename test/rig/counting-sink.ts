@@ -8,7 +8,7 @@ export interface CountingSink {
   /** How often each message was accepted, by id. */
   readonly received: ReadonlyMap<string, number>;
   /** Ids in the order of their first acceptance. */
-  readonly order: readonly string[];
+  readonly acceptOrder: readonly string[];
   /** Starts to reply after `answerContent: false`. */
   startAnswering(): void;
 }
@@ -21,15 +21,15 @@ const REPLIES: Readonly<Record<string, string>> = {
 
 /** Starts the server. With `answerContent: false` it sends no reply to the final dot. */
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
-  const taken = new Map<string, number>();
-  const order: string[] = [];
+  const acceptCounts = new Map<string, number>();
+  const acceptOrder: string[] = [];
   const sockets = new Set<Socket>();
-  let answering = answerContent;
+  let isAnswering = answerContent;
 
   const count = (content: string) => {
     const id = /^Message-ID: <([^@>]+)@/im.exec(content)?.[1] ?? 'no id';
-    if (!taken.has(id)) order.push(id);
-    taken.set(id, (taken.get(id) ?? 0) + 1);
+    if (!acceptCounts.has(id)) acceptOrder.push(id);
+    acceptCounts.set(id, (acceptCounts.get(id) ?? 0) + 1);
   };
 
   const server = createServer((socket) => {
@@ -49,7 +49,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
         if (inContent) {
           inContent = false;
           count(part);
-          if (answering) socket.write('250 2.0.0 ok\r\n');
+          if (isAnswering) socket.write('250 2.0.0 ok\r\n');
           continue;
         }
         const verb = part.slice(0, 4).toUpperCase();
@@ -67,10 +67,10 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     port,
-    received: taken,
-    order,
+    received: acceptCounts,
+    acceptOrder,
     startAnswering: () => {
-      answering = true;
+      isAnswering = true;
     },
   };
 }

@@ -2,27 +2,28 @@
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
 /** The arguments of the first command in `text` that begins with `curl -i`. */
-export function curlParts(text: string): readonly string[] {
+export function curlWords(text: string): readonly string[] {
   const command = text.slice(text.indexOf('curl -i')).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
-  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((part) => part[1] ?? part[2] ?? '');
+  return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((argument) => argument[1] ?? argument[2] ?? '');
 }
 
 /** Sends the request of the command. @throws Error on an unknown option */
 export function runCurl(text: string): Promise<Answer> {
-  const [program, ...rest] = curlParts(text);
+  const [program, ...curlArguments] = curlWords(text);
   if (program !== 'curl') throw new Error(`no curl: ${text}`);
   const headers = new Headers();
   let [url, body] = ['', ''];
-  for (let at = 0; at < rest.length; at += 1) {
-    const part = rest[at] ?? '';
-    const next = rest[at + 1] ?? '';
-    if (part === '-i') continue;
-    else if (part === '-H') headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
-    else if (part === '-d') body = next;
-    else if (part.startsWith('http://')) {
-      url = part;
+  for (let at = 0; at < curlArguments.length; at += 1) {
+    const argument = curlArguments[at] ?? '';
+    const next = curlArguments[at + 1] ?? '';
+    if (argument === '-i') continue;
+    else if (argument === '-H')
+      headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
+    else if (argument === '-d') body = next;
+    else if (argument.startsWith('http://')) {
+      url = argument;
       continue;
-    } else throw new Error(`unknown option of curl: ${part}`);
+    } else throw new Error(`unknown option of curl: ${argument}`);
     at += 1;
   }
   return sendRequest(url, { method: 'POST', headers, body });

@@ -15,20 +15,20 @@ const SOURCES = [
 ];
 
 export function setup(): void {
-  if (SOURCES.every((path) => newest(join(ROOT, path)) <= builtAt())) return;
+  if (SOURCES.every((path) => newestMtimeMs(join(ROOT, path)) <= lastBuildMs())) return;
   const built = spawnSync(process.execPath, [join(ROOT, 'bin/build-dashboard.js')], { cwd: ROOT, encoding: 'utf8' });
   if (built.status !== 0) throw new Error(`the dashboard cannot be built: ${built.stdout}${built.stderr}`);
 }
 
 /** Time of the last build, in ms; 0 if there is none. */
-function builtAt(): number {
+function lastBuildMs(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
 /** Modification time of the newest file, in ms. */
-function newest(path: string): number {
+function newestMtimeMs(path: string): number {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;
   const files = readdirSync(path, { recursive: true }).map((name) => statSync(join(path, String(name))).mtimeMs);
-  return files.reduce((latest, ms) => Math.max(latest, ms), mtimeMs);
+  return files.reduce((latestMs, ms) => Math.max(latestMs, ms), mtimeMs);
 }

@@ -10,22 +10,22 @@ import { openDatabase } from '../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../src/store/sqlite/thread.ts';
 
-function openHeld(path: string, locked: boolean): DatabaseSync {
+function openWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   const database = openDatabase(path, locked);
-  const fate = () => readFileSync(`${path}-fate`, 'utf8');
+  const readCommand = () => readFileSync(`${path}-fate`, 'utf8');
   const exec = database.exec.bind(database);
   database.exec = (sql) => {
     if (sql !== 'COMMIT') return exec(sql);
-    if (fate() === 'slow') {
+    if (readCommand() === 'slow') {
       const { n } = database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {};
       writeFileSync(`${path}-held`, String(n));
     }
-    while (fate() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
-    if (fate() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
+    while (readCommand() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    if (readCommand() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
     exec(sql);
     writeFileSync(`${path}-synced`, String(Date.now()));
   };
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openHeld);
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openWithControlledCommit);

@@ -26,7 +26,7 @@ export interface FakeDns {
   readonly port: number;
   readonly zone: Zone;
   /** Every query so far, such as `udp TXT example.com`. */
-  readonly questions: readonly string[];
+  readonly queries: readonly string[];
   close(): Promise<void>;
 }
 
@@ -42,10 +42,10 @@ const MAX_CHAIN = 8;
 const MAX_BIND_ATTEMPTS = 20;
 
 export async function startDns(zone: Zone = {}): Promise<FakeDns> {
-  const questions: string[] = [];
+  const queries: string[] = [];
   const sockets = new Set<TcpSocket>();
-  const answer = (over: 'udp' | 'tcp', query: Buffer) => respond(over, query, zone, questions);
-  const { udp, tcp, port } = await bothOnOnePort();
+  const answer = (protocol: 'udp' | 'tcp', query: Buffer) => respond(protocol, query, zone, queries);
+  const { udp, tcp, port } = await bindBothSockets();
   udp.on('message', (query, { address, port: to }) => {
     const reply = answer('udp', query);
     if (reply !== null) udp.send(reply, to, address);
@@ -69,7 +69,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
     host: '127.0.0.1',
     port,
     zone,
-    questions,
+    queries,
     async close() {
       for (const socket of sockets) socket.destroy();
       await Promise.all([new Promise<void>((done) => udp.close(done)), new Promise((done) => tcp.close(done))]);
@@ -77,7 +77,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
   };
 }
 
-async function bothOnOnePort(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
+async function bindBothSockets(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
   for (let attempts = 1; ; attempts += 1) {
     const udp = createSocket('udp4');
     udp.bind(0, '127.0.0.1');
@@ -95,9 +95,9 @@ async function bothOnOnePort(): Promise<{ udp: UdpSocket; tcp: Server; port: num
   }
 }
 
-function respond(over: 'udp' | 'tcp', query: Buffer, zone: Zone, questions: string[]): Buffer | null {
-  const { name, type, end } = question(query);
-  questions.push(`${over} ${type} ${name}`);
+function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: string[]): Buffer | null {
+  const { name, type, end } = readQuestion(query);
+  queries.push(`${protocol} ${type} ${name}`);
   const entry = zone[name];
   switch (entry?.fault) {
     case 'timeout':
@@ -105,11 +105,11 @@ function respond(over: 'udp' | 'tcp', query: Buffer, zone: Zone, questions: stri
     case 'garbage':
       return Buffer.concat([query.subarray(0, 2), Buffer.from('no DNS message')]);
     case 'SERVFAIL':
-      return message(query, end, SERVFAIL, []);
+      return encodeMessage(query, end, SERVFAIL, []);
     case 'REFUSED':
-      return message(query, end, REFUSED, []);
+      return encodeMessage(query, end, REFUSED, []);
     case 'truncate':
-      if (over === 'udp') return message(query, end, NOERROR | TRUNCATED, []);
+      if (protocol === 'udp') return encodeMessage(query, end, NOERROR | TRUNCATED, []);
       break;
     case undefined:
       break;
@@ -117,19 +117,19 @@ function respond(over: 'udp' | 'tcp', query: Buffer, zone: Zone, questions: stri
   const answers: Buffer[] = [];
   let owner = name;
   for (let hops = 0; hops < MAX_CHAIN; hops += 1) {
-    const here = zone[owner];
-    if (here === undefined) return message(query, end, hops === 0 ? NXDOMAIN : NOERROR, answers);
-    for (const data of recordsOf(here, type)) answers.push(record(owner, type, data));
-    if (here.CNAME === undefined || type === 'CNAME') break;
-    answers.push(record(owner, 'CNAME', nameBytes(here.CNAME)));
-    owner = here.CNAME;
+    const ownerEntry = zone[owner];
+    if (ownerEntry === undefined) return encodeMessage(query, end, hops === 0 ? NXDOMAIN : NOERROR, answers);
+    for (const data of recordsOf(ownerEntry, type)) answers.push(encodeRecord(owner, type, data));
+    if (ownerEntry.CNAME === undefined || type === 'CNAME') break;
+    answers.push(encodeRecord(owner, 'CNAME', nameBytes(ownerEntry.CNAME)));
+    owner = ownerEntry.CNAME;
   }
-  const whole = message(query, end, NOERROR, answers);
-  const maxBytes = over === 'udp' ? maxUdpBytes(query, end) : 65_535;
-  return whole.length > maxBytes ? message(query, end, NOERROR | TRUNCATED, []) : whole;
+  const response = encodeMessage(query, end, NOERROR, answers);
+  const maxBytes = protocol === 'udp' ? maxUdpBytes(query, end) : 65_535;
+  return response.length > maxBytes ? encodeMessage(query, end, NOERROR | TRUNCATED, []) : response;
 }
 
-function question(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
+function readQuestion(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
   const labels: string[] = [];
   let at = HEADER;
   while ((query[at] ?? 0) > 0) {
@@ -148,7 +148,7 @@ function maxUdpBytes(query: Buffer, end: number): number {
   return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
 }
 
-function message(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {
+function encodeMessage(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {
   const head = Buffer.from(query.subarray(0, end));
   // A response, authoritative, recursion desired and available.
   head.writeUInt16BE(0x8580 | flags, 2);
@@ -159,7 +159,7 @@ function message(query: Buffer, end: number, flags: number, answers: readonly Bu
   return Buffer.concat([head, ...answers]);
 }
 
-function record(owner: string, type: string, data: Buffer): Buffer {
+function encodeRecord(owner: string, type: string, data: Buffer): Buffer {
   const fixed = Buffer.alloc(10);
   fixed.writeUInt16BE(TYPES[type] ?? 0, 0);
   fixed.writeUInt16BE(1, 2);
@@ -207,9 +207,13 @@ function nameBytes(name: string): Buffer {
 function ipv6Bytes(address: string): Buffer {
   const [left = '', right] = address.split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));
-  const front = groups(left);
-  const back = groups(right ?? '');
-  const all = [...front, ...new Array<number>(8 - front.length - back.length).fill(0), ...back];
+  const leadingGroups = groups(left);
+  const trailingGroups = groups(right ?? '');
+  const all = [
+    ...leadingGroups,
+    ...new Array<number>(8 - leadingGroups.length - trailingGroups.length).fill(0),
+    ...trailingGroups,
+  ];
   return Buffer.concat(all.map(uint16));
 }
 

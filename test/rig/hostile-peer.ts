@@ -20,42 +20,42 @@ const MAX_HALF_CLOSED_MS = 2_000;
  */
 export function sendAndDisconnect(
   target: Target,
-  whole: Buffer,
-  bytes: number,
-  how: Disconnect,
-  waits = false,
+  content: Buffer,
+  byteCount: number,
+  disconnectKind: Disconnect,
+  waitForResponse = false,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const bottom = connect(target.port, '127.0.0.1');
-    const top: Socket = target.tls ? connectTls({ socket: bottom, rejectUnauthorized: false }) : bottom;
-    const cancel = setTimeout(() => bottom.destroy(), MAX_HALF_CLOSED_MS);
-    for (const socket of new Set([bottom, top])) socket.on('error', () => undefined);
-    bottom.on('close', () => {
-      clearTimeout(cancel);
+    const tcpSocket = connect(target.port, '127.0.0.1');
+    const appSocket: Socket = target.tls ? connectTls({ socket: tcpSocket, rejectUnauthorized: false }) : tcpSocket;
+    const timeout = setTimeout(() => tcpSocket.destroy(), MAX_HALF_CLOSED_MS);
+    for (const socket of new Set([tcpSocket, appSocket])) socket.on('error', () => undefined);
+    tcpSocket.on('close', () => {
+      clearTimeout(timeout);
       resolve();
     });
-    const leave = (): void => {
-      if (how === 'reset') bottom.resetAndDestroy();
-      else if (how === 'destroy') bottom.destroy();
-      else top.end();
+    const disconnect = (): void => {
+      if (disconnectKind === 'reset') tcpSocket.resetAndDestroy();
+      else if (disconnectKind === 'destroy') tcpSocket.destroy();
+      else appSocket.end();
     };
-    let left = false;
-    const once = (): void => {
-      if (left) return;
-      left = true;
-      leave();
+    let isDisconnecting = false;
+    const disconnectOnce = (): void => {
+      if (isDisconnecting) return;
+      isDisconnecting = true;
+      disconnect();
     };
-    top.on('data', () => {
-      if (waits) once();
+    appSocket.on('data', () => {
+      if (waitForResponse) disconnectOnce();
     });
-    top.once(target.tls ? 'secureConnect' : 'connect', () => {
+    appSocket.once(target.tls ? 'secureConnect' : 'connect', () => {
       // The bytes have reached the kernel, so the reset follows them.
-      top.write(whole.subarray(0, bytes), () => {
-        if (!waits) once();
+      appSocket.write(content.subarray(0, byteCount), () => {
+        if (!waitForResponse) disconnectOnce();
       });
-      if (bytes === 0 && !waits) once();
+      if (byteCount === 0 && !waitForResponse) disconnectOnce();
     });
     // The server sent a complete response and closed the connection.
-    top.on('end', () => top.end());
+    appSocket.on('end', () => appSocket.end());
   });
 }

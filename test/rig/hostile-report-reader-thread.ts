@@ -5,8 +5,9 @@ import { readNotices } from '../../src/feedback/read/read-notices.ts';
 parentPort?.on('message', (raw: Uint8Array) => {
   const text = Buffer.from(raw).toString('latin1');
   if (text.includes('spin')) for (;;);
-  const kept: string[][] = [];
-  while (text.includes('exhaust')) kept.push(Array.from({ length: 100_000 }, (_, n) => `${kept.length} ${n}`));
+  const allocated: string[][] = [];
+  while (text.includes('exhaust'))
+    allocated.push(Array.from({ length: 100_000 }, (_, n) => `${allocated.length} ${n}`));
   parentPort?.postMessage({ kind: 'read', notices: readNotices(raw) });
 });
 parentPort?.postMessage({ kind: 'ready' });

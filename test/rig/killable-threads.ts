@@ -9,8 +9,8 @@ import threads from 'node:worker_threads';
 const { Worker } = threads;
 
 threads.Worker = class extends Worker {
-  constructor(...given: ConstructorParameters<typeof Worker>) {
-    super(...given);
+  constructor(...args: ConstructorParameters<typeof Worker>) {
+    super(...args);
     const timer = setInterval(() => {
       if (existsSync('die')) void this.terminate();
     }, 10);

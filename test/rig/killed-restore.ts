@@ -6,20 +6,20 @@ import { linkSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { syncPath } from '../../src/store/sqlite/files.ts';
 import { type RestoreSteps, restoreDatabase } from '../../src/store/sqlite/restore.ts';
 
-const [backup = '', database = '', step = '', links = ''] = process.argv.slice(2);
-let left = Number(step);
+const [backup = '', database = '', step = '', linkMode = ''] = process.argv.slice(2);
+let remainingSteps = Number(step);
 
-function killable<Args extends readonly unknown[]>(act: (...args: Args) => void): (...args: Args) => void {
+function killable<Args extends readonly unknown[]>(runStep: (...args: Args) => void): (...args: Args) => void {
   return (...args) => {
-    left -= 1;
-    if (left === 0) process.kill(process.pid, 'SIGKILL');
-    act(...args);
+    remainingSteps -= 1;
+    if (remainingSteps === 0) process.kill(process.pid, 'SIGKILL');
+    runStep(...args);
   };
 }
 
 const steps: RestoreSteps = {
   link: killable((from: string, to: string) => {
-    if (links === 'no-links') throw Object.assign(new Error('no hard links here'), { code: 'EPERM' });
+    if (linkMode === 'no-links') throw Object.assign(new Error('no hard links here'), { code: 'EPERM' });
     linkSync(from, to);
   }),
   rename: killable((from: string, to: string) => renameSync(from, to)),

@@ -11,18 +11,18 @@ export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, r
 const generators = new Map<number, MessageIdGenerator>();
 
 /** An id generated at `ms`. */
-export function idAt(ms: number): string {
+export function newIdAt(ms: number): string {
   const generator = generators.get(ms) ?? createMessageIdGenerator(null, randomUUID);
   generators.set(ms, generator);
   return generator.next(ms);
 }
 
 /** A message of account 1, as the listener passes it to the store; `given` replaces members. */
-export function newMessage(given: Partial<NewMessage> = {}): NewMessage {
-  const acceptedAt = given.acceptedAt ?? Date.now();
-  const to = given.to ?? 'rita@example.com';
+export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
+  const acceptedAt = overrides.acceptedAt ?? Date.now();
+  const to = overrides.to ?? 'rita@example.com';
   return {
-    id: idAt(acceptedAt),
+    id: newIdAt(acceptedAt),
     accountId: 1,
     keyId: 1,
     acceptedAt,
@@ -34,12 +34,12 @@ export function newMessage(given: Partial<NewMessage> = {}): NewMessage {
     idempotency: null,
     lease: null,
     suppressedBy: null,
-    ...given,
+    ...overrides,
   };
 }
 
 /** A finished delivery attempt with the given outcome; default: delivered. */
-export function attemptWith(outcome?: Attempt['outcome']): Attempt {
+export function newAttempt(outcome?: Attempt['outcome']): Attempt {
   const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
   return {
     outcome: outcome ?? { kind: 'delivered', reply },
@@ -51,7 +51,7 @@ export function attemptWith(outcome?: Attempt['outcome']): Attempt {
 }
 
 /** The settlement of a lease as delivered, or with the given change. */
-export function settlementOf(
+export function newSettlement(
   message: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
   change: Partial<StateChange> = {},
 ): Settlement {
@@ -61,14 +61,14 @@ export function settlementOf(
     verb: change.to ?? 'delivered',
     by: message.lease.owner,
     detail: '250 ok',
-    attempt: attemptWith(),
+    attempt: newAttempt(),
   };
-  const whole: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
+  const stateChange: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
   return {
     id: message.id,
     owner: message.lease.owner,
     attempts: message.attempts,
-    changes: [whole],
+    changes: [stateChange],
     refundAttempt: false,
   };
 }

@@ -16,17 +16,17 @@ const SSL_REQUEST = 80_877_103;
 /** Starts a proxy in front of `port` on loopback; it stops at the end of the test. With `withoutSet` no SET has an effect. */
 export async function startPoolerProxy(
   port: number,
-  { options, withoutSet = false }: { readonly options: StartupOptions; readonly withoutSet?: boolean },
+  { options, ignoresSet = false }: { readonly options: StartupOptions; readonly ignoresSet?: boolean },
 ): Promise<PoolerProxy> {
   const parameters = new Set<string>();
   const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1');
+  const server = createServer((clientSocket) => {
+    const serverSocket = connect(port, '127.0.0.1');
     let buffered = Buffer.alloc(0);
-    let started = false;
+    let isStarted = false;
     for (const [socket, other] of [
-      [near, far],
-      [far, near],
+      [clientSocket, serverSocket],
+      [serverSocket, clientSocket],
     ] as const) {
       sockets.add(socket);
       socket.on('error', () => other.destroy());
@@ -35,28 +35,28 @@ export async function startPoolerProxy(
         other.destroy();
       });
     }
-    far.on('data', (bytes: Buffer) => near.write(bytes));
-    near.on('data', (bytes: Buffer) => {
-      if (started) {
-        far.write(withoutSet ? withoutSets(bytes) : bytes);
+    serverSocket.on('data', (bytes: Buffer) => clientSocket.write(bytes));
+    clientSocket.on('data', (bytes: Buffer) => {
+      if (isStarted) {
+        serverSocket.write(ignoresSet ? blankSetQueries(bytes) : bytes);
         return;
       }
       buffered = Buffer.concat([buffered, bytes]);
       if (buffered.length < 8 || buffered.length < buffered.readInt32BE(0)) return;
       if (buffered.readInt32BE(4) === SSL_REQUEST) {
         buffered = buffered.subarray(8);
-        near.write('N');
+        clientSocket.write('N');
         return;
       }
-      started = true;
-      const given = parametersOf(buffered);
+      isStarted = true;
+      const given = readParameters(buffered);
       for (const name of given.keys()) parameters.add(name);
       if (given.has('options') && options === 'refuse') {
-        near.end(fatal('08P01', 'unsupported startup parameter: options'));
+        clientSocket.end(encodeFatalError('08P01', 'unsupported startup parameter: options'));
         return;
       }
       given.delete('options');
-      far.write(startup(given));
+      serverSocket.write(encodeStartup(given));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -70,22 +70,22 @@ export async function startPoolerProxy(
 }
 
 /** A startup message (postgresql.org/docs/current/protocol-message-formats.html). */
-function parametersOf(message: Buffer): Map<string, string> {
-  const words = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
+function readParameters(message: Buffer): Map<string, string> {
+  const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
   const found = new Map<string, string>();
-  for (let at = 0; (words[at] ?? '') !== ''; at += 2) found.set(words[at] ?? '', words[at + 1] ?? '');
+  for (let at = 0; (parts[at] ?? '') !== ''; at += 2) found.set(parts[at] ?? '', parts[at + 1] ?? '');
   return found;
 }
 
-function startup(parameters: ReadonlyMap<string, string>): Buffer {
-  const words = [...parameters].map(([name, value]) => `${name}\0${value}\0`).join('');
-  const body = Buffer.from(`\0\x03\0\0${words}\0`, 'latin1');
+function encodeStartup(parameters: ReadonlyMap<string, string>): Buffer {
+  const parts = [...parameters].map(([name, value]) => `${name}\0${value}\0`).join('');
+  const body = Buffer.from(`\0\x03\0\0${parts}\0`, 'latin1');
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length + 4);
   return Buffer.concat([length, body]);
 }
 
-function fatal(code: string, text: string): Buffer {
+function encodeFatalError(code: string, text: string): Buffer {
   const body = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length + 4);
@@ -93,7 +93,7 @@ function fatal(code: string, text: string): Buffer {
 }
 
 /** The messages with every simple query that begins with SET replaced by an empty one. */
-function withoutSets(bytes: Buffer): Buffer {
+function blankSetQueries(bytes: Buffer): Buffer {
   const changed = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {
     const end = at + changed.readInt32BE(at + 1);

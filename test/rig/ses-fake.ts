@@ -54,7 +54,10 @@ export const errorAnswer = (status: number, type: string, message: string): SesA
   body: { message },
 });
 
-export function accountAnswer(more: Record<string, unknown> = {}, quota: Record<string, unknown> = {}): SesAnswer {
+export function accountAnswer(
+  extraMembers: Record<string, unknown> = {},
+  quota: Record<string, unknown> = {},
+): SesAnswer {
   return {
     status: 200,
     body: {
@@ -62,13 +65,13 @@ export function accountAnswer(more: Record<string, unknown> = {}, quota: Record<
       ProductionAccessEnabled: true,
       EnforcementStatus: 'HEALTHY',
       SendQuota: { Max24HourSend: 50_000, MaxSendRate: 500, SentLast24Hours: 10, ...quota },
-      ...more,
+      ...extraMembers,
     },
   };
 }
 
 export async function startSesFake(): Promise<SesFake> {
-  const taken: ReceivedMessage[] = [];
+  const receivedMessages: ReceivedMessage[] = [];
   const requests: string[] = [];
   const identities = new Map<string, Identity>();
   let connections = 0;
@@ -88,7 +91,7 @@ export async function startSesFake(): Promise<SesFake> {
     requests.push(`${request.method} ${path}`);
     const body = chunks.length === 0 ? {} : (JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>);
     if (path === '/v2/email/outbound-emails') return sendEmail(body, response);
-    if (path === '/v2/email/account') return behave(fake.account, response, () => accountAnswer());
+    if (path === '/v2/email/account') return respondAs(fake.account, response, () => accountAnswer());
     if (path.startsWith('/v2/email/identities')) return identity(request.method ?? '', path, body, response);
     answer(response, errorAnswer(404, 'NotFoundException', `no such path ${path}`));
   }
@@ -101,10 +104,10 @@ export async function startSesFake(): Promise<SesFake> {
     };
     count += 1;
     const [to = ''] = Destination.ToAddresses;
-    behave(fake.send({ to, count }), response, () => {
+    respondAs(fake.send({ to, count }), response, () => {
       const id = `0102018f${count.toString(16).padStart(8, '0')}-fake-000000`;
       const data = Buffer.from(Content.Raw.Data, 'base64');
-      taken.push({
+      receivedMessages.push({
         id,
         to: Destination.ToAddresses,
         data,
@@ -117,24 +120,24 @@ export async function startSesFake(): Promise<SesFake> {
 
   function identity(method: string, path: string, body: Record<string, unknown>, response: ServerResponse) {
     const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
-    const known = identities.get(name);
-    if (method === 'POST' && known !== undefined)
+    const existingIdentity = identities.get(name);
+    if (method === 'POST' && existingIdentity !== undefined)
       return answer(response, errorAnswer(400, 'AlreadyExistsException', `Email identity ${name} already exist.`));
-    if (method === 'GET' && known === undefined)
+    if (method === 'GET' && existingIdentity === undefined)
       return answer(response, errorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`));
     if (method === 'POST' || path.endsWith('/dkim/signing')) {
-      const signing = (body.DkimSigningAttributes ?? body.SigningAttributes) as
+      const signingAttributes = (body.DkimSigningAttributes ?? body.SigningAttributes) as
         | { DomainSigningSelector?: string; DomainSigningPrivateKey?: string }
         | undefined;
-      const external = signing?.DomainSigningSelector !== undefined;
+      const isExternal = signingAttributes?.DomainSigningSelector !== undefined;
       identities.set(name, {
-        verified: known?.verified ?? false,
+        verified: existingIdentity?.verified ?? false,
         dkim: 'PENDING',
-        origin: external ? 'EXTERNAL' : 'AWS_SES',
-        tokens: external ? [signing?.DomainSigningSelector ?? ''] : ['tokenone', 'tokentwo', 'tokenthree'],
-        selector: signing?.DomainSigningSelector ?? null,
-        privateKey: signing?.DomainSigningPrivateKey ?? null,
-        ...(known?.mailFrom === undefined ? {} : { mailFrom: known.mailFrom }),
+        origin: isExternal ? 'EXTERNAL' : 'AWS_SES',
+        tokens: isExternal ? [signingAttributes?.DomainSigningSelector ?? ''] : ['tokenone', 'tokentwo', 'tokenthree'],
+        selector: signingAttributes?.DomainSigningSelector ?? null,
+        privateKey: signingAttributes?.DomainSigningPrivateKey ?? null,
+        ...(existingIdentity?.mailFrom === undefined ? {} : { mailFrom: existingIdentity.mailFrom }),
       });
     }
     const { verified, dkim, origin, tokens, keyZone, mailFrom } = identities.get(name) as Identity;
@@ -160,10 +163,10 @@ export async function startSesFake(): Promise<SesFake> {
     });
   }
 
-  function behave(behaviour: SesBehaviour, response: ServerResponse, take: () => SesAnswer) {
+  function respondAs(behaviour: SesBehaviour, response: ServerResponse, succeed: () => SesAnswer) {
     switch (behaviour) {
       case 'take':
-        return answer(response, take());
+        return answer(response, succeed());
       case 'stall':
         return;
       case 'die':
@@ -190,7 +193,7 @@ export async function startSesFake(): Promise<SesFake> {
     get endpoint() {
       return endpoint;
     },
-    received: taken,
+    received: receivedMessages,
     identities,
     requests,
     get connections() {

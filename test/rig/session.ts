@@ -9,12 +9,12 @@ export type SessionHeaders = {
 /** Signs in with the word of a link or a password. @throws Error with the response if it is refused */
 export async function signIn(
   operatorUrl: string,
-  by: { readonly link: string } | { readonly password: string },
+  credential: { readonly link: string } | { readonly password: string },
 ): Promise<SessionHeaders> {
   const answer = await fetch(`${operatorUrl}/api/v1/sign-in`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(by),
+    body: JSON.stringify(credential),
   });
   const text = await answer.text();
   const cookie = answer.headers.get('set-cookie')?.split(';')[0];

@@ -6,19 +6,19 @@ export interface Certificate {
   readonly cert: string;
 }
 
-const made = new Map<string, Promise<Certificate>>();
+const certificates = new Map<string, Promise<Certificate>>();
 
 /** A self-signed certificate for 127.0.0.1 and `localhost`, or for `name` only. */
 export function certificateFor(name = 'localhost'): Promise<Certificate> {
-  let certificate = made.get(name);
+  let certificate = certificates.get(name);
   if (certificate === undefined) {
-    certificate = make(name);
-    made.set(name, certificate);
+    certificate = generateCertificate(name);
+    certificates.set(name, certificate);
   }
   return certificate;
 }
 
-async function make(name: string): Promise<Certificate> {
+async function generateCertificate(name: string): Promise<Certificate> {
   const pems = await generate([{ name: 'commonName', value: name }], {
     algorithm: 'sha256',
     extensions: [

@@ -21,44 +21,44 @@ export interface SmtpClient {
 export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
   let received = '';
-  let over = false;
-  let wake: () => void = () => undefined;
+  let isClosed = false;
+  let notifyReader: () => void = () => undefined;
   const readSocket = () => {
     socket.on('data', (chunk: Buffer) => {
       received += chunk.toString('latin1');
-      wake();
+      notifyReader();
     });
     socket.on('error', () => undefined);
     socket.on('close', () => {
-      over = true;
-      wake();
+      isClosed = true;
+      notifyReader();
     });
   };
   readSocket();
 
-  async function reply(): Promise<string> {
+  async function readReply(): Promise<string> {
     for (;;) {
-      const whole = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(received);
-      if (whole !== null) {
-        received = received.slice(whole[0].length);
-        return whole[0].trim().replaceAll('\r\n', '\n');
+      const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(received);
+      if (completeReply !== null) {
+        received = received.slice(completeReply[0].length);
+        return completeReply[0].trim().replaceAll('\r\n', '\n');
       }
-      if (over) return 'closed';
+      if (isClosed) return 'closed';
       await new Promise<void>((resolve) => {
-        wake = resolve;
+        notifyReader = resolve;
       });
     }
   }
 
-  const say = (line: string) => {
+  const sendCommand = (line: string) => {
     socket.write(`${line}\r\n`);
-    return reply();
+    return readReply();
   };
-  await reply();
-  await say('EHLO peer.example');
+  await readReply();
+  await sendCommand('EHLO peer.example');
   return {
-    command: say,
-    readReply: reply,
+    command: sendCommand,
+    readReply,
     write: (bytes) => void socket.write(bytes),
     async startTls() {
       const plain = socket;
@@ -69,11 +69,11 @@ export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Pro
     },
     async send(from, to, message) {
       for (const line of [`MAIL FROM:<${from}>`, `RCPT TO:<${to}>`, 'DATA']) {
-        const answer = await say(line);
+        const answer = await sendCommand(line);
         if (!/^[23]/.test(answer)) return answer;
       }
       socket.write(message);
-      return say('\r\n.');
+      return sendCommand('\r\n.');
     },
     close: () => void socket.destroy(),
   };

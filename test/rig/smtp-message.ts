@@ -4,23 +4,23 @@ import type { SmtpSetting } from '../../src/transports/smtp/connection.ts';
 import { createSmtpTransport, type SmtpParts } from '../../src/transports/smtp/transport.ts';
 import type { OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 
-let serial = 0;
+let messageCount = 0;
 
 /** A message with a unique id. */
 export function outgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
 ): OutgoingMessage {
-  serial += 1;
+  messageCount += 1;
   return {
-    id: `01890000-0000-7000-8000-${serial.toString(16).padStart(12, '0')}`,
+    id: `01890000-0000-7000-8000-${messageCount.toString(16).padStart(12, '0')}`,
     envelope: { from: 'a@sender.example', to: 'b@b.example', smtputf8: false, ...envelope },
     data: Buffer.from(data),
   };
 }
 
 /** The setting of a relay on loopback without TLS. */
-export function smtpSetting(port: number, change: Partial<SmtpSetting> = {}): SmtpSetting {
+export function smtpSetting(port: number, overrides: Partial<SmtpSetting> = {}): SmtpSetting {
   return {
     kind: 'smtp',
     host: '127.0.0.1',
@@ -30,11 +30,15 @@ export function smtpSetting(port: number, change: Partial<SmtpSetting> = {}): Sm
     connections: 2,
     verifyCertificate: true,
     name: 'client.example',
-    ...change,
+    ...overrides,
   };
 }
 
 /** An SMTP transport to loopback. */
-export function smtpTo(port: number, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpParts> = {}): Transport {
-  return createSmtpTransport(smtpSetting(port, change), { clock: systemClock, ...deps });
+export function newSmtpTransport(
+  port: number,
+  overrides: Partial<SmtpSetting> = {},
+  parts: Partial<SmtpParts> = {},
+): Transport {
+  return createSmtpTransport(smtpSetting(port, overrides), { clock: systemClock, ...parts });
 }

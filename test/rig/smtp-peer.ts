@@ -20,26 +20,26 @@ export interface SmtpPeer {
   close(): Promise<void>;
 }
 
-export type Script = (wire: PeerConnection, connection: number) => Promise<void>;
+export type Script = (connection: PeerConnection, connectionNumber: number) => Promise<void>;
 
 /** Thrown in a script that waits when the connection ends. */
-class Ended extends Error {}
+class ConnectionEnded extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];
 
 export class PeerConnection {
-  readonly #heard: string[];
+  readonly #commands: string[];
   readonly #messages: Buffer[];
   #socket: Socket;
   #buffer: Buffer = Buffer.alloc(0);
-  #ended = false;
-  #wake: (() => void) | null = null;
+  #isEnded = false;
+  #notifyReader: (() => void) | null = null;
 
-  constructor(socket: Socket, heard: string[], messages: Buffer[]) {
+  constructor(socket: Socket, commands: string[], messages: Buffer[]) {
     this.#socket = socket;
-    this.#heard = heard;
+    this.#commands = commands;
     this.#messages = messages;
-    this.#listen();
+    this.#readSocket();
   }
 
   writeLines(...lines: readonly string[]): void {
@@ -47,7 +47,7 @@ export class PeerConnection {
   }
 
   write(bytes: string | Buffer): void {
-    if (!this.#ended) this.#socket.write(bytes);
+    if (!this.#isEnded) this.#socket.write(bytes);
   }
 
   /** The next command line. */
@@ -57,10 +57,10 @@ export class PeerConnection {
       if (at >= 0) {
         const line = this.#buffer.toString('utf8', 0, at);
         this.#buffer = this.#buffer.subarray(at + 2);
-        this.#heard.push(line);
+        this.#commands.push(line);
         return line;
       }
-      await this.#more();
+      await this.#waitForData();
     }
   }
 
@@ -97,12 +97,12 @@ export class PeerConnection {
       const at = text.indexOf('.\r\n') === 0 ? 0 : text.indexOf('\r\n.\r\n');
       if (at >= 0) {
         const end = at === 0 ? 0 : at + 2;
-        const message = unstuffed(text.subarray(0, end));
+        const message = removeDotStuffing(text.subarray(0, end));
         this.#buffer = text.subarray(end + 3);
         this.#messages.push(message);
         return message;
       }
-      await this.#more();
+      await this.#waitForData();
     }
   }
 
@@ -119,7 +119,7 @@ export class PeerConnection {
       const line = await this.readLine();
       if (line === 'QUIT') {
         this.writeLines('221 bye');
-        this.hangUp();
+        this.endConnection();
         return;
       }
       if (line.startsWith('DATA')) {
@@ -132,7 +132,7 @@ export class PeerConnection {
 
   /** Waits until this many bytes have been received. */
   async waitForBytes(count: number): Promise<void> {
-    while (this.#buffer.length < count) await this.#more();
+    while (this.#buffer.length < count) await this.#waitForData();
   }
 
   async startTls(certificate: Certificate): Promise<void> {
@@ -140,67 +140,67 @@ export class PeerConnection {
     this.#buffer = Buffer.alloc(0);
     const tls = new TLSSocket(this.#socket, { isServer: true, key: certificate.key, cert: certificate.cert });
     this.#socket = tls;
-    this.#listen();
+    this.#readSocket();
     await once(tls, 'secure');
   }
 
-  hangUp(): void {
+  endConnection(): void {
     this.#socket.end();
   }
 
   /** Resets the connection. */
   reset(): void {
-    this.#ended = true;
+    this.#isEnded = true;
     this.#socket.resetAndDestroy();
   }
 
   /** Resolves when the connection has ended. */
   async waitForClose(): Promise<void> {
-    while (!this.#ended) await this.#more().catch(() => undefined);
+    while (!this.#isEnded) await this.#waitForData().catch(() => undefined);
   }
 
   destroy(): void {
     this.#socket.destroy();
   }
 
-  #listen(): void {
+  #readSocket(): void {
     this.#socket.on('data', (chunk: Buffer) => {
       this.#buffer = Buffer.concat([this.#buffer, chunk]);
-      this.#wake?.();
+      this.#notifyReader?.();
     });
     const end = (): void => {
-      this.#ended = true;
-      this.#wake?.();
+      this.#isEnded = true;
+      this.#notifyReader?.();
     };
     this.#socket.on('error', end);
     this.#socket.on('end', end);
     this.#socket.on('close', end);
   }
 
-  async #more(): Promise<void> {
-    if (this.#ended) throw new Ended();
+  async #waitForData(): Promise<void> {
+    if (this.#isEnded) throw new ConnectionEnded();
     await new Promise<void>((resolve) => {
-      this.#wake = resolve;
+      this.#notifyReader = resolve;
     });
-    this.#wake = null;
-    if (this.#ended && this.#buffer.length === 0) throw new Ended();
+    this.#notifyReader = null;
+    if (this.#isEnded && this.#buffer.length === 0) throw new ConnectionEnded();
   }
 }
 
 /** Starts a server on loopback that runs `script` for each connection; connections are numbered from 1. */
 export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
-  const wires = new Set<PeerConnection>();
-  const heard: string[] = [];
+  const openConnections = new Set<PeerConnection>();
+  const commands: string[] = [];
   const messages: Buffer[] = [];
   const faults: unknown[] = [];
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;
-    const wire = new PeerConnection(socket, heard, messages);
-    wires.add(wire);
-    script(wire, connections).catch((error: unknown) => {
-      if (!(error instanceof Ended)) faults.push(error);
-      wire.destroy();
+    const connection = new PeerConnection(socket, commands, messages);
+    openConnections.add(connection);
+    script(connection, connections).catch((error: unknown) => {
+      if (!(error instanceof ConnectionEnded)) faults.push(error);
+      connection.destroy();
     });
   });
   server.listen(0, '127.0.0.1');
@@ -211,10 +211,10 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
     get connections() {
       return connections;
     },
-    commands: heard,
+    commands,
     messages,
     async close() {
-      for (const wire of wires) wire.destroy();
+      for (const connection of openConnections) connection.destroy();
       server.close();
       await once(server, 'close');
       if (faults.length > 0) throw faults[0];
@@ -222,7 +222,7 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   };
 }
 
-function unstuffed(content: Buffer): Buffer {
+function removeDotStuffing(content: Buffer): Buffer {
   const lines = content.toString('latin1').split('\r\n');
   return Buffer.from(lines.map((line) => (line.startsWith('.') ? line.slice(1) : line)).join('\r\n'), 'latin1');
 }

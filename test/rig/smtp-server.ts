@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 
-export interface Received {
+export interface ReceivedMessage {
   readonly from: string;
   readonly to: readonly string[];
   readonly data: Buffer;
@@ -10,7 +10,7 @@ export interface Received {
 
 export interface RealSmtpServer {
   readonly port: number;
-  readonly received: readonly Received[];
+  readonly received: readonly ReceivedMessage[];
   /** Connections accepted so far. */
   readonly connections: number;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ export interface RealSmtpServer {
 
 /** Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. */
 export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<RealSmtpServer> {
-  const received: Received[] = [];
+  const received: ReceivedMessage[] = [];
   let connections = 0;
   const server = new SMTPServer({
     authOptional: true,

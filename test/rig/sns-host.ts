@@ -8,7 +8,7 @@ import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { type Authority, CERT_URL, makeAuthority, REGION } from './sns.ts';
+import { type Authority, CERT_URL, createAuthority, REGION } from './sns.ts';
 
 export interface SnsHost {
   /** The signing key of SNS. */
@@ -22,7 +22,7 @@ export interface SnsHost {
 
 /** Starts the host; the certificate of the authority is written to `folder`. */
 export async function startSnsHost(folder: string): Promise<SnsHost> {
-  const root = await makeAuthority('Test Root of SNS');
+  const root = await createAuthority('Test Root of SNS');
   const host = `sns.${REGION}.amazonaws.com`;
   const [signer, tls] = [await root.issue(), await root.issue(host)];
   const file = join(folder, 'sns-root.pem');
@@ -45,11 +45,11 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       upstream.pipe(socket).pipe(upstream);
     });
-    for (const one of [upstream, socket as Socket]) {
-      sockets.add(one);
-      one.on('error', () => undefined);
-      one.on('close', () => {
-        sockets.delete(one);
+    for (const socketOrUpstream of [upstream, socket as Socket]) {
+      sockets.add(socketOrUpstream);
+      socketOrUpstream.on('error', () => undefined);
+      socketOrUpstream.on('close', () => {
+        sockets.delete(socketOrUpstream);
         upstream.destroy();
         socket.destroy();
       });

@@ -10,7 +10,7 @@ import { createSnsReceiver, type SnsReceiver } from '../../src/feedback/ses/sns-
 import { bind } from '../../src/http/bind.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { connectionsFor } from './connections.ts';
-import { type Authority, CERT_URL, makeAuthority, sesEvent, TOPIC } from './sns.ts';
+import { type Authority, CERT_URL, createAuthority, sesEvent, TOPIC } from './sns.ts';
 
 /** A root, the signing certificate of SNS issued by it, and a certificate of another root. */
 export interface Authorities {
@@ -19,10 +19,10 @@ export interface Authorities {
   readonly untrusted: Authority;
 }
 
-export async function makeAuthorities(): Promise<Authorities> {
-  const [root, other] = await Promise.all([makeAuthority(), makeAuthority('Other Root')]);
-  const [signer, stranger] = await Promise.all([root.issue(), other.issue()]);
-  return { root, signer, untrusted: stranger };
+export async function createAuthorities(): Promise<Authorities> {
+  const [root, untrustedRoot] = await Promise.all([createAuthority(), createAuthority('Other Root')]);
+  const [signer, untrustedSigner] = await Promise.all([root.issue(), untrustedRoot.issue()]);
+  return { root, signer, untrusted: untrustedSigner };
 }
 
 export interface SnsRig {
@@ -42,15 +42,15 @@ export interface SnsRig {
 export async function snsRig(
   { root, signer }: Authorities,
   {
-    served = {},
-    take = async () => 'recorded' as RecordResult,
+    responses = {},
+    recordReport = async () => 'recorded' as RecordResult,
     now = systemClock.now,
-    get: ownGet = null,
+    get: customGet = null,
     certificate = null,
   }: {
     /** Response by URL: PEM text or a status. */
-    readonly served?: Readonly<Record<string, string | number>>;
-    readonly take?: (report: FeedbackReport) => Promise<RecordResult>;
+    readonly responses?: Readonly<Record<string, string | number>>;
+    readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;
     /** Replaces `served`. */
     readonly get?: typeof fetch | null;
@@ -65,12 +65,12 @@ export async function snsRig(
     [],
   ];
   const faults: string[] = [];
-  const pages: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...served };
+  const pages: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...responses };
   const get = (async (input: URL | string, init: RequestInit) => {
     const url = String(input);
     fetched.push(url);
-    if (ownGet !== null) return ownGet(input, init);
-    const page = pages[url] ?? served[url] ?? 404;
+    if (customGet !== null) return customGet(input, init);
+    const page = pages[url] ?? responses[url] ?? 404;
     return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
   }) as typeof fetch;
   const receiver = createSnsReceiver({
@@ -84,13 +84,13 @@ export async function snsRig(
     certificate: certificate === null ? null : keyPairOf(certificate),
     recordReport: (report) => {
       reports.push(report);
-      return take(report);
+      return recordReport(report);
     },
     publish: (event) => {
       if (event.type === 'report.refused') refusals.push(event.reason);
       else subscriptions.push(event.detail);
     },
-    onError: (what, error) => faults.push(`${what}: ${String(error)}`),
+    onError: (operation, error) => faults.push(`${operation}: ${String(error)}`),
   });
   const { port } = await receiver.start();
   onTestFinished(() => receiver.close());
@@ -131,7 +131,7 @@ export function keyPairOf({ cert, key }: Authority): { cert: Buffer; key: Buffer
 }
 
 /** Fields of a bounce notification. */
-export const bounce = (more: Record<string, string> = {}) => ({
+export const bounceNotification = (overrides: Record<string, string> = {}) => ({
   Message: sesEvent('Bounce', 'ses-1', 'rita@example.com'),
-  ...more,
+  ...overrides,
 });

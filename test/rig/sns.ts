@@ -16,9 +16,9 @@ export interface Authority extends SigningPair {
 }
 
 /** Creates a root, or with `by` an intermediate authority. */
-export async function makeAuthority(
+export async function createAuthority(
   name = 'Test Root',
-  by: SigningPair | null = null,
+  issuer: SigningPair | null = null,
   ca = true,
   since?: Date,
   days = 30,
@@ -29,7 +29,7 @@ export async function makeAuthority(
     keySize: 2048,
     notBeforeDate,
     notAfterDate: new Date(notBeforeDate.getTime() + days * 86_400_000),
-    ...(by === null ? {} : { ca: { key: by.key, cert: by.cert } }),
+    ...(issuer === null ? {} : { ca: { key: issuer.key, cert: issuer.cert } }),
     extensions: ca
       ? [
           { name: 'basicConstraints', cA: true, critical: true },
@@ -37,11 +37,13 @@ export async function makeAuthority(
         ]
       : [{ name: 'subjectAltName', altNames: [{ type: 2, value: name }] }],
   });
-  const own = { key: pems.private, cert: pems.cert };
+  const pair = { key: pems.private, cert: pems.cert };
   return {
-    ...own,
-    issue: (called = 'sns.amazonaws.com', { ca: issuer = false, days: good = 20, since: from } = {}) =>
-      makeAuthority(called, own, issuer, from, good),
+    ...pair,
+    issue: (
+      issuedName = 'sns.amazonaws.com',
+      { ca: isAuthority = false, days: validDays = 20, since: notBefore } = {},
+    ) => createAuthority(issuedName, pair, isAuthority, notBefore, validDays),
   };
 }
 
@@ -49,7 +51,7 @@ export const REGION = 'eu-west-1';
 export const TOPIC = `arn:aws:sns:${REGION}:123456789012:ses-feedback`;
 export const CERT_URL = `https://sns.${REGION}.amazonaws.com/SimpleNotificationService-0123456789abcdef.pem`;
 
-const SIGNED: Readonly<Record<string, readonly string[]>> = {
+const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
   SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
@@ -59,10 +61,10 @@ const SIGNED: Readonly<Record<string, readonly string[]>> = {
 export function snsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,
-  after: Readonly<Record<string, string | undefined>> = {},
+  afterSigning: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string | undefined> {
   const type = fields.Type ?? 'Notification';
-  const confirms = type !== 'Notification';
+  const isConfirmation = type !== 'Notification';
   const message: Record<string, string> = {
     Type: type,
     MessageId: randomUUID(),
@@ -71,17 +73,17 @@ export function snsMessage(
     Timestamp: new Date().toISOString(),
     SignatureVersion: '2',
     SigningCertURL: CERT_URL,
-    ...(confirms
+    ...(isConfirmation
       ? { Token: 'token', SubscribeURL: `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token` }
       : {}),
     ...fields,
   };
-  const text = (SIGNED[type] ?? [])
+  const signedText = (SIGNED_FIELDS[type] ?? [])
     .flatMap((name) => (message[name] === undefined ? [] : [`${name}\n${message[name]}\n`]))
     .join('');
   const digest = message.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
-  const Signature = sign(digest, Buffer.from(text), key).toString('base64');
-  return { ...message, Signature, ...after };
+  const Signature = sign(digest, Buffer.from(signedText), key).toString('base64');
+  return { ...message, Signature, ...afterSigning };
 }
 
 /** Events of Amazon SES, in the form of its documentation. */
@@ -90,7 +92,7 @@ export function sesEvent(
   reference: string,
   to: string,
   detail: Readonly<Record<string, unknown>> = {},
-  by: 'eventType' | 'notificationType' = 'eventType',
+  typeMember: 'eventType' | 'notificationType' = 'eventType',
 ): string {
   const timestamp = new Date().toISOString();
   const details: Record<string, Record<string, unknown>> = {
@@ -129,7 +131,7 @@ export function sesEvent(
     },
     Reject: { reason: 'Bad content', ...detail },
   };
-  const names: Record<string, string> = {
+  const detailMembers: Record<string, string> = {
     Bounce: 'bounce',
     Complaint: 'complaint',
     Delivery: 'delivery',
@@ -137,9 +139,9 @@ export function sesEvent(
     Reject: 'reject',
     'Rendering Failure': 'failure',
   };
-  const name = names[type];
+  const name = detailMembers[type];
   return JSON.stringify({
-    [by]: type,
+    [typeMember]: type,
     mail: { timestamp, messageId: reference, source: 'shop@example.org', destination: [to] },
     ...(name === undefined ? {} : { [name]: details[type] ?? { errorMessage: 'Attribute is not present', ...detail } }),
   });

@@ -8,7 +8,7 @@ interface QueuedMessage {
   readonly body: string;
   readonly sentAt: number;
   visibleAt: number;
-  receives: number;
+  receiveCount: number;
 }
 
 export interface SqsFake {
@@ -16,9 +16,9 @@ export interface SqsFake {
   /** Messages not deleted yet. */
   readonly remaining: number;
   /** How often each message was received, by number from 0. */
-  readonly receives: readonly number[];
+  readonly receiveCounts: readonly number[];
   /** Requested visibility timeouts, in seconds. */
-  readonly visibilities: readonly number[];
+  readonly visibilityTimeoutsS: readonly number[];
   /** Receive requests in progress. */
   readonly polling: number;
   /** Receive requests that ended without a message. */
@@ -44,25 +44,25 @@ const VISIBLE_MS = 30_000;
 export async function startSqsFake(): Promise<SqsFake> {
   const queued = new Map<number, QueuedMessage>();
   const receives: number[] = [];
-  const visibilities: number[] = [];
-  const waiting = new Set<() => void>();
-  let next = 0;
-  let failing = { count: 0, status: 500 };
-  let [dying, stalling, losing, requests] = [0, 0, 0, 0];
+  const visibilityTimeoutsS: number[] = [];
+  const pendingReceives = new Set<() => void>();
+  let nextId = 0;
+  let failure = { count: 0, status: 500 };
+  let [remainingDrops, remainingStalls, remainingLostDeletions, requests] = [0, 0, 0, 0];
   let [polling, emptyAnswers] = [0, 0];
 
   const wake = () => {
-    for (const end of [...waiting]) end();
+    for (const end of [...pendingReceives]) end();
   };
   const server = createServer((request, response) => {
     requests += 1;
-    if (dying > 0) {
-      dying -= 1;
+    if (remainingDrops > 0) {
+      remainingDrops -= 1;
       request.socket.destroy();
       return;
     }
-    if (stalling > 0) {
-      stalling -= 1;
+    if (remainingStalls > 0) {
+      remainingStalls -= 1;
       return;
     }
     const chunks: Buffer[] = [];
@@ -74,21 +74,21 @@ export async function startSqsFake(): Promise<SqsFake> {
   });
 
   async function handle(target: string, body: Record<string, unknown>, response: ServerResponse) {
-    if (failing.count > 0) {
-      failing = { ...failing, count: failing.count - 1 };
-      return answer(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failing.status);
+    if (failure.count > 0) {
+      failure = { ...failure, count: failure.count - 1 };
+      return answer(response, { __type: 'com.amazonaws.sqs#InternalError', message: 'trouble' }, failure.status);
     }
     const entries = (body.Entries ?? []) as { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[];
     switch (target) {
       case 'ReceiveMessage':
         return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
       case 'DeleteMessageBatch':
-        if (losing > 0) losing -= 1;
+        if (remainingLostDeletions > 0) remainingLostDeletions -= 1;
         else for (const { ReceiptHandle } of entries) queued.delete(Number(ReceiptHandle.split('-')[0]));
         return answer(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
-          visibilities.push(VisibilityTimeout);
+          visibilityTimeoutsS.push(VisibilityTimeout);
           const message = queued.get(Number(ReceiptHandle.split('-')[0]));
           if (message !== undefined) message.visibleAt = Date.now() + VisibilityTimeout * 1_000;
         }
@@ -99,44 +99,47 @@ export async function startSqsFake(): Promise<SqsFake> {
   }
 
   async function receive(
-    { MaxNumberOfMessages: most, WaitTimeSeconds: waitS }: { MaxNumberOfMessages: number; WaitTimeSeconds: number },
+    {
+      MaxNumberOfMessages: maxMessages,
+      WaitTimeSeconds: waitS,
+    }: { MaxNumberOfMessages: number; WaitTimeSeconds: number },
     response: ServerResponse,
   ) {
-    const until = Date.now() + waitS * 1_000;
+    const deadline = Date.now() + waitS * 1_000;
     polling += 1;
     for (;;) {
       // The newest first: SQS guarantees no order.
       const found = [...queued.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()
-        .slice(0, most);
-      if (found.length > 0 || Date.now() >= until || response.destroyed) {
+        .slice(0, maxMessages);
+      if (found.length > 0 || Date.now() >= deadline || response.destroyed) {
         for (const message of found) {
           message.visibleAt = Date.now() + VISIBLE_MS;
-          message.receives += 1;
-          receives[message.id] = message.receives;
+          message.receiveCount += 1;
+          receives[message.id] = message.receiveCount;
         }
         polling -= 1;
         if (found.length === 0 && !response.destroyed) emptyAnswers += 1;
-        return answer(response, { Messages: found.map(shown) });
+        return answer(response, { Messages: found.map(messageBody) });
       }
       await new Promise<void>((resolve) => {
         const end = () => {
           clearTimeout(timer);
-          waiting.delete(end);
+          pendingReceives.delete(end);
           resolve();
         };
-        const timer = setTimeout(end, until - Date.now());
-        waiting.add(end);
+        const timer = setTimeout(end, deadline - Date.now());
+        pendingReceives.add(end);
         response.once('close', end);
       });
     }
   }
 
-  function shown({ id, body, sentAt, receives: times }: QueuedMessage) {
+  function messageBody({ id, body, sentAt, receiveCount }: QueuedMessage) {
     return {
       MessageId: `message-${id}`,
-      ReceiptHandle: `${id}-${times}`,
+      ReceiptHandle: `${id}-${receiveCount}`,
       Body: body,
       MD5OfBody: createHash('md5').update(body).digest('hex'),
       Attributes: { SentTimestamp: String(sentAt) },
@@ -156,8 +159,8 @@ export async function startSqsFake(): Promise<SqsFake> {
     get remaining() {
       return queued.size;
     },
-    receives,
-    visibilities,
+    receiveCounts: receives,
+    visibilityTimeoutsS,
     get polling() {
       return polling;
     },
@@ -168,21 +171,21 @@ export async function startSqsFake(): Promise<SqsFake> {
       return requests;
     },
     dropNext(count) {
-      dying = count;
+      remainingDrops = count;
     },
     stallNext(count) {
-      stalling = count;
+      remainingStalls = count;
     },
     loseDeletions(count) {
-      losing = count;
+      remainingLostDeletions = count;
     },
     send(body, sentAt = Date.now()) {
-      queued.set(next, { id: next, body, sentAt, visibleAt: 0, receives: 0 });
-      next += 1;
+      queued.set(nextId, { id: nextId, body, sentAt, visibleAt: 0, receiveCount: 0 });
+      nextId += 1;
       wake();
     },
     failNext(count, status = 500) {
-      failing = { count, status };
+      failure = { count, status };
     },
     makeVisible() {
       for (const message of queued.values()) message.visibleAt = 0;

@@ -21,14 +21,14 @@ const SQLITE: TestedStore = {
 };
 const POSTGRES: TestedStore = {
   name: 'postgres',
-  open: async (options) => openStore(settingOf(await temporaryDatabase()), { exclusive: true, ...options }),
+  open: async (options) => openStore(parsePostgresUrl(await temporaryDatabase()), { exclusive: true, ...options }),
 };
 
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` only the oldest PostgreSQL. */
 export const STORES: readonly TestedStore[] = testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 
 /** The setting of a PostgreSQL URL. */
-export function settingOf(url: string): DatabaseSetting {
+export function parsePostgresUrl(url: string): DatabaseSetting {
   const parsed = parseDatabaseUrl(url);
   if (!parsed.ok) throw new Error(parsed.fault);
   return parsed.value;

@@ -5,53 +5,53 @@ import { onTestFinished } from 'vitest';
 export interface TcpProxy {
   readonly port: number;
   /** Accepts bytes and new connections, but forwards nothing. */
-  freeze(): void;
+  pause(): void;
   /** Closes all connections, whose bytes are lost, and forwards new ones. */
-  thaw(): void;
+  resume(): void;
   /** Closes every connection at once. */
-  cut(): void;
+  closeAll(): void;
 }
 
 /** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
 export async function startTcpProxy(port: number): Promise<TcpProxy> {
-  let frozen = false;
+  let isPaused = false;
   const sockets = new Set<Socket>();
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1');
+  const server = createServer((clientSocket) => {
+    const serverSocket = connect(port, '127.0.0.1');
     for (const [socket, other] of [
-      [near, far],
-      [far, near],
+      [clientSocket, serverSocket],
+      [serverSocket, clientSocket],
     ] as const) {
       sockets.add(socket);
       socket.on('error', () => other.destroy());
       socket.on('close', () => {
         sockets.delete(socket);
-        if (!frozen) other.destroy();
+        if (!isPaused) other.destroy();
       });
       socket.on('data', (bytes: Buffer) => {
-        if (!frozen) other.write(bytes);
+        if (!isPaused) other.write(bytes);
       });
     }
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const cut = () => {
+  const closeAll = () => {
     for (const socket of sockets) socket.destroy();
   };
   onTestFinished(async () => {
-    cut();
+    closeAll();
     await new Promise((resolve) => server.close(resolve));
   });
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
     port: address.port,
-    freeze() {
-      frozen = true;
+    pause() {
+      isPaused = true;
     },
-    thaw() {
-      cut();
-      frozen = false;
+    resume() {
+      closeAll();
+      isPaused = false;
     },
-    cut,
+    closeAll,
   };
 }

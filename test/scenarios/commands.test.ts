@@ -13,7 +13,7 @@ beforeAll(async () => {
   id = await submitAccepted(service.publicUrl, service.key, { subject: 'Rechnung \u202e Nr. 1' });
 });
 
-const ISO = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+const ISO_TIME = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
 describe('--json', () => {
   test('key create prints id and key', async () => {
@@ -24,15 +24,15 @@ describe('--json', () => {
   });
 
   test('message list prints id, state, to, from, subject and at', async () => {
-    const listed = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
+    const listMessages = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
     const mail = {
       id,
       to: 'rita@example.com',
       from: 'shop@example.org',
       subject: 'Rechnung \u202e Nr. 1',
-      at: ISO,
+      at: ISO_TIME,
     };
-    await expect.poll(listed).toEqual([{ ...mail, state: 'delivered' }]);
+    await expect.poll(listMessages).toEqual([{ ...mail, state: 'delivered' }]);
     expect(await runJsonCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
     expect(
       await runJsonCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),
@@ -40,11 +40,16 @@ describe('--json', () => {
   });
 
   test('message show has id, state, to, from, subject, attempts and events', async () => {
-    const shown = await runJsonCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
-    expect(shown).toMatchObject({ id, to: 'rita@example.com', from: 'shop@example.org', state: expect.any(String) });
-    expect(shown).toHaveProperty('subject');
-    expect(shown.attempts).toBeInstanceOf(Array);
-    expect(shown.events).toBeInstanceOf(Array);
+    const shownMessage = await runJsonCommand<Record<string, unknown>>(folder, ['message', 'show', id]);
+    expect(shownMessage).toMatchObject({
+      id,
+      to: 'rita@example.com',
+      from: 'shop@example.org',
+      state: expect.any(String),
+    });
+    expect(shownMessage).toHaveProperty('subject');
+    expect(shownMessage.attempts).toBeInstanceOf(Array);
+    expect(shownMessage.events).toBeInstanceOf(Array);
   });
 
   test('send prints the id of the 201', async () => {

@@ -10,40 +10,40 @@ import { signInByLink } from '../rig/session.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../demo/run.ts', import.meta.url));
 
-interface Running {
+interface RunningDemo {
   readonly child: ChildProcess;
   readonly folder: string;
   readonly ended: Promise<number | string>;
   /** Resolves to the match once the demo has printed it. */
-  said(pattern: RegExp): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
 /** Starts it in the folder of an installation, with settings that it must ignore. */
-function startDemo(): Running {
+function startDemo(): RunningDemo {
   const folder = temporaryFolder();
-  const elsewhere = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
+  const ignoredSettings = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
   const child = spawn(process.execPath, [SCRIPT], {
     cwd: folder,
-    env: environment({ ...elsewhere, TMPDIR: folder }),
+    env: environment({ ...ignoredSettings, TMPDIR: folder }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let text = '';
-  const heard = Promise.withResolvers<void>();
-  let wake = heard;
-  const hear = (chunk: Buffer | null) => {
+  const firstOutput = Promise.withResolvers<void>();
+  let nextOutput = firstOutput;
+  const recordOutput = (chunk: Buffer | null) => {
     text += chunk?.toString() ?? '';
-    wake.resolve();
-    wake = Promise.withResolvers<void>();
+    nextOutput.resolve();
+    nextOutput = Promise.withResolvers<void>();
   };
-  child.stdout.on('data', hear);
-  child.stderr.on('data', hear);
+  child.stdout.on('data', recordOutput);
+  child.stderr.on('data', recordOutput);
   const ended = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   );
-  let over = false;
+  let hasEnded = false;
   void ended.then(() => {
-    over = true;
-    hear(null);
+    hasEnded = true;
+    recordOutput(null);
   });
   onTestFinished(async () => {
     child.kill('SIGKILL');
@@ -53,12 +53,12 @@ function startDemo(): Running {
     child,
     folder,
     ended,
-    async said(pattern) {
+    async waitForOutput(pattern) {
       for (;;) {
         const match = pattern.exec(text);
         if (match !== null) return match;
-        if (over) throw new Error(`the demo has ended, having said: ${text}`);
-        await wake.promise;
+        if (hasEnded) throw new Error(`the demo has ended, having said: ${text}`);
+        await nextOutput.promise;
       }
     },
   };
@@ -76,7 +76,7 @@ async function signIn(link: string): Promise<(path: string) => Promise<unknown>>
 }
 
 /** The number of elements of an answer that is a list or has one. */
-function sizeOf(answer: unknown): number {
+function countElements(answer: unknown): number {
   if (Array.isArray(answer)) return answer.length;
   const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);
   return list === undefined ? Object.keys(answer as object).length : list.length;
@@ -84,12 +84,12 @@ function sizeOf(answer: unknown): number {
 
 test('the demo shows every state and content on every page, and leaves no files', async () => {
   const demo = startDemo();
-  const [, link = ''] = await demo.said(/Dashboard\s+(http:\S+)/);
-  const [, sandbox = ''] = await demo.said(/Folder\s+(\S+)/);
-  const ask = await signIn(link);
-  const [, publicUrl = ''] = await demo.said(/Public interface\s+(http:\S+)/);
-  await demo.said(/messages of thirty days were written/);
-  const [, key = ''] = await demo.said(/An API key of the account shop: (\S+)\n/);
+  const [, link = ''] = await demo.waitForOutput(/Dashboard\s+(http:\S+)/);
+  const [, demoFolder = ''] = await demo.waitForOutput(/Folder\s+(\S+)/);
+  const callApi = await signIn(link);
+  const [, publicUrl = ''] = await demo.waitForOutput(/Public interface\s+(http:\S+)/);
+  await demo.waitForOutput(/messages of thirty days were written/);
+  const [, key = ''] = await demo.waitForOutput(/An API key of the account shop: (\S+)\n/);
   const sent = await fetch(publicUrl, {
     method: 'POST',
     headers: { Authorization: key, 'Content-Type': 'application/json' },
@@ -98,7 +98,7 @@ test('the demo shows every state and content on every page, and leaves no files'
   expect(sent.status).toBe(201);
 
   for (const state of STATES) {
-    await expect.poll(async () => sizeOf(await ask(`/messages?state=${state}`))).toBeGreaterThan(0);
+    await expect.poll(async () => countElements(await callApi(`/messages?state=${state}`))).toBeGreaterThan(0);
   }
   const pages = [
     '/accounts',
@@ -108,9 +108,9 @@ test('the demo shows every state and content on every page, and leaves no files'
     '/accounts/*/suppressions',
   ];
   for (const path of [...pages, '/feedback', '/audit', '/tokens']) {
-    expect(sizeOf(await ask(path)), path).toBeGreaterThan(0);
+    expect(countElements(await callApi(path)), path).toBeGreaterThan(0);
   }
-  const accounts = (await ask('/accounts')) as readonly {
+  const accounts = (await callApi('/accounts')) as readonly {
     name: string;
     state: string;
     reason: string | null;
@@ -119,19 +119,19 @@ test('the demo shows every state and content on every page, and leaves no files'
   const account = (name: string) => accounts.find((one) => one.name === name);
   expect(account('marketplace')).toMatchObject({ state: 'locked', reason: expect.stringMatching(/hard bounces of/) });
   expect(account('community')).toMatchObject({ state: 'active', warning: expect.stringMatching(/hard bounces of/) });
-  const domains = (await ask('/domains')) as readonly { status: string }[];
+  const domains = (await callApi('/domains')) as readonly { status: string }[];
   expect(new Set(domains.map(({ status }) => status))).toEqual(new Set(['authenticated', 'pending', 'failing']));
 
   demo.child.kill('SIGINT');
   expect(await demo.ended).toBe(0);
-  expect(existsSync(sandbox)).toBe(false);
+  expect(existsSync(demoFolder)).toBe(false);
   expect(readdirSync(demo.folder)).toEqual([]);
   await expect(fetch(link)).rejects.toThrow();
 });
 
 test('a demo that is stopped while it writes its past messages leaves no files', async () => {
   const demo = startDemo();
-  await demo.said(/Folder\s+(\S+)/);
+  await demo.waitForOutput(/Folder\s+(\S+)/);
   demo.child.kill('SIGTERM');
   expect(await demo.ended).toBe(0);
   expect(readdirSync(demo.folder)).toEqual([]);

@@ -23,7 +23,7 @@ interface Finding {
   readonly result: string;
 }
 
-function resultsOf(stdout: string): Record<string, string> {
+function readResults(stdout: string): Record<string, string> {
   return Object.fromEntries((JSON.parse(stdout) as Finding[]).map(({ check, result }) => [check, result]));
 }
 
@@ -31,7 +31,7 @@ test('before the first start no check fails and nothing is created', async () =>
   const folder = rig.folder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(resultsOf(stdout)).toMatchObject({ database: 'ok', transport: 'ok' });
+  expect(readResults(stdout)).toMatchObject({ database: 'ok', transport: 'ok' });
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -44,9 +44,9 @@ test('next to a running service every check runs, and no message is sent', async
   await rig.serve(folder, settings);
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(resultsOf(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
+  expect(readResults(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
   // A warning on a busy machine, where the synced write took more than a second.
-  expect(resultsOf(stdout).database).toMatch(/^(ok|warning)$/);
+  expect(readResults(stdout).database).toMatch(/^(ok|warning)$/);
   expect(relay.received).toEqual([]);
 });
 
@@ -60,5 +60,5 @@ test('a relay that does not answer fails with a remedy, plain lines and exit cod
   expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
   expect(stdout).toMatch(/^failure {2}transport {4}127.0.0.1:1 refused the connection/m);
   expect(stdout).toMatch(/^ +→ check 127.0.0.1:1 in POSTRIDER_TRANSPORT/m);
-  for (const never of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(never);
+  for (const forbiddenText of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(forbiddenText);
 });

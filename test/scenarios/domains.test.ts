@@ -21,13 +21,13 @@ beforeAll(async () => {
 });
 afterAll(() => dns.close());
 
-const run = (...args: string[]) => runCommand(folder, args, settings);
+const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
 const add = (name: string) => runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
 async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
-  const { code, stdout, stderr } = await run('domain', 'verify', name, '--json');
+  const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
-const foundOf = ({ records }: DomainAnswer, purpose: string) =>
+const observedValues = ({ records }: DomainAnswer, purpose: string) =>
   records.filter((record) => record.purpose === purpose).map(({ found }) => found);
 
 test.each([
@@ -36,17 +36,17 @@ test.each([
   ['a label too long', `${'a'.repeat(64)}.example`, /label of 64 characters/],
   ['white space', 'exam ple.org', /is not a domain name/],
   ['nothing', '', /missing/],
-])('a domain of %s is refused with one line', async (_name, typed, said) => {
-  const { code, stdout, stderr } = await run('domain', 'add', 'default', typed);
+])('a domain of %s is refused with one line', async (_name, input, expectedError) => {
+  const { code, stdout, stderr } = await runPostrider('domain', 'add', 'default', input);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
-  expect(stderr).toMatch(said);
+  expect(stderr).toMatch(expectedError);
 });
 
 test('a trailing dot, upper case and a Unicode name are one domain, which is added once', async () => {
   await add('Bücher.Example.');
-  const again = await run('domain', 'add', 'default', 'XN--BCHER-KVA.example');
-  expect([again.code, again.stderr]).toEqual([
+  const repeated = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
+  expect([repeated.code, repeated.stderr]).toEqual([
     1,
     expect.stringMatching(/xn--bcher-kva.example has already been added/),
   ]);
@@ -64,7 +64,7 @@ test('records in split strings are found, several SPF records are wrong, and fai
 
   const spf = added.records.find(({ purpose }) => purpose === 'spf');
   dns.zone[spf?.name ?? ''] = { TXT: [spf?.value ?? '', 'v=spf1 -all'] };
-  expect(foundOf((await verify('example.org')).answer, 'spf')).toEqual(['wrong']);
+  expect(observedValues((await verify('example.org')).answer, 'spf')).toEqual(['wrong']);
 
   for (const fault of ['SERVFAIL', 'REFUSED', 'garbage'] as const) {
     for (const { name } of added.records) dns.zone[name] = { fault };
@@ -78,62 +78,73 @@ test('records in split strings are found, several SPF records are wrong, and fai
   }
 
   for (const { name } of added.records) delete dns.zone[name];
-  const lost = await verify('example.org');
-  expect([lost.code, lost.answer.status]).toEqual([1, 'failing']);
-  expect(lost.stderr).toMatch(
+  const failedVerify = await verify('example.org');
+  expect([failedVerify.code, failedVerify.answer.status]).toEqual([1, 'failing']);
+  expect(failedVerify.stderr).toMatch(
     /^postrider: example.org is not authenticated \(failing\): 4 missing of 4 records; [^\n]+\n$/,
   );
 });
 
 test('with a DNS host that accepts no Ed25519 records the RSA key authenticates, and a rotation can be cancelled', async () => {
-  const keysOf = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
-  const both = await add('both.example');
-  const rsa = keysOf(both).find(({ value }) => value.includes('k=rsa'));
+  const dkimRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'dkim');
+  const bothKeys = await add('both.example');
+  const rsa = dkimRecords(bothKeys).find(({ value }) => value.includes('k=rsa'));
   dns.zone[rsa?.name ?? ''] = { TXT: [[rsa?.value.slice(0, 200) ?? '', rsa?.value.slice(200) ?? '']] };
   const verified = await verify('both.example');
-  expect([verified.code, verified.answer.status, foundOf(verified.answer, 'dkim')]).toEqual([
+  expect([verified.code, verified.answer.status, observedValues(verified.answer, 'dkim')]).toEqual([
     0,
     'authenticated',
     ['found', 'missing'],
   ]);
 
-  const alone = await runJsonCommand<DomainAnswer>(
+  const rsaOnly = await runJsonCommand<DomainAnswer>(
     folder,
     ['domain', 'add', 'default', 'alone.example', '--no-ed25519'],
     settings,
   );
-  expect(keysOf(alone).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
+  expect(dkimRecords(rsaOnly).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
   const rotated = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
-  expect(keysOf(rotated)).toHaveLength(2);
-  const again = await run('domain', 'rotate', 'alone.example');
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('domain rotate alone.example --cancel')]);
-  const cancelled = await run('domain', 'rotate', 'alone.example', '--cancel');
-  expect(cancelled.stdout).toContain(keysOf(rotated)[1]?.name ?? '-');
-  const left = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
-  expect(keysOf(left).map(({ name }) => name)).toEqual(keysOf(alone).map(({ name }) => name));
-  expect((await run('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(/there is nothing to cancel/);
+  expect(dkimRecords(rotated)).toHaveLength(2);
+  const repeated = await runPostrider('domain', 'rotate', 'alone.example');
+  expect([repeated.code, repeated.stderr]).toEqual([
+    1,
+    expect.stringContaining('domain rotate alone.example --cancel'),
+  ]);
+  const cancelled = await runPostrider('domain', 'rotate', 'alone.example', '--cancel');
+  expect(cancelled.stdout).toContain(dkimRecords(rotated)[1]?.name ?? '-');
+  const remaining = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
+  expect(dkimRecords(remaining).map(({ name }) => name)).toEqual(dkimRecords(rsaOnly).map(({ name }) => name));
+  expect((await runPostrider('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(
+    /there is nothing to cancel/,
+  );
 });
 
 test.each([
   ['add', ['default', 'late.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
   ['rotate', ['sealed.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
   ['add', ['default', 'late.example'], {}, /the secret file \S+ is gone/],
-])('domain %s %j with another secret than the keys have is refused: %j', async (command, args, secret, said) => {
-  if (!(await run('domain', 'list')).stdout.includes('sealed.example')) await add('sealed.example');
-  const { POSTRIDER_SECRET: _right, ...others } = settings;
-  const { code, stdout, stderr } = await runCommand(folder, ['domain', command, ...args], { ...others, ...secret });
-  expect([code, stdout]).toEqual([1, '']);
-  expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
-  expect(stderr).toMatch(said);
-});
+])(
+  'domain %s %j with another secret than the keys have is refused: %j',
+  async (command, args, secret, expectedError) => {
+    if (!(await runPostrider('domain', 'list')).stdout.includes('sealed.example')) await add('sealed.example');
+    const { POSTRIDER_SECRET: _secret, ...otherSettings } = settings;
+    const { code, stdout, stderr } = await runCommand(folder, ['domain', command, ...args], {
+      ...otherSettings,
+      ...secret,
+    });
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
+    expect(stderr).toMatch(expectedError);
+  },
+);
 
 test('a service does not start with another secret than that of the stored keys', async () => {
-  const other = rig.folder();
-  const service = await rig.serve(other, settings);
-  await runJsonCommand(other, ['domain', 'add', 'default', 'sealed.example'], settings);
+  const otherFolder = rig.folder();
+  const service = await rig.serve(otherFolder, settings);
+  await runJsonCommand(otherFolder, ['domain', 'add', 'default', 'sealed.example'], settings);
   await service.stop();
-  await expect(rig.serve(other, { ...settings, POSTRIDER_SECRET: 'cd'.repeat(32) })).rejects.toThrow(
+  await expect(rig.serve(otherFolder, { ...settings, POSTRIDER_SECRET: 'cd'.repeat(32) })).rejects.toThrow(
     /POSTRIDER_SECRET is not the secret/,
   );
-  await (await rig.serve(other, settings)).stop();
+  await (await rig.serve(otherFolder, settings)).stop();
 });

@@ -9,7 +9,7 @@ import { type RunningService, scenario, sendRequest } from './running-service.ts
 const rig = scenario();
 const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
 
-interface Shown {
+interface ShownMessage {
   readonly state: string;
   readonly events: { type: string; detail: string | null; by: string }[];
 }
@@ -35,11 +35,11 @@ afterAll(async () => {
 });
 
 const feedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
-const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const show = (id: string) => runJsonCommand<Shown>(folder, ['message', 'show', id]);
-const reaches = (id: string, state: string) =>
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const show = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
+const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
-const happens = (id: string, verb: string) =>
+const waitForEvent = (id: string, verb: string) =>
   expect.poll(async () => (await store.findMessage(id))?.events.map((event) => event.verb)).toContain(verb);
 const suppressed = async () =>
   (
@@ -51,9 +51,9 @@ const suppressed = async () =>
   ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
 
 test('an asynchronous bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
-  const other = await mailTo('here@example.net');
-  const id = await mailTo('gone@example.net');
-  await reaches(id, 'bounced');
+  const other = await submitTo('here@example.net');
+  const id = await submitTo('gone@example.net');
+  await waitForState(id, 'bounced');
   const { events } = await show(id);
   expect(events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
   expect(events.at(-1)).toMatchObject({
@@ -61,47 +61,47 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
     detail: '550 5.1.1 No such user here (reported by relay.example.net)',
   });
   expect(await suppressed()).toEqual([`gone@example.net bounce ${id}`]);
-  expect((await show(await mailTo('Gone@example.net'))).state).toBe('suppressed');
-  await reaches(other, 'delivered');
-  expect(relay.answers.at(-1)).toMatch(/^250 /);
+  expect((await show(await submitTo('Gone@example.net'))).state).toBe('suppressed');
+  await waitForState(other, 'delivered');
+  expect(relay.feedbackReplies.at(-1)).toMatch(/^250 /);
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_reports_total{result="bounced"} 1');
   expect(text).toMatch(/postrider_feedback_last_report_age_seconds \d/);
 });
 
 test('a complaint ends the message as complained and suppresses its recipient', async () => {
-  const id = await mailTo('spam@example.net');
-  await reaches(id, 'complained');
+  const id = await submitTo('spam@example.net');
+  await waitForState(id, 'complained');
   expect(await suppressed()).toContain(`spam@example.net complaint ${id}`);
-  expect((await show(await mailTo('spam@example.net'))).state).toBe('suppressed');
+  expect((await show(await submitTo('spam@example.net'))).state).toBe('suppressed');
 });
 
 test.each([
   ['full', 'soft-bounced'],
   ['late', 'delay-reported'],
   ['away', 'auto-replied'],
-])('what is not final (%s) is told in the history as %s and changes nothing', async (local, verb) => {
-  const id = await mailTo(`${local}@example.net`);
-  await happens(id, verb);
+])('what is not final (%s) is told in the history as %s and changes nothing', async (localPart, verb) => {
+  const id = await submitTo(`${localPart}@example.net`);
+  await waitForEvent(id, verb);
   expect((await show(id)).state).toBe('delivered');
-  expect((await suppressed()).join()).not.toContain(`${local}@`);
+  expect((await suppressed()).join()).not.toContain(`${localPart}@`);
 });
 
 test('a report that is not understood is kept for the operator, and changes nothing', async () => {
-  const id = await mailTo('odd@example.net');
+  const id = await submitTo('odd@example.net');
   await expect
     .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: mailId }) => mailId))
     .toContain(id);
-  const [kept] = await runJsonCommand<{ id: number; message: string; reason: string; summary: string }[]>(folder, [
-    'feedback',
-    'list',
-  ]);
-  expect(kept).toMatchObject({
+  const [storedReport] = await runJsonCommand<{ id: number; message: string; reason: string; summary: string }[]>(
+    folder,
+    ['feedback', 'list'],
+  );
+  expect(storedReport).toMatchObject({
     message: id,
     summary: 'from <>: Hm',
     reason: expect.stringContaining('a known bounce text'),
   });
-  const shown = await runCommand(folder, ['feedback', 'show', String(kept?.id)]);
+  const shown = await runCommand(folder, ['feedback', 'show', String(storedReport?.id)]);
   expect(shown.stdout).toContain('What is this address?');
   expect(shown.stdout).toContain(id);
   expect((await runCommand(folder, ['feedback', 'list'])).stdout).toContain('from <>: Hm');
@@ -114,29 +114,29 @@ test('a report that is not understood is kept for the operator, and changes noth
 });
 
 test('a forged, foreign or replayed report changes nothing', async () => {
-  const id = await mailTo('victim@example.net');
-  await reaches(id, 'delivered');
+  const id = await submitTo('victim@example.net');
+  await waitForState(id, 'delivered');
   const sender = relay.senders.get('victim@example.net') ?? '';
   const bounce = (to: string, from: string) =>
     Buffer.from(deliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 gone'));
-  const dialog = await connectSmtp(feedbackPort());
+  const client = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
-  expect(await dialog.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
+  expect(await client.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
   // A report for another recipient that names this one: a report applies only to its own message.
-  const gone = relay.senders.get('gone@example.net') ?? '';
-  await dialog.command('RSET');
-  expect(await dialog.send('', gone, bounce('victim@example.net', gone))).toMatch(/^250 /);
+  const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
+  await client.command('RSET');
+  expect(await client.send('', otherReturnPath, bounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);
   expect((await show(id)).state).toBe('delivered');
   expect((await suppressed()).join()).not.toContain('victim@');
-  expect(await dialog.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
-  await reaches(id, 'bounced');
+  expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  await waitForState(id, 'bounced');
   const { code } = await runCommand(folder, ['suppression', 'remove', 'default', 'victim@example.net']);
   expect(code).toBe(0);
   const before = (await show(id)).events.length;
-  expect(await dialog.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
+  expect(await client.send('', sender, bounce('victim@example.net', sender))).toMatch(/^250 /);
   expect((await show(id)).events).toHaveLength(before);
   expect((await suppressed()).join()).not.toContain('victim@');
-  dialog.close();
+  client.close();
 });
 
 test('doctor --loop sends a message that bounces and reports its feedback report; reputation and suppression do not change', async () => {

@@ -19,7 +19,7 @@ const inbox = (path: string, headers: Record<string, string> = session, at = ser
   sendRequest(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
 
 /** Submits a message and waits until it is in the inbox. */
-async function captured(
+async function captureMessage(
   mail: { subject?: string; message?: string },
   at = service,
   headers = session,
@@ -47,7 +47,7 @@ const POLICY =
 describe('a hostile message', () => {
   test.each(HOSTILE)('%j as subject and body is told as data, and its HTML can do nothing', async (text) => {
     const message = `<!doctype html><html><body>${text}</body></html>`;
-    const id = await captured({ subject: text, message });
+    const id = await captureMessage({ subject: text, message });
 
     const listed = await inbox('');
     expect(listed.headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -87,7 +87,7 @@ describe('a hostile message', () => {
   });
 
   test('in plain text has no HTML to show', async () => {
-    const id = await captured({ message: '<b>bold</b><script>alert(1)</script>' });
+    const id = await captureMessage({ message: '<b>bold</b><script>alert(1)</script>' });
     expect(JSON.parse((await inbox(`/${id}`)).text)).toMatchObject({
       html: false,
       text: expect.stringContaining('<b>bold</b><script>alert(1)</script>'),
@@ -97,35 +97,37 @@ describe('a hostile message', () => {
 
   test('of nearly 1 MiB is shown completely', async () => {
     const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
-    const html = await captured({ message: `<html><p>${lines}</p></html>` });
-    const framed = (await inbox(`/${html}/html`)).text.trimEnd();
-    expect(framed === `<base target="_blank"><html><p>${lines}</p></html>`).toBe(true);
-    const plain = JSON.parse((await inbox(`/${await captured({ message: lines })}`)).text) as { text: string };
+    const html = await captureMessage({ message: `<html><p>${lines}</p></html>` });
+    const htmlDocument = (await inbox(`/${html}/html`)).text.trimEnd();
+    expect(htmlDocument === `<base target="_blank"><html><p>${lines}</p></html>`).toBe(true);
+    const plain = JSON.parse((await inbox(`/${await captureMessage({ message: lines })}`)).text) as { text: string };
     expect(plain.text === lines).toBe(true);
   }, 20_000);
 });
 
 describe('access', () => {
   test('nothing is shown without signing in, and a token or the password signs in too', async () => {
-    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const basic = { Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}` };
-    await submitAccepted(guarded.publicUrl, guarded.key, { message: '<html>secret</html>' });
+    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const basicAuthorization = {
+      Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}`,
+    };
+    await submitAccepted(protectedService.publicUrl, protectedService.key, { message: '<html>secret</html>' });
     const ids = async () =>
-      (JSON.parse((await inbox('', basic, guarded)).text) as { messages: { id: string }[] }).messages.map(
-        ({ id }) => id,
-      );
+      (
+        JSON.parse((await inbox('', basicAuthorization, protectedService)).text) as { messages: { id: string }[] }
+      ).messages.map(({ id }) => id);
     await expect.poll(ids).toHaveLength(1);
     const [id] = await ids();
     const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
     for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
-      expect((await inbox(path, basic, guarded)).status).toBe(200);
+      expect((await inbox(path, basicAuthorization, protectedService)).status).toBe(200);
       for (const headers of [{}, session, { Authorization: `Bearer ${token}` }]) {
-        const answer = await inbox(path, headers, guarded);
+        const answer = await inbox(path, headers, protectedService);
         expect([path, answer.status, answer.text.includes('secret')]).toEqual([path, 401, false]);
       }
     }
     expect((await inbox('', { Authorization: `Bearer ${token}` })).status).toBe(200);
-    await guarded.stop();
+    await protectedService.stop();
   });
 
   test('without a capture transport the API says so, and everything else works', async () => {

@@ -4,10 +4,23 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
-import { type Answer, idOf, type RunningService, scenario, sendRequest, signedIn, tally } from './running-service.ts';
+import {
+  type Answer,
+  countValues,
+  idOf,
+  type RunningService,
+  scenario,
+  sendRequest,
+  signedIn,
+} from './running-service.ts';
 
 const rig = scenario();
-const MAIL = { to: 'rita@example.com', from: 'shop@example.org', subject: 'Your receipt', message: 'Thank you.' };
+const VALID_REQUEST = {
+  to: 'rita@example.com',
+  from: 'shop@example.org',
+  subject: 'Your receipt',
+  message: 'Thank you.',
+};
 const MIB = 1_048_576;
 
 let folder = '';
@@ -39,7 +52,13 @@ interface Request {
 }
 
 function send(at: RunningService, request: Request): Promise<Answer> {
-  const { method = 'POST', path = '/api/v1/send-mail', key = at.key, type = 'application/json', body = MAIL } = request;
+  const {
+    method = 'POST',
+    path = '/api/v1/send-mail',
+    key = at.key,
+    type = 'application/json',
+    body = VALID_REQUEST,
+  } = request;
   const headers = new Headers(request.headers);
   if (key !== null) headers.set('Authorization', key);
   if (type !== null) headers.set('Content-Type', type);
@@ -77,7 +96,7 @@ const ROWS: readonly Row[] = [
   ['a body over the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
   ['an empty body', { body: '' }, 400, INVALID_JSON],
   ['no JSON', { body: '{"to":' }, 400, INVALID_JSON],
-  ['JSON and something after it', { body: `${JSON.stringify(MAIL)}x` }, 400, INVALID_JSON],
+  ['JSON and something after it', { body: `${JSON.stringify(VALID_REQUEST)}x` }, 400, INVALID_JSON],
   ['a list', { body: [] }, 400, INVALID_JSON],
   ['a string', { body: '"to"' }, 400, INVALID_JSON],
   ['null', { body: 'null' }, 400, INVALID_JSON],
@@ -91,50 +110,60 @@ const ROWS: readonly Row[] = [
   ],
   [
     'a missing field before a wrong type',
-    { body: { ...MAIL, to: 5, subject: '' } },
+    { body: { ...VALID_REQUEST, to: 5, subject: '' } },
     400,
     'Missing required fields: subject',
   ],
   ['fields of a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_MISSING],
   [
     'no strings',
-    { body: { ...MAIL, to: ['rita@example.com'], subject: 5 } },
+    { body: { ...VALID_REQUEST, to: ['rita@example.com'], subject: 5 } },
     400,
     'Fields must be strings: to, subject',
   ],
-  ['false', { body: { ...MAIL, message: false } }, 400, 'Fields must be strings: message'],
-  ['no address', { body: { ...MAIL, to: 'rita' } }, 400, 'Invalid email address: to'],
-  ['two that are none', { body: { ...MAIL, to: 'rita', from: '@' } }, 400, 'Invalid email address: to, from'],
-  ['a display name', { body: { ...MAIL, from: 'Shop <shop@example.org>' } }, 400, 'Invalid email address: from'],
-  ['two recipients', { body: { ...MAIL, to: 'a@example.com,b@example.com' } }, 400, 'Invalid email address: to'],
-  ['an address literal', { body: { ...MAIL, to: 'a@[127.0.0.1]' } }, 400, 'Invalid email address: to'],
-  ['a single label', { body: { ...MAIL, to: 'root@localhost' } }, 400, 'Invalid email address: to'],
+  ['false', { body: { ...VALID_REQUEST, message: false } }, 400, 'Fields must be strings: message'],
+  ['no address', { body: { ...VALID_REQUEST, to: 'rita' } }, 400, 'Invalid email address: to'],
+  ['two that are none', { body: { ...VALID_REQUEST, to: 'rita', from: '@' } }, 400, 'Invalid email address: to, from'],
   [
-    'a line break in an address',
-    { body: { ...MAIL, to: 'a@example.com\r\nBcc: b@example.com' } },
+    'a display name',
+    { body: { ...VALID_REQUEST, from: 'Shop <shop@example.org>' } },
+    400,
+    'Invalid email address: from',
+  ],
+  [
+    'two recipients',
+    { body: { ...VALID_REQUEST, to: 'a@example.com,b@example.com' } },
     400,
     'Invalid email address: to',
   ],
-  ['65 octets before the @', { body: { ...MAIL, to: LONG_LOCAL } }, 400, 'Invalid email address: to'],
-  ['255 octets and more', { body: { ...MAIL, to: LONG_ADDRESS } }, 400, 'Invalid email address: to'],
+  ['an address literal', { body: { ...VALID_REQUEST, to: 'a@[127.0.0.1]' } }, 400, 'Invalid email address: to'],
+  ['a single label', { body: { ...VALID_REQUEST, to: 'root@localhost' } }, 400, 'Invalid email address: to'],
+  [
+    'a line break in an address',
+    { body: { ...VALID_REQUEST, to: 'a@example.com\r\nBcc: b@example.com' } },
+    400,
+    'Invalid email address: to',
+  ],
+  ['65 octets before the @', { body: { ...VALID_REQUEST, to: LONG_LOCAL } }, 400, 'Invalid email address: to'],
+  ['255 octets and more', { body: { ...VALID_REQUEST, to: LONG_ADDRESS } }, 400, 'Invalid email address: to'],
   [
     'a line break in the subject',
-    { body: { ...MAIL, subject: 'a\r\nBcc: b@example.com' } },
+    { body: { ...VALID_REQUEST, subject: 'a\r\nBcc: b@example.com' } },
     400,
     'Invalid subject: line breaks are not allowed',
   ],
   [
     '999 bytes of subject',
-    { body: { ...MAIL, subject: 's'.repeat(999) } },
+    { body: { ...VALID_REQUEST, subject: 's'.repeat(999) } },
     400,
     'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
   ],
-  ['a NUL in an address', { body: { ...MAIL, to: 'rita\0@example.com' } }, 400, 'Invalid email address: to'],
-  ['a NUL in both', { body: { ...MAIL, to: 'a\0', from: '\0' } }, 400, 'Invalid email address: to, from'],
-  ['a NUL', { body: { ...MAIL, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
+  ['a NUL in an address', { body: { ...VALID_REQUEST, to: 'rita\0@example.com' } }, 400, 'Invalid email address: to'],
+  ['a NUL in both', { body: { ...VALID_REQUEST, to: 'a\0', from: '\0' } }, 400, 'Invalid email address: to, from'],
+  ['a NUL', { body: { ...VALID_REQUEST, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
   [
     'half a character',
-    { body: { ...MAIL, subject: 'a\ud800' } },
+    { body: { ...VALID_REQUEST, subject: 'a\ud800' } },
     400,
     'Invalid subject: unpaired surrogates are not allowed',
   ],
@@ -153,7 +182,7 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('refusals', () => {
-  test.each(ROWS)('%s', async (_what, request, status, message) => {
+  test.each(ROWS)('%s', async (_case, request, status, message) => {
     const answer = await send(service, request);
     expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
     expect(answer.headers.get('content-type')).toBe('application/json');
@@ -184,18 +213,18 @@ describe('refusals', () => {
 
 const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
   ['the four fields', {}],
-  ['members nobody knows', { body: { ...MAIL, cc: 'x', result: 1 } }],
+  ['members nobody knows', { body: { ...VALID_REQUEST, cc: 'x', result: 1 } }],
   ['a content type with a parameter', { type: 'Application/JSON; charset=UTF-8' }],
   ['a query', { path: '/api/v1/send-mail?x=1' }],
-  ['998 bytes of subject', { body: { ...MAIL, subject: 'é'.repeat(499) } }],
-  ['64 octets before the @', { body: { ...MAIL, to: `${'l'.repeat(64)}@example.com` } }],
-  ['a quoted local part', { body: { ...MAIL, to: '"rita rose"@example.com' } }],
-  ['an international address', { body: { ...MAIL, to: 'rité@bücher.example' } }],
-  ['a body of exactly the limit', { body: JSON.stringify(MAIL).padEnd(MIB, ' ') }],
+  ['998 bytes of subject', { body: { ...VALID_REQUEST, subject: 'é'.repeat(499) } }],
+  ['64 octets before the @', { body: { ...VALID_REQUEST, to: `${'l'.repeat(64)}@example.com` } }],
+  ['a quoted local part', { body: { ...VALID_REQUEST, to: '"rita rose"@example.com' } }],
+  ['an international address', { body: { ...VALID_REQUEST, to: 'rité@bücher.example' } }],
+  ['a body of exactly the limit', { body: JSON.stringify(VALID_REQUEST).padEnd(MIB, ' ') }],
   ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
 ];
 
-test.each(ACCEPTED)('accepted: %s', async (_what, request) => {
+test.each(ACCEPTED)('accepted: %s', async (_case, request) => {
   const answer = await send(service, request);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
   idOf(answer.text);
@@ -210,21 +239,21 @@ test('health needs no key and reports the real state', async () => {
 });
 
 describe('the message', () => {
-  const parsed = async (mail: Partial<typeof MAIL>) => {
-    const id = await submitAccepted(service.publicUrl, service.key, mail);
+  const parsed = async (foundMessage: Partial<typeof VALID_REQUEST>) => {
+    const id = await submitAccepted(service.publicUrl, service.key, foundMessage);
     const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
     await expect.poll(async () => (await sendRequest(path, { headers: session })).status).toBe(200);
     const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
-    return { source, mail: await PostalMime.parse(source) };
+    return { source, foundMessage: await PostalMime.parse(source) };
   };
 
   test('arrives unchanged after decoding, for any Unicode text', async () => {
     const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
     const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
-    const { source, mail } = await parsed({ subject, message });
-    expect(mail.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
-    expect(mail.subject?.trim()).toBe(subject.trim());
-    expect(mail.html).toBeUndefined();
+    const { source, foundMessage } = await parsed({ subject, message });
+    expect(foundMessage.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
+    expect(foundMessage.subject?.trim()).toBe(subject.trim());
+    expect(foundMessage.html).toBeUndefined();
     const lines = source.toString('latin1').split('\r\n');
     expect(lines.filter((line) => line.length > 998 || /[\r\n]/.test(line))).toEqual([]);
   });
@@ -232,54 +261,58 @@ describe('the message', () => {
   test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
     'that begins as HTML goes out as HTML with a text part: %j',
     async (message) => {
-      const { mail } = await parsed({ message });
-      expect(mail.html?.trim()).toBe(message.trim());
-      expect(mail.text?.trim()).toBe('Hé');
+      const { foundMessage } = await parsed({ message });
+      expect(foundMessage.html?.trim()).toBe(message.trim());
+      expect(foundMessage.text?.trim()).toBe('Hé');
     },
   );
 
   test('that only mentions HTML is text', async () => {
-    const { mail } = await parsed({ message: 'see <html>' });
-    expect([mail.text?.trim(), mail.html]).toEqual(['see <html>', undefined]);
+    const { foundMessage } = await parsed({ message: 'see <html>' });
+    expect([foundMessage.text?.trim(), foundMessage.html]).toEqual(['see <html>', undefined]);
   });
 });
 
 describe('idempotency', () => {
   test('fifty concurrent requests with one key and payload are one message, also after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
-    const own = rig.folder();
-    const first = await rig.serve(own);
-    const again = (at: RunningService) =>
+    const separateFolder = rig.folder();
+    const first = await rig.serve(separateFolder);
+    const repeat = (at: RunningService) =>
       sendRequest(`${at.publicUrl}/api/v1/send-mail`, {
         method: 'POST',
         headers: { Authorization: first.key, 'Content-Type': 'application/json', ...headers },
-        body: JSON.stringify(MAIL),
+        body: JSON.stringify(VALID_REQUEST),
       });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => again(first)));
-    expect(tally(answers.map(({ status }) => status))).toEqual({ 201: 50 });
+    const answers = await Promise.all(Array.from({ length: 50 }, () => repeat(first)));
+    expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
     expect(new Set(answers.map(({ text }) => idOf(text))).size).toBe(1);
-    expect(tally(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
+    expect(countValues(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
       null: 1,
       true: 49,
     });
-    const other = await submit(first.publicUrl, first.key, { subject: 'Another' }, headers);
-    expect([other.status, await other.text()]).toEqual([
+    const otherPayload = await submit(first.publicUrl, first.key, { subject: 'Another' }, headers);
+    expect([otherPayload.status, await otherPayload.text()]).toEqual([
       400,
       '{"result":"error","message":"Idempotency-Key was already used with another payload"}',
     ]);
     expect(await first.stop()).toBe(0);
-    const second = await rig.serve(own);
-    const late = await again(second);
-    expect([late.status, late.text, late.headers.get('idempotency-replayed')]).toEqual([201, answers[0]?.text, 'true']);
+    const second = await rig.serve(separateFolder);
+    const afterRestart = await repeat(second);
+    expect([afterRestart.status, afterRestart.text, afterRestart.headers.get('idempotency-replayed')]).toEqual([
+      201,
+      answers[0]?.text,
+      'true',
+    ]);
     expect((await submit(second.publicUrl, first.key, { message: 'Other' }, headers)).status).toBe(400);
-    const account = await runJsonCommand<{ volumeUsed: number }>(own, ['account', 'show', 'default']);
+    const account = await runJsonCommand<{ volumeUsed: number }>(separateFolder, ['account', 'show', 'default']);
     expect(account.volumeUsed).toBe(1);
-    expect((await runJsonCommand<unknown[]>(own, ['message', 'list'])).length).toBe(1);
+    expect((await runJsonCommand<unknown[]>(separateFolder, ['message', 'list'])).length).toBe(1);
   });
 });
 
 describe('simulator addresses', () => {
-  const ENDS = {
+  const EXPECTED_ENDS = {
     success: ['delivered', ['accepted', 'delivered']],
     bounce: ['bounced', ['accepted', 'bounced']],
     defer: ['queued', ['accepted', 'deferred']],
@@ -288,30 +321,30 @@ describe('simulator addresses', () => {
   } as const;
 
   test('reach their states in any letter case, with any label, and no message leaves the service', async () => {
-    const spellings = (kind: string) => [
+    const addressSpellings = (kind: string) => [
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
     ];
-    const sent = await Promise.all(
-      Object.entries(ENDS).flatMap(([kind, [state]]) =>
-        spellings(kind).map(async (to) => ({
+    const submitted = await Promise.all(
+      Object.entries(EXPECTED_ENDS).flatMap(([kind, [state]]) =>
+        addressSpellings(kind).map(async (to) => ({
           to,
           state,
           id: await submitAccepted(service.publicUrl, service.key, { to }),
         })),
       ),
     );
-    const listed = async () => {
-      const all = await Promise.all(sent.map(({ id }) => store.findMessage(id)));
-      return all.map((mail) => `${mail?.to} ${mail?.state}`);
+    const readStates = async () => {
+      const messages = await Promise.all(submitted.map(({ id }) => store.findMessage(id)));
+      return messages.map((foundMessage) => `${foundMessage?.to} ${foundMessage?.state}`);
     };
-    await expect.poll(listed).toEqual(sent.map(({ to, state }) => `${to} ${state}`));
-    for (const [kind, [, verbs]] of Object.entries(ENDS)) {
-      const id = sent.find(({ to }) => to.startsWith(kind))?.id ?? '';
+    await expect.poll(readStates).toEqual(submitted.map(({ to, state }) => `${to} ${state}`));
+    for (const [kind, [, verbs]] of Object.entries(EXPECTED_ENDS)) {
+      const id = submitted.find(({ to }) => to.startsWith(kind))?.id ?? '';
       expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }
     const inbox = (await sendRequest(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
-    expect(sent.filter(({ id }) => inbox.includes(id))).toEqual([]);
+    expect(submitted.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
   test('a simulated bounce suppresses no recipient: the next message to it bounces too', async () => {

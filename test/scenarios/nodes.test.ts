@@ -10,12 +10,12 @@ import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { temporaryDatabase } from '../rig/postgres.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
-import { settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 
 const SECRET = 'cd'.repeat(32);
 
 /** Nodes on a new database, and commands for it. */
-async function installation(count: number, settings: Record<string, string> = {}) {
+async function startNodes(count: number, settings: Record<string, string> = {}) {
   const shared = { POSTRIDER_DATABASE: await temporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
   const folder = temporaryFolder();
   const nodes: ServiceProcess[] = [];
@@ -24,7 +24,7 @@ async function installation(count: number, settings: Record<string, string> = {}
     shared,
     nodes,
     key: nodes[0]?.key ?? '',
-    ask: <T>(...args: string[]) => runJsonCommand<T>(folder, args, shared),
+    runJson: <T>(...args: string[]) => runJsonCommand<T>(folder, args, shared),
   };
 }
 
@@ -39,36 +39,36 @@ async function statuses(nodes: readonly ServiceProcess[], key: string, count: nu
 }
 
 test('three nodes together accept exactly the number of a volume and of a rate', async () => {
-  const { nodes, ask } = await installation(3);
-  await ask('account', 'create', 'volume', '--volume', '37');
-  await ask('account', 'create', 'rate', '--rate', '23/1h');
-  for (const [account, most] of [
+  const { nodes, runJson } = await startNodes(3);
+  await runJson('account', 'create', 'volume', '--volume', '37');
+  await runJson('account', 'create', 'rate', '--rate', '23/1h');
+  for (const [account, maxAccepted] of [
     ['volume', 37],
     ['rate', 23],
   ] as const) {
-    const { key } = await ask<{ key: string }>('key', 'create', account);
-    expect(await statuses(nodes, key, 120)).toEqual({ 201: most, 403: 120 - most });
+    const { key } = await runJson<{ key: string }>('key', 'create', account);
+    expect(await statuses(nodes, key, 120)).toEqual({ 201: maxAccepted, 403: 120 - maxAccepted });
   }
 });
 
 test('three nodes together accept the burst of a throttle, and no more', async () => {
-  const { nodes, ask } = await installation(3);
-  await ask('account', 'create', 'slow', '--throttle', '1/s:12');
-  const { key } = await ask<{ key: string }>('key', 'create', 'slow');
+  const { nodes, runJson } = await startNodes(3);
+  await runJson('account', 'create', 'slow', '--throttle', '1/s:12');
+  const { key } = await runJson<{ key: string }>('key', 'create', 'slow');
   expect((await submit(nodes[2]?.publicUrl ?? '', 'pr_none')).status).toBe(401);
   expect((await submit(nodes[2]?.publicUrl ?? '', key)).status).toBe(201);
-  const began = performance.now();
-  const { 201: passed = 0, 429: refused = 0 } = await statuses(nodes, key, 60);
-  const seconds = (performance.now() - began) / 1000;
-  expect(passed + refused).toBe(60);
+  const startedAt = performance.now();
+  const { 201: acceptedCount = 0, 429: refusedCount = 0 } = await statuses(nodes, key, 60);
+  const seconds = (performance.now() - startedAt) / 1000;
+  expect(acceptedCount + refusedCount).toBe(60);
   // One token was used before; tokens refill at one per second.
-  expect(passed).toBeGreaterThanOrEqual(10);
-  expect(passed).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
+  expect(acceptedCount).toBeGreaterThanOrEqual(10);
+  expect(acceptedCount).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
 
 test('a new key works on every node once it is created, fifty times of fifty', async () => {
-  const { nodes, shared } = await installation(2);
-  const store = await openStore(settingOf(shared.POSTRIDER_DATABASE), { exclusive: false });
+  const { nodes, shared } = await startNodes(2);
+  const store = await openStore(parsePostgresUrl(shared.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
@@ -83,32 +83,32 @@ test('a new key works on every node once it is created, fifty times of fifty', a
 });
 
 test('a lock, an unlock and a revoked key work on every node within one second', async () => {
-  const { nodes, ask } = await installation(3);
-  const everywhere = (status: number) => nodes.map(() => status);
+  const { nodes, runJson } = await startNodes(3);
+  const onEveryNode = (status: number) => nodes.map(() => status);
   const answers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
   /** Milliseconds from the end of a command until every node answers with this status. */
-  const holdsAfter = async (key: string, status: number, ...args: string[]) => {
-    await ask(...args);
-    const began = performance.now();
-    await expect.poll(() => answers(key), { interval: 20 }).toEqual(everywhere(status));
-    return performance.now() - began;
+  const delayMsAfter = async (key: string, status: number, ...args: string[]) => {
+    await runJson(...args);
+    const startedAt = performance.now();
+    await expect.poll(() => answers(key), { interval: 20 }).toEqual(onEveryNode(status));
+    return performance.now() - startedAt;
   };
-  const slowest = async () => {
-    const { id, key } = await ask<{ id: string; key: string }>('key', 'create', 'default');
-    expect(await answers(key)).toEqual(everywhere(201));
+  const maxDelayMs = async () => {
+    const { id, key } = await runJson<{ id: string; key: string }>('key', 'create', 'default');
+    expect(await answers(key)).toEqual(onEveryNode(201));
     return Math.max(
-      await holdsAfter(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
-      await holdsAfter(key, 201, 'account', 'unlock', 'default'),
-      await holdsAfter(key, 401, 'key', 'revoke', id),
+      await delayMsAfter(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
+      await delayMsAfter(key, 201, 'account', 'unlock', 'default'),
+      await delayMsAfter(key, 401, 'key', 'revoke', id),
     );
   };
   // Measured again after a slow moment of the machine. A service that is too slow never passes.
-  await expect.poll(slowest).toBeLessThan(1_000);
+  await expect.poll(maxDelayMs).toBeLessThan(1_000);
 });
 
 test('the same idempotency key on three nodes concurrently is one message', async () => {
-  const { nodes, key, ask } = await installation(3);
+  const { nodes, key, runJson } = await startNodes(3);
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
       submit(nodes[n % 3]?.publicUrl ?? '', key, {}, { 'Idempotency-Key': 'order-1' }),
@@ -119,13 +119,13 @@ test('the same idempotency key on three nodes concurrently is one message', asyn
     answers.map(async (answer) => ((await answer.json()) as { result: { id: string } }).result.id),
   );
   expect(new Set(ids).size).toBe(1);
-  expect(await ask<unknown[]>('message', 'list')).toHaveLength(1);
+  expect(await runJson<unknown[]>('message', 'list')).toHaveLength(1);
 });
 
 test('a message accepted by a node without the role deliver is sent by a node with it', async () => {
   const sink = await startCountingSink();
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
-  const { nodes, key, shared } = await installation(1, { ...relay, POSTRIDER_ROLES: 'api' });
+  const { nodes, key, shared } = await startNodes(1, { ...relay, POSTRIDER_ROLES: 'api' });
   const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
   expect(sink.received.size).toBe(0);
   await startProcess(temporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
@@ -145,14 +145,14 @@ test('a node whose clock is wrong by days, and steps, accepts and sends by the t
     POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
     POSTRIDER_LOG: 'silent',
   };
-  let setBy = 5 * 86_400_000;
-  const clock = { ...systemClock, now: () => Date.now() + setBy };
+  let clockOffsetMs = 5 * 86_400_000;
+  const clock = { ...systemClock, now: () => Date.now() + clockOffsetMs };
   const service = await startService(loadSettings(environment, null), { clock, drainMs: 1_000 });
   onTestFinished(() => service.stop());
-  const began = Date.now();
+  const startedAt = Date.now();
   const ids: string[] = [];
-  for (const jump of [5, -5, 0]) {
-    setBy = jump * 86_400_000;
+  for (const days of [5, -5, 0]) {
+    clockOffsetMs = days * 86_400_000;
     ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? ''));
   }
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
@@ -161,5 +161,5 @@ test('a node whose clock is wrong by days, and steps, accepts and sends by the t
     POSTRIDER_SECRET: SECRET,
   });
   expect(listed).toHaveLength(3);
-  for (const { at } of listed) expect(Math.abs(new Date(at).getTime() - began)).toBeLessThan(60_000);
+  for (const { at } of listed) expect(Math.abs(new Date(at).getTime() - startedAt)).toBeLessThan(60_000);
 });

@@ -25,7 +25,7 @@ interface Answer {
   readonly headers: Headers;
 }
 
-async function ask(
+async function sendJson(
   method: string,
   path: string,
   body?: unknown,
@@ -43,8 +43,8 @@ async function ask(
   return { status: response.status, body: isJson && text !== '' ? JSON.parse(text) : text, headers: response.headers };
 }
 const bearer = (value = token) => ({ Authorization: `Bearer ${value}` });
-const api = (method: string, path: string, body?: unknown) => ask(method, `/api/v1${path}`, body, bearer());
-const fault = (message: string | RegExp) => ({
+const callApi = (method: string, path: string, body?: unknown) => sendJson(method, `/api/v1${path}`, body, bearer());
+const errorBody = (message: string | RegExp) => ({
   result: 'error',
   code: expect.stringMatching(/^[a-z-]+$/),
   message: typeof message === 'string' ? message : expect.stringMatching(message),
@@ -60,31 +60,33 @@ describe('signing in', () => {
       { Authorization: 'Basic OnNlY3JldA==' },
       bearer('po_wrong'),
     ]) {
-      for (const { method, path, outsideApi: outside, access } of ROUTE_DESCRIPTIONS) {
-        if (method !== 'GET' || path.includes('{') || outside || access === 'none') continue;
-        const answer = await ask(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
+      for (const { method, path, outsideApi: isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
+        if (method !== 'GET' || path.includes('{') || isOutsideApi || access === 'none') continue;
+        const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
         expect(answer.body).toMatchObject({ result: 'error' });
       }
     }
-    const answer = await ask('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
-    expect([answer.status, answer.body]).toEqual([401, fault(/^Authentication is required/)]);
+    const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
+    expect([answer.status, answer.body]).toEqual([401, errorBody(/^Authentication is required/)]);
     await other.stop();
   });
 
   test('the link of the start works once, and only pages of the listener make changes with its session', async () => {
-    const fresh = await rig.serve(rig.folder());
-    const { signIn: link } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { signIn: string };
-    const word = new URL(link).searchParams.get('link') ?? '';
+    const newService = await rig.serve(rig.folder());
+    const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
+    const linkToken = new URL(link).searchParams.get('link') ?? '';
     const at = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
-      ask(method, path, body, headers, fresh.operatorUrl);
+      sendJson(method, path, body, headers, newService.operatorUrl);
     // A GET of the link only loads the page that redeems it.
     for (const method of ['HEAD', 'GET']) {
-      const opened = await at(method, link.slice(fresh.operatorUrl.length));
-      expect([opened.status, opened.headers.get('set-cookie')]).toEqual([200, null]);
+      const openResponse = await at(method, link.slice(newService.operatorUrl.length));
+      expect([openResponse.status, openResponse.headers.get('set-cookie')]).toEqual([200, null]);
     }
-    expect((await at('POST', '/api/v1/sign-in', { link: word }, { Origin: 'https://evil.example' })).status).toBe(403);
-    const first = await at('POST', '/api/v1/sign-in', { link: word }, { Origin: fresh.operatorUrl });
+    expect((await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: 'https://evil.example' })).status).toBe(
+      403,
+    );
+    const first = await at('POST', '/api/v1/sign-in', { link: linkToken }, { Origin: newService.operatorUrl });
     expect([first.status, first.body]).toEqual([
       200,
       { result: 'ok', session: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/) },
@@ -94,8 +96,16 @@ describe('signing in', () => {
     const secret = { 'Postrider-Session': (first.body as { session: string }).session };
     const session = { Cookie: cookie.split(';')[0] ?? '', ...secret };
     for (const headers of [{}, session]) {
-      const used = await at('POST', '/api/v1/sign-in', { link: word }, { ...headers, Origin: fresh.operatorUrl });
-      expect([used.status, used.body]).toEqual([403, fault(/^This sign-in link is invalid or has already been used/)]);
+      const used = await at(
+        'POST',
+        '/api/v1/sign-in',
+        { link: linkToken },
+        { ...headers, Origin: newService.operatorUrl },
+      );
+      expect([used.status, used.body]).toEqual([
+        403,
+        errorBody(/^This sign-in link is invalid or has already been used/),
+      ]);
     }
     expect((await at('GET', '/api/v1/accounts', undefined, session)).body).toMatchObject([{ name: 'default' }]);
     const change = (headers: Record<string, string>) =>
@@ -103,62 +113,68 @@ describe('signing in', () => {
     for (const headers of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }]) {
       expect([(await change(headers)).status, headers]).toEqual([403, headers]);
     }
-    expect((await change({ Origin: fresh.operatorUrl })).status).toBe(201);
+    expect((await change({ Origin: newService.operatorUrl })).status).toBe(201);
     const audit = await at('GET', '/api/v1/audit', undefined, session);
     expect(audit.body).toMatchObject([{ actor: 'page', action: 'account.create', target: 'mine' }]);
-    await fresh.stop();
+    await newService.stop();
   });
 
   test('neither part of a session is valid alone, or with the part of another session', async () => {
-    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const url = guarded.operatorUrl;
+    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const url = protectedService.operatorUrl;
     const [one, other] = [
       await signIn(url, { password: 'correct horse battery' }),
       await signIn(url, { password: 'correct horse battery' }),
     ];
     const cookie = { Cookie: one.Cookie };
     const secret = { 'Postrider-Session': one['Postrider-Session'] };
-    const changed = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
+    const alteredCookie = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     // Before the page's secret a cookie had a random word in the place of its digest.
-    const old = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
+    const legacyCookie = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
     for (const headers of [
       cookie,
       secret,
       { ...cookie, 'Postrider-Session': other['Postrider-Session'] },
       { ...cookie, 'Postrider-Session': '' },
       { ...cookie, 'Postrider-Session': one.Cookie.split('.')[1] ?? '' },
-      { ...secret, Cookie: changed },
-      { ...secret, Cookie: old },
+      { ...secret, Cookie: alteredCookie },
+      { ...secret, Cookie: legacyCookie },
     ]) {
       for (const path of ['/session', '/accounts', '/events', '/inbox', '/accounts/default/suppressions/export']) {
-        expect([(await ask('GET', `/api/v1${path}`, undefined, headers, url)).status, path, headers]).toEqual([
+        expect([(await sendJson('GET', `/api/v1${path}`, undefined, headers, url)).status, path, headers]).toEqual([
           401,
           path,
           headers,
         ]);
       }
-      const headersHere = { ...headers, Origin: url };
-      expect((await ask('POST', '/api/v1/accounts', { name: 'stolen' }, headersHere, url)).status).toBe(401);
-      expect((await ask('POST', '/api/v1/ticket', { path: '/api/v1/inbox/x/html' }, headersHere, url)).status).toBe(
-        401,
-      );
-      expect((await ask('POST', '/api/v1/sign-out', undefined, headers, url)).status).toBe(200);
+      const headersWithOrigin = { ...headers, Origin: url };
+      expect((await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, headersWithOrigin, url)).status).toBe(401);
+      expect(
+        (await sendJson('POST', '/api/v1/ticket', { path: '/api/v1/inbox/x/html' }, headersWithOrigin, url)).status,
+      ).toBe(401);
+      expect((await sendJson('POST', '/api/v1/sign-out', undefined, headers, url)).status).toBe(200);
     }
     // Signing out with only the cookie ends no session.
-    expect((await ask('GET', '/api/v1/session', undefined, { ...one }, url)).status).toBe(200);
-    await guarded.stop();
+    expect((await sendJson('GET', '/api/v1/session', undefined, { ...one }, url)).status).toBe(200);
+    await protectedService.stop();
   });
 
   test('a ticket replaces the secret of the page in the URL of one file, with the cookie, and nowhere else', async () => {
-    const fresh = await rig.serve(rig.folder());
-    const session = await signedIn(fresh);
+    const newService = await rig.serve(rig.folder());
+    const session = await signedIn(newService);
     const at = (path: string, headers: Record<string, string>) =>
-      ask('GET', path, undefined, headers, fresh.operatorUrl);
+      sendJson('GET', path, undefined, headers, newService.operatorUrl);
     const cookie = { Cookie: session.Cookie };
     const path = '/api/v1/accounts/default/suppressions/export';
-    const ticketFor = async (wanted: string) => {
-      const headers = { ...session, Origin: fresh.operatorUrl };
-      const { body } = await ask('POST', '/api/v1/ticket', { path: wanted }, headers, fresh.operatorUrl);
+    const ticketFor = async (downloadPath: string) => {
+      const headers = { ...session, Origin: newService.operatorUrl };
+      const { body } = await sendJson(
+        'POST',
+        '/api/v1/ticket',
+        { path: downloadPath },
+        headers,
+        newService.operatorUrl,
+      );
       return encodeURIComponent((body as { ticket: string }).ticket);
     };
     const ticket = await ticketFor(path);
@@ -167,31 +183,33 @@ describe('signing in', () => {
     expect((await at(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
     expect((await at(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
     expect((await at(`/api/v1/accounts?ticket=${await ticketFor('/api/v1/accounts')}`, cookie)).status).toBe(401);
-    expect((await ask('POST', '/api/v1/sign-out', undefined, { ...session }, fresh.operatorUrl)).status).toBe(200);
+    expect((await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, newService.operatorUrl)).status).toBe(
+      200,
+    );
     expect((await at(`${path}?ticket=${ticket}`, cookie)).status).toBe(401);
-    await fresh.stop();
+    await newService.stop();
   });
 
   test('the cookie of a page loaded over HTTPS is Secure', async () => {
-    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const origin = guarded.operatorUrl.replace('http:', 'https:');
+    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const origin = protectedService.operatorUrl.replace('http:', 'https:');
     const at = (path: string) =>
-      ask('POST', path, { password: 'correct horse battery' }, { Origin: origin }, guarded.operatorUrl);
+      sendJson('POST', path, { password: 'correct horse battery' }, { Origin: origin }, protectedService.operatorUrl);
     for (const path of ['/api/v1/sign-in', '/api/v1/sign-out']) {
       expect((await at(path)).headers.get('set-cookie')).toMatch(
         /; HttpOnly; SameSite=Strict; Path=\/; Secure; Max-Age=/,
       );
     }
-    await guarded.stop();
+    await protectedService.stop();
   });
 
   test('signing out ends a session on every node and after a restart; only pages get the first key', async () => {
     const folder = rig.folder();
-    const fresh = await rig.serve(folder);
-    const { key } = JSON.parse(fresh.stdout().split('\n')[0] ?? '') as { key: string };
+    const newService = await rig.serve(folder);
+    const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
     const at = (method: string, path: string, headers: Record<string, string> = {}) =>
-      ask(method, path, undefined, headers, fresh.operatorUrl);
-    const session: Record<string, string> = await signedIn(fresh);
+      sendJson(method, path, undefined, headers, newService.operatorUrl);
+    const session: Record<string, string> = await signedIn(newService);
     expect((await at('HEAD', '/api/v1/accounts', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).body).toMatchObject({ firstKey: key });
     const { token: script } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'script']);
@@ -203,27 +221,27 @@ describe('signing in', () => {
     expect((await at('GET', '/api/v1/session', session)).status).toBe(200);
     expect((await at('POST', '/api/v1/sign-out', session)).status).toBe(200);
     expect((await at('GET', '/api/v1/session', session)).status).toBe(401);
-    await fresh.stop();
+    await newService.stop();
     const again = await rig.serve(folder);
-    expect((await ask('GET', '/api/v1/session', undefined, session, again.operatorUrl)).status).toBe(401);
+    expect((await sendJson('GET', '/api/v1/session', undefined, session, again.operatorUrl)).status).toBe(401);
     await again.stop();
   });
 
   test('a page of another site cannot exhaust the sign-in attempts; a new password ends every session', async () => {
     const folder = rig.folder();
-    const guarded = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const protectedService = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const attempt = (body: unknown, headers: Record<string, string> = {}) =>
-      ask('POST', '/api/v1/sign-in', body, headers, guarded.operatorUrl);
+      sendJson('POST', '/api/v1/sign-in', body, headers, protectedService.operatorUrl);
     for (let n = 0; n < 12; n += 1) {
       const foreign = { Origin: 'http://evil.example', 'Content-Type': 'text/plain' };
       expect((await attempt('{"password":"guess"}', foreign)).status).toBe(403);
-      expect((await attempt('{"password":7}')).body).toEqual(fault('Missing: password'));
+      expect((await attempt('{"password":7}')).body).toEqual(errorBody('Missing: password'));
     }
-    const session = await signIn(guarded.operatorUrl, { password: 'correct horse battery' });
-    await guarded.stop();
+    const session = await signIn(protectedService.operatorUrl, { password: 'correct horse battery' });
+    await protectedService.stop();
     const holds = async (password: string) => {
       const again = await rig.serve(folder, { POSTRIDER_OPERATOR_PASSWORD: password });
-      const { status } = await ask('GET', '/api/v1/session', undefined, session, again.operatorUrl);
+      const { status } = await sendJson('GET', '/api/v1/session', undefined, session, again.operatorUrl);
       await again.stop();
       return status;
     };
@@ -232,72 +250,74 @@ describe('signing in', () => {
   });
 
   test('with a password there is no link; the password signs in, and wrong passwords are delayed', async () => {
-    const guarded = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
-    const url = guarded.operatorUrl;
-    expect(JSON.parse(guarded.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
-    const attempt = (password: string) => ask('POST', '/api/v1/sign-in', { password }, {}, url);
+    const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
+    const url = protectedService.operatorUrl;
+    expect(JSON.parse(protectedService.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
+    const attempt = (password: string) => sendJson('POST', '/api/v1/sign-in', { password }, {}, url);
     const session = await signIn(url, { password: 'correct horse battery' });
-    expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     const statuses: number[] = [];
     for (let n = 0; n < 12; n += 1) statuses.push((await attempt(`guess ${n}`)).status);
     expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 401));
     const late = await attempt('correct horse battery');
     expect([late.status, Number(late.headers.get('retry-after')) >= 1]).toEqual([429, true]);
-    expect((await ask('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
-    await guarded.stop();
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
+    await protectedService.stop();
   });
 
   test('a revoked or expired token is refused', async () => {
     const made = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
-    expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(200);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(200);
     await runCommand(folder, ['token', 'revoke', String(made.id)]);
-    expect((await ask('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(401);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(401);
   });
 });
 
 test('accounts, limits and keys are created, shown, changed and locked, and the public interface refuses a locked account at once', async () => {
-  expect((await api('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
-  const { body: key, status } = await api('POST', '/accounts/acme/keys', { name: 'web' });
+  expect((await callApi('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
+  const { body: key, status } = await callApi('POST', '/accounts/acme/keys', { name: 'web' });
   expect(status).toBe(201);
   const { key: raw, id } = key as { key: string; id: string };
   // The listener accepts it within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
   const mail = await submitAccepted(service.publicUrl, raw);
-  expect((await api('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
+  expect((await callApi('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
     rate: '1000/1h',
     volume: 100,
   });
-  expect((await api('POST', '/accounts/acme/lock', { reason: 'unpaid' })).body).toMatchObject({
+  expect((await callApi('POST', '/accounts/acme/lock', { reason: 'unpaid' })).body).toMatchObject({
     state: 'locked',
     reason: 'unpaid',
   });
-  expect((await api('POST', '/accounts/acme/unlock')).body).toMatchObject({ state: 'active' });
-  expect((await api('POST', `/keys/${id}/revoke`)).status).toBe(200);
-  expect((await api('GET', '/accounts/acme/keys')).body).toMatchObject([{ id, name: 'web' }]);
-  expect((await api('GET', `/messages/${mail}`)).body).toMatchObject({ id: mail, account: 'acme' });
-  expect((await api('GET', `/messages/${mail}/explain`)).body).toMatchObject({
+  expect((await callApi('POST', '/accounts/acme/unlock')).body).toMatchObject({ state: 'active' });
+  expect((await callApi('POST', `/keys/${id}/revoke`)).status).toBe(200);
+  expect((await callApi('GET', '/accounts/acme/keys')).body).toMatchObject([{ id, name: 'web' }]);
+  expect((await callApi('GET', `/messages/${mail}`)).body).toMatchObject({ id: mail, account: 'acme' });
+  expect((await callApi('GET', `/messages/${mail}/explain`)).body).toMatchObject({
     explanation: expect.arrayContaining([expect.any(String)]),
   });
 });
 
 test('suppressions, domains, feedback, settings and the audit log are available', async () => {
-  expect((await api('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject({
-    added: true,
-  });
-  expect((await api('GET', '/accounts/default/suppressions')).body).toMatchObject({
+  expect((await callApi('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject(
+    {
+      added: true,
+    },
+  );
+  expect((await callApi('GET', '/accounts/default/suppressions')).body).toMatchObject({
     suppressions: [{ address: 'rita@example.com', reason: 'manual' }],
     next: null,
   });
-  expect((await api('DELETE', '/accounts/default/suppressions/rita%40example.com')).status).toBe(200);
-  expect((await api('POST', '/accounts/*/suppressions', { address: 'all@example.com' })).status).toBe(200);
+  expect((await callApi('DELETE', '/accounts/default/suppressions/rita%40example.com')).status).toBe(200);
+  expect((await callApi('POST', '/accounts/*/suppressions', { address: 'all@example.com' })).status).toBe(200);
   expect(
-    (await api('POST', '/accounts/default/domains', { domain: 'example.org', subdomains: true })).body,
+    (await callApi('POST', '/accounts/default/domains', { domain: 'example.org', subdomains: true })).body,
   ).toMatchObject({ domain: 'example.org', status: 'pending' });
-  expect((await api('GET', '/domains')).body).toMatchObject([{ domain: 'example.org' }]);
-  expect((await api('DELETE', '/domains/example.org')).body).toMatchObject({ status: 'removed' });
-  expect((await api('GET', '/feedback')).body).toEqual([]);
-  expect(JSON.stringify((await api('GET', '/config')).body)).toContain('POSTRIDER_DATABASE');
-  const { body } = await api('GET', '/audit?limit=3');
+  expect((await callApi('GET', '/domains')).body).toMatchObject([{ domain: 'example.org' }]);
+  expect((await callApi('DELETE', '/domains/example.org')).body).toMatchObject({ status: 'removed' });
+  expect((await callApi('GET', '/feedback')).body).toEqual([]);
+  expect(JSON.stringify((await callApi('GET', '/config')).body)).toContain('POSTRIDER_DATABASE');
+  const { body } = await callApi('GET', '/audit?limit=3');
   expect(body).toMatchObject([
     { actor: 'token:ci', action: 'domain.remove' },
     { action: 'domain.add' },
@@ -319,7 +339,7 @@ test('messages are found by words, address, account and state, in pages', async 
     readonly next: string | null;
     readonly searchedSince: string | null;
   }
-  const page = async (query: string) => (await api('GET', `/messages?${query}`)).body as Page;
+  const page = async (query: string) => (await callApi('GET', `/messages?${query}`)).body as Page;
   const pages: string[] = [];
   let cursor = '';
   for (let n = 0; n < 4; n += 1) {
@@ -335,8 +355,8 @@ test('messages are found by words, address, account and state, in pages', async 
     expect((await page(query)).messages).toMatchObject([newest]);
   expect(await page('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
   const { next } = await page('limit=1');
-  const other = await api('GET', `/messages?limit=1&q=other&cursor=${next}`);
-  const foreign = fault(/^the cursor belongs to another search; omit it to start with the first page$/);
+  const other = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
+  const foreign = errorBody(/^the cursor belongs to another search; omit it to start with the first page$/);
   expect([other.status, other.body]).toEqual([400, { ...foreign, field: 'cursor' }]);
   expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
@@ -427,14 +447,14 @@ describe('errors are clear, and no change is partial', () => {
     ['GET', '/accounts/big', undefined, 200, null],
     ['POST', '/accounts/big/keys', { expires: '9999999d' }, 201, null],
   ] as const)('%s %s %j is %s', async (method, path, body, status, message) => {
-    const answer = await api(method, path, body);
+    const answer = await callApi(method, path, body);
     expect(answer.status).toBe(status);
-    if (message !== null) expect(answer.body).toMatchObject(fault(message));
+    if (message !== null) expect(answer.body).toMatchObject(errorBody(message));
   });
 });
 
 test('the document has every route, and the reference page shows it without a script', async () => {
-  const { body } = await ask('GET', '/api/v1/openapi.json');
+  const { body } = await sendJson('GET', '/api/v1/openapi.json');
   const { paths, openapi } = body as {
     paths: Record<string, Record<string, { operationId: string }>>;
     openapi: string;
@@ -445,7 +465,7 @@ test('the document has every route, and the reference page shows it without a sc
   );
   expect(operations.sort()).toEqual(ROUTE_DESCRIPTIONS.map(({ operationId: operation }) => operation).sort());
   expect(new Set(operations).size).toBe(operations.length);
-  const page = await ask('GET', '/reference');
+  const page = await sendJson('GET', '/reference');
   expect(page.status).toBe(200);
   expect(page.body).toContain('/api/v1/accounts/{account}/lock');
   expect(page.body).not.toMatch(/<script/i);
@@ -453,14 +473,14 @@ test('the document has every route, and the reference page shows it without a sc
 
 test('the longest possible address is removed from its list by its path', async () => {
   const address = `${'l'.repeat(64)}@${'d'.repeat(61)}.${'d'.repeat(61)}.${'d'.repeat(61)}.com`;
-  expect((await api('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
+  expect((await callApi('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
   const path = `/accounts/default/suppressions/${encodeURIComponent(address)}`;
-  expect((await api('DELETE', path)).status).toBe(200);
+  expect((await callApi('DELETE', path)).status).toBe(200);
 });
 
 test('a message has its key, the attempt of each event, what it waits for, and why its recipient is suppressed', async () => {
   const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
-  const show = async (id: string) => (await api('GET', `/messages/${id}`)).body;
+  const show = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect
     .poll(() => show(deferred))
     .toMatchObject({
@@ -473,7 +493,7 @@ test('a message has its key, the attempt of each event, what it waits for, and w
       ],
       suppressions: [],
     });
-  const open = await api('GET', '/messages?state=queued&waitReason=true');
+  const open = await callApi('GET', '/messages?state=queued&waitReason=true');
   expect(open.body).toMatchObject({
     messages: expect.arrayContaining([
       expect.objectContaining({
@@ -483,8 +503,8 @@ test('a message has its key, the attempt of each event, what it waits for, and w
     ]),
   });
 
-  await api('POST', '/accounts/default/suppressions', { address: 'gone@example.com', reason: 'complaint' });
-  await api('POST', '/accounts/*/suppressions', { address: 'gone@example.com' });
+  await callApi('POST', '/accounts/default/suppressions', { address: 'gone@example.com', reason: 'complaint' });
+  await callApi('POST', '/accounts/*/suppressions', { address: 'gone@example.com' });
   const suppressed = await submitAccepted(service.publicUrl, service.key, { to: 'Gone@Example.com' });
   expect(await show(suppressed)).toMatchObject({
     state: 'suppressed',
@@ -493,7 +513,7 @@ test('a message has its key, the attempt of each event, what it waits for, and w
       { list: 'default', reason: 'complaint', source: null },
     ],
   });
-  expect((await api('GET', `/messages/${suppressed}/explain`)).body).toMatchObject({
+  expect((await callApi('GET', `/messages/${suppressed}/explain`)).body).toMatchObject({
     explanation: expect.arrayContaining([
       expect.stringMatching(/list of the whole service since .*, added by an operator\.$/),
       expect.stringMatching(/list of account default since .*, after a complaint\.$/),

@@ -65,8 +65,10 @@ test('a list is searched by address and by domain, in pages', async () => {
   expect(first.suppressions).toHaveLength(2);
   const second = await found(list, `search=%40exam&limit=2&after=${encodeURIComponent(first.next ?? '')}`);
   expect(second).toMatchObject({ suppressions: [{ address: 'adam@example.org' }], next: null });
-  const foreign = await get(`/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`);
-  expect(foreign).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
+  const invalidCursor = await get(
+    `/accounts/${list}/suppressions?search=bob&after=${encodeURIComponent('ada@example.com')}`,
+  );
+  expect(invalidCursor).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
 });
 
 test('one answer has every list with an address, and the reason, the time and the message that caused it', async () => {
@@ -110,8 +112,8 @@ describe('an import', () => {
       skipped: [{ line: 60_002, reason: '"nonsense" is not an email address' }],
       skippedCount: 1,
     });
-    const again = await upload(list, rows.slice(0, 10).join(''));
-    expect(again.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
+    const repeated = await upload(list, rows.slice(0, 10).join(''));
+    expect(repeated.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
     const response = await fetch(url(`/accounts/${list}/suppressions/export`), { headers: bearer() });
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
     expect(response.headers.get('content-disposition')).toContain('attachment; filename="suppressions-large.csv"');
@@ -223,14 +225,14 @@ describe('an import', () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await account('queueing');
     // One of five is the fifth, whichever comes last; the others are never sent whole.
-    const heard = Promise.withResolvers<string>();
+    const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
       const socket = connect(Number(port), hostname, () =>
         socket.write(`${requestHead(list, 'Content-Length: 1000000')}eve@example.com\n`),
       );
-      return socket.once('data', (chunk: Buffer) => heard.resolve(chunk.toString()));
+      return socket.once('data', (chunk: Buffer) => refusedResponse.resolve(chunk.toString()));
     });
-    expect(await heard.promise).toMatch(/^HTTP\/1\.1 429 /);
+    expect(await refusedResponse.promise).toMatch(/^HTTP\/1\.1 429 /);
     expect((await upload(list, 'bob@example.com\n')).lines).toEqual([
       {
         result: 'error',
@@ -243,8 +245,8 @@ describe('an import', () => {
   });
 
   test('that a shutdown ends is in the audit log with what it has added, and a repeated import adds the rest', async () => {
-    const own = rig.folder();
-    const first = await rig.serve(own);
+    const separateFolder = rig.folder();
+    const first = await rig.serve(separateFolder);
     const session = await signedIn(first);
     const body = Array.from({ length: 60_000 }, (_, n) => `user${n}@stopped.example\n`).join('');
     const send = ({ operatorUrl }: RunningService, headers: Record<string, string>) =>
@@ -262,14 +264,14 @@ describe('an import', () => {
       progress += value;
     }
     expect(await first.stop()).toBe(0);
-    const entries = await runJsonCommand<{ action: string; after: { added: number } }[]>(own, ['audit']);
+    const entries = await runJsonCommand<{ action: string; after: { added: number } }[]>(separateFolder, ['audit']);
     expect(entries).toMatchObject([
       { action: 'suppression.import', after: { added: expect.any(Number), bytes: body.length, stopped: true } },
     ]);
     const added = entries[0]?.after.added ?? 0;
     expect(added).toBeGreaterThan(0);
     expect(added).toBeLessThan(60_000);
-    const second = await rig.serve(own);
+    const second = await rig.serve(separateFolder);
     const lines = (await (await send(second, { ...(await signedIn(second)) })).text()).trim().split('\n');
     expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ result: 'ok', added: 60_000 - added, known: added });
     await second.stop();
@@ -324,15 +326,15 @@ test('an export of a list that does not exist is one line', async () => {
 
 test('of two operators who change one account, the second gets its current values, and nothing is overwritten', async () => {
   const name = await account('contested');
-  const seen = (await get(`/accounts/${name}`)) as { version: string };
+  const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
     fetch(url(`/accounts/${name}`), {
       method: 'PATCH',
       headers: { ...bearer(), 'Content-Type': 'application/json' },
       body: JSON.stringify(body),
     });
-  expect((await change({ rate: '100/1h', maxBounces: '20%', expected: seen.version })).status).toBe(200);
-  const late = await change({ throttle: '5/s', maxComplaints: '1%', expected: seen.version });
+  expect((await change({ rate: '100/1h', maxBounces: '20%', expected: initialAccount.version })).status).toBe(200);
+  const late = await change({ throttle: '5/s', maxComplaints: '1%', expected: initialAccount.version });
   expect([late.status, await late.json()]).toEqual([
     409,
     {
@@ -342,7 +344,7 @@ test('of two operators who change one account, the second gets its current value
         'account "contested" was changed by another request, and this change was not made; the account is now: active, volume unlimited, rate 100/1h, throttle none, lock thresholds: 20 % hard bounces, 0.15 % complaints',
     },
   ]);
-  expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: seen.version })).status).toBe(409);
+  expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: initialAccount.version })).status).toBe(409);
   const now = (await get(`/accounts/${name}`)) as { version: string };
   expect(now).toMatchObject({ state: 'active', throttle: null, maxComplaints: 0.0015 });
   expect((await post(`/accounts/${name}/lock`, { reason: 'unpaid', expected: now.version })).status).toBe(200);

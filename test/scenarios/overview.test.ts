@@ -20,7 +20,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-interface Told {
+interface Overview {
   readonly everAccepted: boolean;
   readonly points: readonly { readonly accepted: number }[];
   readonly totals: Readonly<Record<string, unknown>>;
@@ -30,13 +30,13 @@ interface Told {
 }
 
 const headers = () => ({ Authorization: `Bearer ${token}` });
-async function overview(range = '1h'): Promise<Told> {
+async function overview(range = '1h'): Promise<Overview> {
   const response = await fetch(`${service.operatorUrl}/api/v1/overview?range=${range}`, { headers: headers() });
-  return (await response.json()) as Told;
+  return (await response.json()) as Overview;
 }
 
 /** Topics published since then, in order, until the stream ends. */
-async function listen() {
+async function openStream() {
   const controller = new AbortController();
   streams.push(controller);
   const response = await fetch(`${service.operatorUrl}/api/v1/events`, {
@@ -59,40 +59,40 @@ async function listen() {
   return { topics, ended: () => ended };
 }
 
-const simulated = (name: string) => ({ to: `${name}@simulator.postrider.test` });
+const simulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
 test('figures, queue and health match the messages sent, also after a restart', async () => {
   expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
-    await submitAccepted(service.publicUrl, service.key, simulated(name));
-  const counted = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
-  await expect.poll(async () => (await overview()).totals).toMatchObject(counted);
+    await submitAccepted(service.publicUrl, service.key, simulatorRecipient(name));
+  const expectedTotals = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
+  await expect.poll(async () => (await overview()).totals).toMatchObject(expectedTotals);
   await expect.poll(async () => (await overview()).queue).toMatchObject({ queued: 1, sending: 0 });
-  const told = await overview();
-  expect(told).toMatchObject({
+  const result = await overview();
+  expect(result).toMatchObject({
     everAccepted: true,
     queue: { queued: 1, sending: 0, trend: 'waiting', emptyAt: null, nextDueAt: expect.any(String) },
   });
-  expect(told.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
-  expect(told.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
-  expect(told.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
-  for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(counted);
+  expect(result.totals).toMatchObject({ latencyMs: { p50: expect.any(Number), p99: expect.any(Number) } });
+  expect(result.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
+  expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
+  for (const range of ['24h', '7d', '30d']) expect((await overview(range)).totals).toMatchObject(expectedTotals);
   // The shutdown writes the last figures.
-  await submitAccepted(service.publicUrl, service.key, simulated('suppressed'));
+  await submitAccepted(service.publicUrl, service.key, simulatorRecipient('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
-  expect((await overview()).totals).toMatchObject({ ...counted, accepted: 7, suppressed: 2 });
+  expect((await overview()).totals).toMatchObject({ ...expectedTotals, accepted: 7, suppressed: 2 });
   const { code, stdout } = await runCommand(folder, ['overview', '--range', '1h']);
   expect([code, stdout]).toEqual([0, expect.stringContaining('total 1h')]);
 });
 
 test('accepted messages and changes by the command line are published within moments', async () => {
-  const { topics } = await listen();
+  const { topics } = await openStream();
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
   const before = topics().length;
   await expect
-    .poll(async () => submitAccepted(service.publicUrl, key, simulated('success')).catch(() => null))
+    .poll(async () => submitAccepted(service.publicUrl, key, simulatorRecipient('success')).catch(() => null))
     .not.toBeNull();
   await expect.poll(() => topics().slice(before)).toEqual(expect.arrayContaining(['messages', 'overview', 'inbox']));
   await runCommand(folder, ['suppression', 'add', 'default', 'rita@example.com']);
@@ -111,19 +111,19 @@ test('a message that an operator cancels has left the queue in the figures too',
   const deferred = { id: '' };
   await expect
     .poll(async () => {
-      deferred.id = await submitAccepted(service.publicUrl, key, simulated('defer')).catch(() => '');
+      deferred.id = await submitAccepted(service.publicUrl, key, simulatorRecipient('defer')).catch(() => '');
       return deferred.id;
     })
     .not.toBe('');
   await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
   // Figures counted before are written.
   let before = -1;
-  const settled = async () => {
+  const isSettled = async () => {
     const last = before;
     before = await ended();
     return before === last;
   };
-  await expect.poll(settled, { interval: 1_200 }).toBe(true);
+  await expect.poll(isSettled, { interval: 1_200 }).toBe(true);
   const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferred.id}/cancel`, {
     method: 'POST',
     headers: headers(),
@@ -145,36 +145,39 @@ test('a problem is listed with its page, and no longer once it is solved', async
 });
 
 test('while the next hop accepts nothing, waiting messages show the reason and the time of the next attempt', async () => {
-  const own = rig.folder();
+  const separateFolder = rig.folder();
   // Nothing listens on the port of the stopped relay.
   const relay = await startSmtpServer({});
   await relay.close();
-  const dead = await rig.serve(own, {
+  const serviceWithoutRelay = await rig.serve(separateFolder, {
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_SENDERS: 'any',
   });
-  const { token: mine } = await runJsonCommand<{ token: string }>(own, ['token', 'create', 'ci']);
+  const { token } = await runJsonCommand<{ token: string }>(separateFolder, ['token', 'create', 'ci']);
   const get = async <T>(path: string) => {
-    const answer = await fetch(`${dead.operatorUrl}/api/v1${path}`, { headers: { Authorization: `Bearer ${mine}` } });
+    const answer = await fetch(`${serviceWithoutRelay.operatorUrl}/api/v1${path}`, {
+      headers: { Authorization: `Bearer ${token}` },
+    });
     return (await answer.json()) as T;
   };
-  for (const to of ['a', 'b', 'c']) await submitAccepted(dead.publicUrl, dead.key, { to: `${to}@example.com` });
+  for (const to of ['a', 'b', 'c'])
+    await submitAccepted(serviceWithoutRelay.publicUrl, serviceWithoutRelay.key, { to: `${to}@example.com` });
   const transport = async () =>
-    (await get<Told>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
+    (await get<Overview>('/overview?range=1h')).health.find(({ part }) => part === 'transport')?.text;
   await expect.poll(transport).toMatch(/circuit breaker is (open|half-open)/);
-  const id = await submitAccepted(dead.publicUrl, dead.key, { to: 'd@example.com' });
+  const id = await submitAccepted(serviceWithoutRelay.publicUrl, serviceWithoutRelay.key, { to: 'd@example.com' });
   const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${id}/explain`);
   const text = explanation.join(' ');
   expect(text).toContain('the circuit breaker is open after several failures in a row');
   expect(text).toMatch(/The last failure, at .*: connect.*`postrider doctor`/);
   expect(text).not.toContain('connection is free');
-  const beside = await runCommand(own, ['message', 'explain', id]);
-  expect(beside.stdout).not.toContain('connection is free');
-  expect(await dead.stop()).toBe(0);
+  const commandOutput = await runCommand(separateFolder, ['message', 'explain', id]);
+  expect(commandOutput.stdout).not.toContain('connection is free');
+  expect(await serviceWithoutRelay.stop()).toBe(0);
 });
 
 test('a service with open streams shuts down at once', async () => {
-  const stream = await listen();
+  const stream = await openStream();
   expect(await service.stop()).toBe(0);
   await expect.poll(stream.ended).toBe(true);
   service = await rig.serve(folder);

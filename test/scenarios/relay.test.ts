@@ -9,7 +9,7 @@ import { type RunningService, scenario } from './running-service.ts';
 
 const rig = scenario();
 
-interface Shown {
+interface ShownMessage {
   readonly state: string;
   readonly due: string | null;
   readonly attemptCount: number;
@@ -22,14 +22,15 @@ let service: RunningService;
 let server: RealSmtpServer;
 let store: Store;
 /** Local parts that the relay defers. */
-const putOff = new Set<string>();
+const deferredLocalParts = new Set<string>();
 
 beforeAll(async () => {
   server = await startSmtpServer({
     onRcptTo({ address }, _session, callback) {
       const [local = ''] = address.split('@');
       if (local === 'gone') callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
-      else if (putOff.has(local)) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
+      else if (deferredLocalParts.has(local))
+        callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
       else callback();
     },
   });
@@ -46,97 +47,100 @@ afterAll(async () => {
   await server.close();
 });
 
-const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const show = (id: string) => runJsonCommand<Shown>(folder, ['message', 'show', id]);
-const reaches = (id: string, state: string) =>
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const show = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
+const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
 test('a hard bounce suppresses its recipient and no other', async () => {
-  const bounced = await mailTo('gone@example.com');
-  await reaches(bounced, 'bounced');
+  const bounced = await submitTo('gone@example.com');
+  await waitForState(bounced, 'bounced');
   const { attempts } = await show(bounced);
   expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhancedCode: '5.1.1' }]);
   expect(attempts[0]?.transcript.join('\n')).toContain('RCPT TO:<gone@example.com>');
-  const [again, other] = [await mailTo('Gone@EXAMPLE.com'), await mailTo('here@example.com')];
-  expect((await show(again)).state).toBe('suppressed');
-  await reaches(other, 'delivered');
+  const [repeatedId, other] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];
+  expect((await show(repeatedId)).state).toBe('suppressed');
+  await waitForState(other, 'delivered');
   expect(server.received.map(({ to }) => to)).toEqual([['here@example.com']]);
-  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', again]);
+  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', repeatedId]);
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
 test('a deferred message waits about a minute, as explain shows; retry sends it now; cancel withdraws it', async () => {
-  putOff.add('later').add('never');
-  const [later, never] = await Promise.all([mailTo('later@example.com'), mailTo('never@example.com')]);
-  for (const id of [later, never]) {
+  deferredLocalParts.add('later').add('never');
+  const [deferredId, cancelledId] = await Promise.all([submitTo('later@example.com'), submitTo('never@example.com')]);
+  for (const id of [deferredId, cancelledId]) {
     await expect.poll(async () => (await store.findMessage(id))?.attempts).toBe(1);
-    await reaches(id, 'queued');
+    await waitForState(id, 'queued');
   }
-  const waiting = await show(later);
-  const waitMs = Date.parse(waiting.due ?? '') - Date.now();
+  const deferredMessage = await show(deferredId);
+  const waitMs = Date.parse(deferredMessage.due ?? '') - Date.now();
   expect(waitMs).toBeGreaterThan(40_000);
   expect(waitMs).toBeLessThan(70_000);
-  expect(waiting.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhancedCode: '4.3.2' }]);
-  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', later]);
-  const told = explanation.join(' ');
-  expect(told).toContain('451 4.3.2');
-  expect(told).toMatch(
+  expect(deferredMessage.attempts).toMatchObject([{ outcome: 'deferred', code: 451, enhancedCode: '4.3.2' }]);
+  const { explanation } = await runJsonCommand<{ explanation: string[] }>(folder, ['message', 'explain', deferredId]);
+  const explanationText = explanation.join(' ');
+  expect(explanationText).toContain('451 4.3.2');
+  expect(explanationText).toMatch(
     /One delivery attempt was made; the next one is at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, in (1 min|[3-6]\d s)/,
   );
-  putOff.clear();
-  await runJsonCommand(folder, ['message', 'retry', later]);
-  await reaches(later, 'delivered');
-  expect(await runJsonCommand(folder, ['message', 'cancel', never])).toEqual({ id: never, state: 'cancelled' });
-  expect((await show(never)).state).toBe('cancelled');
-  await expect(runJsonCommand(folder, ['message', 'retry', never])).rejects.toThrow('is cancelled');
-  await expect(runJsonCommand(folder, ['message', 'cancel', later])).rejects.toThrow('is delivered');
+  deferredLocalParts.clear();
+  await runJsonCommand(folder, ['message', 'retry', deferredId]);
+  await waitForState(deferredId, 'delivered');
+  expect(await runJsonCommand(folder, ['message', 'cancel', cancelledId])).toEqual({
+    id: cancelledId,
+    state: 'cancelled',
+  });
+  expect((await show(cancelledId)).state).toBe('cancelled');
+  await expect(runJsonCommand(folder, ['message', 'retry', cancelledId])).rejects.toThrow('is cancelled');
+  await expect(runJsonCommand(folder, ['message', 'cancel', deferredId])).rejects.toThrow('is delivered');
   expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
 /** A port in front of `behind` that closes every connection while it is down. */
-async function startGate(behind: number) {
+async function startSwitchableProxy(relayPort: number) {
   const sockets = new Set<Socket>();
-  const gate = { port: 0, down: true, connections: 0 };
-  const front = createServer((socket) => {
-    gate.connections += 1;
+  const proxy = { port: 0, down: true, connections: 0 };
+  const proxyServer = createServer((socket) => {
+    proxy.connections += 1;
     sockets.add(socket);
     socket.on('error', () => undefined);
-    if (gate.down) {
+    if (proxy.down) {
       socket.destroy();
       return;
     }
-    const back = connect(behind, '127.0.0.1');
-    sockets.add(back);
-    back.on('error', () => socket.destroy());
-    socket.pipe(back).pipe(socket);
+    const relaySocket = connect(relayPort, '127.0.0.1');
+    sockets.add(relaySocket);
+    relaySocket.on('error', () => socket.destroy());
+    socket.pipe(relaySocket).pipe(socket);
   });
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  const address = front.address();
-  gate.port = typeof address === 'object' && address !== null ? address.port : 0;
+  await new Promise<void>((resolve) => proxyServer.listen(0, '127.0.0.1', resolve));
+  const address = proxyServer.address();
+  proxy.port = typeof address === 'object' && address !== null ? address.port : 0;
   onTestFinished(async () => {
     for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => front.close(resolve));
+    await new Promise((resolve) => proxyServer.close(resolve));
   });
-  return gate;
+  return proxy;
 }
 
 test('a relay that is down gets only probes, and every message once it is back', async () => {
   const sink = await startCountingSink();
-  const gate = await startGate(sink.port);
-  const own = rig.folder();
-  const sender = await rig.serve(own, {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${gate.port}?connections=4`,
+  const proxy = await startSwitchableProxy(sink.port);
+  const separateFolder = rig.folder();
+  const sender = await rig.serve(separateFolder, {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${proxy.port}?connections=4`,
     POSTRIDER_SENDERS: 'any',
   });
   const ids = await Promise.all(Array.from({ length: 60 }, () => submitAccepted(sender.publicUrl, sender.key)));
-  const began = Date.now();
-  await expect.poll(() => Date.now() - began).toBeGreaterThan(5_000);
-  expect(gate.connections).toBeGreaterThan(0);
-  expect(gate.connections).toBeLessThanOrEqual(12);
-  gate.down = false;
-  const senderStore = await rig.openStore(own);
+  const startedAt = Date.now();
+  await expect.poll(() => Date.now() - startedAt).toBeGreaterThan(5_000);
+  expect(proxy.connections).toBeGreaterThan(0);
+  expect(proxy.connections).toBeLessThanOrEqual(12);
+  proxy.down = false;
+  const senderStore = await rig.openStore(separateFolder);
   // The messages of failed attempts are due in a minute; the others are sent after the successful probe.
-  await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - gate.connections);
+  await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });

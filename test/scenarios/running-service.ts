@@ -9,7 +9,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { environment, storeSettings } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
-import { settingOf } from '../rig/stores.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -53,7 +53,12 @@ export function scenario(): Scenario {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  async function start(folder: string, args: readonly string[], settings: Record<string, string>, until: RegExp) {
+  async function startService(
+    folder: string,
+    args: readonly string[],
+    settings: Record<string, string>,
+    readyPattern: RegExp,
+  ) {
     const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
       cwd: folder,
       env: environment({ ...(await storeSettings(folder)), ...settings }),
@@ -70,7 +75,7 @@ export function scenario(): Scenario {
     await new Promise<void>((resolve, reject) => {
       child.stdout.on('data', (chunk: Buffer) => {
         stdout += chunk.toString();
-        if (until.test(stdout)) resolve();
+        if (readyPattern.test(stdout)) resolve();
       });
       void ended.then((code) => reject(new Error(`serve ended with ${code}: ${stderr}`)));
     });
@@ -90,32 +95,32 @@ export function scenario(): Scenario {
     async openStore(folder) {
       const url = (await storeSettings(folder)).POSTRIDER_DATABASE;
       const path = join(folder, 'data/postrider.db');
-      const store = await openStore(url === undefined ? { kind: 'sqlite', path } : settingOf(url), {
+      const store = await openStore(url === undefined ? { kind: 'sqlite', path } : parsePostgresUrl(url), {
         exclusive: false,
       });
       stores.push(store);
       return store;
     },
     async serve(folder, settings = {}) {
-      const running = await start(folder, ['--json'], settings, /\n/);
+      const running = await startService(folder, ['--json'], settings, /\n/);
       const [first] = running.stdout().split('\n');
-      const said = JSON.parse(first ?? '') as Omit<RunningService, 'key'> & { key: string | null };
-      const { publicUrl, operatorUrl, signIn, feedback } = said;
-      return { ...running, publicUrl, operatorUrl, signIn, feedback, key: said.key ?? '' };
+      const startOutput = JSON.parse(first ?? '') as Omit<RunningService, 'key'> & { key: string | null };
+      const { publicUrl, operatorUrl, signIn, feedback } = startOutput;
+      return { ...running, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
       // The last thing printed: the curl's body on an empty store, the hint for a key on any other.
-      const running = await start(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
+      const running = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = running.stdout();
-      const found = (what: RegExp) => what.exec(banner)?.[1] ?? '';
+      const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
       return {
         ...running,
         banner,
         feedback: { smtp: null, http: null },
-        publicUrl: found(/Public interface +(\S+)\/api\/v1\/send-mail/),
-        operatorUrl: found(/Operator +(\S+)/),
-        signIn: found(/One-time sign-in +(\S+)/),
-        key: found(/(pr_[A-Za-z0-9_-]{43})/),
+        publicUrl: findInBanner(/Public interface +(\S+)\/api\/v1\/send-mail/),
+        operatorUrl: findInBanner(/Operator +(\S+)/),
+        signIn: findInBanner(/One-time sign-in +(\S+)/),
+        key: findInBanner(/(pr_[A-Za-z0-9_-]{43})/),
       };
     },
   };
@@ -139,7 +144,7 @@ export function signedIn({ signIn }: RunningService): Promise<SessionHeaders> {
 }
 
 /** How often each value occurs. */
-export function tally(values: readonly (string | number)[]): Record<string, number> {
+export function countValues(values: readonly (string | number)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
   return counts;

@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([dns.close(), ses.close()]));
 
-const run = (...args: string[]) => runCommand(folder, args, settings);
+const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
 const add = (name: string, ...flags: string[]) =>
   runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
 const publish = ({ records }: DomainAnswer) => {
@@ -40,7 +40,7 @@ const publish = ({ records }: DomainAnswer) => {
   }
 };
 async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
-  const { code, stdout, stderr } = await run('domain', 'verify', name, '--json');
+  const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
 const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
@@ -135,7 +135,7 @@ test('a MAIL FROM domain at the provider is verified and shown', async () => {
     ['TXT', 'missing'],
     ['SES', 'wrong'],
   ]);
-  const { stdout } = await run('domain', 'records', 'from.example');
+  const { stdout } = await runPostrider('domain', 'records', 'from.example');
   expect(stdout).toContain('bounce.from.example. IN MX 10 feedback-smtp.eu-west-1.amazonses.com.\n');
   dns.zone['bounce.from.example'] = {
     MX: [[10, 'feedback-smtp.eu-west-1.amazonses.com']],
@@ -154,7 +154,7 @@ test('an identity that signs with a foreign key stays unchanged, and is reported
     selector: 'corporate',
     privateKey: 'theirs',
   });
-  const { stdout, stderr } = await run('domain', 'add', 'default', 'theirs.example', '--easy-dkim', '--json');
+  const { stdout, stderr } = await runPostrider('domain', 'add', 'default', 'theirs.example', '--easy-dkim', '--json');
   expect(stderr).toMatch(
     /^postrider: warning: Amazon SES already has an identity theirs\.example .+; it is unchanged\n$/,
   );
@@ -175,7 +175,7 @@ test('an existing identity stays, also when the domain is removed', async () => 
   const added = await add('old.example');
   expect(provider(added)).toHaveLength(4);
   expect(ses.identities.get('old.example')?.origin).toBe('AWS_SES');
-  const { stdout } = await run('domain', 'remove', 'old.example');
+  const { stdout } = await runPostrider('domain', 'remove', 'old.example');
   expect(stdout).toContain('Amazon SES still has the identity old.example');
   expect(ses.identities.has('old.example')).toBe(true);
 });
@@ -190,7 +190,7 @@ test('--easy-dkim without ses: is refused', async () => {
 
 test('doctor warns of the sandbox and fails for a paused account', async () => {
   const finding = async () => {
-    const { stdout } = await run('doctor', '--json');
+    const { stdout } = await runPostrider('doctor', '--json');
     return (JSON.parse(stdout) as { check: string; result: string }[]).find(({ check }) => check === 'transport')
       ?.result;
   };

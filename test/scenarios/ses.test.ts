@@ -37,14 +37,14 @@ afterAll(async () => {
   await Promise.all([ses.close(), sns.close(), sqs.close()]);
 });
 
-const mailTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const stateOf = async (id: string) => (await store.findMessage(id))?.state;
-const reaches = (id: string, state: string) => expect.poll(() => stateOf(id)).toBe(state);
+const waitForState = (id: string, state: string) => expect.poll(() => stateOf(id)).toBe(state);
 const suppressed = async () =>
   (await runJsonCommand<{ address: string; reason: string }[]>(folder, ['suppression', 'list', 'default'])).map(
     ({ address, reason }) => `${address} ${reason}`,
   );
-const notify = (message: object) =>
+const postNotification = (message: object) =>
   sendRequest(service.feedback.http ?? '', {
     method: 'POST',
     body: JSON.stringify(message),
@@ -56,13 +56,13 @@ async function referenceOf(id: string): Promise<string> {
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
 }
 async function sent(to: string): Promise<{ id: string; reference: string }> {
-  const id = await mailTo(to);
-  await reaches(id, 'delivered');
+  const id = await submitTo(to);
+  await waitForState(id, 'delivered');
   return { id, reference: await referenceOf(id) };
 }
 
 test('a subscription to the configured topic is confirmed automatically', async () => {
-  expect((await notify(snsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
+  expect((await postNotification(snsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
   expect(sns.confirmed).toHaveLength(1);
 });
 
@@ -71,15 +71,15 @@ test('a bounce from SNS ends the message as bounced and suppresses its recipient
   const { id, reference } = await sent('gone@example.net');
   expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
   const message = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
-  expect((await notify(message)).status).toBe(200);
+  expect((await postNotification(message)).status).toBe(200);
   expect(await stateOf(id)).toBe('bounced');
   expect(await suppressed()).toEqual(['gone@example.net bounce']);
-  expect(await stateOf(await mailTo('gone@example.net'))).toBe('suppressed');
+  expect(await stateOf(await submitTo('gone@example.net'))).toBe('suppressed');
   expect(await stateOf(other.id)).toBe('delivered');
   const events = (await store.findMessage(id))?.events.length;
-  expect((await notify(message)).status).toBe(200);
+  expect((await postNotification(message)).status).toBe(200);
   const again = snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'gone@example.net') });
-  expect((await notify(again)).status).toBe(200);
+  expect((await postNotification(again)).status).toBe(200);
   expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
@@ -93,7 +93,7 @@ test('a complaint from the queue ends the message as complained, and a delivery 
       Message: sesEvent('Complaint', reference, 'spam@example.net'),
     }),
   );
-  await reaches(id, 'complained');
+  await waitForState(id, 'complained');
   await expect.poll(() => sqs.remaining).toBe(0);
   expect(await suppressed()).toContain('spam@example.net complaint');
   expect((await store.findMessage(id))?.events.map(({ verb, by }) => `${verb} ${by}`)).toContain(
@@ -104,7 +104,9 @@ test('a complaint from the queue ends the message as complained, and a delivery 
 test('a transient bounce changes only the history', async () => {
   const { id, reference } = await sent('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
-  await notify(snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }));
+  await postNotification(
+    snsMessage(sns.signer.key, { Message: sesEvent('Bounce', reference, 'full@example.net', detail) }),
+  );
   expect(await stateOf(id)).toBe('delivered');
   expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
 });
@@ -116,7 +118,7 @@ test('a forged notification has no effect, and is counted', async () => {
     { Message: sesEvent('Bounce', reference, 'victim@example.net') },
     { Message: sesEvent('Complaint', reference, 'victim@example.net') },
   );
-  expect((await notify(forged)).status).toBe(403);
+  expect((await postNotification(forged)).status).toBe(403);
   expect(await stateOf(id)).toBe('delivered');
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
@@ -131,13 +133,13 @@ test('doctor reports the state of the account, and missing credentials', async (
   };
   // The fake answers with the given account data, and with an error without it.
   expect(await finding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
-  const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...without } = settings;
-  const nowhere = {
+  const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...settingsWithoutKeys } = settings;
+  const noCredentials = {
     HOME: '/nonexistent',
     AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
     AWS_CONFIG_FILE: '/nonexistent',
   };
-  expect(await finding({ ...without, ...nowhere })).toMatchObject({
+  expect(await finding({ ...settingsWithoutKeys, ...noCredentials })).toMatchObject({
     result: 'failure',
     detail: expect.stringContaining('credentials'),
   });

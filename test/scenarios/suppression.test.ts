@@ -13,23 +13,23 @@ beforeAll(async () => {
   service = await rig.serve(folder);
 });
 
-const ask = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
+const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
-const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
+const stateOf = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
 test('an address on the list gets no message in any spelling, until it is removed', async () => {
-  await ask('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
+  await runJson('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
   expect(await stateOf(await send('gONE@example.com'))).toBe('suppressed');
-  expect(await ask('suppression', 'list', 'default')).toEqual([
+  expect(await runJson('suppression', 'list', 'default')).toEqual([
     { address: 'gone@example.com', reason: 'bounce', source: null, at: expect.stringMatching(/^\d{4}-.*Z$/) },
   ]);
-  await ask('suppression', 'remove', 'default', 'gone@example.com');
+  await runJson('suppression', 'remove', 'default', 'gone@example.com');
   const id = await send('gone@example.com');
   await expect.poll(() => stateOf(id)).toBe('delivered');
 });
 
 test('the list of the whole service applies to every account', async () => {
-  await ask('suppression', 'add', '*', 'nobody@example.com');
+  await runJson('suppression', 'add', '*', 'nobody@example.com');
   expect(await stateOf(await send('nobody@example.com'))).toBe('suppressed');
 });
 
@@ -40,17 +40,17 @@ test('an import applies to the running service, which accepts messages meanwhile
     file,
     `EmailAddress,Reason\n${addresses.map((address) => `${address},BOUNCE\n`).join('')}no address,BOUNCE\n`,
   );
-  const importing = runCommand(folder, ['suppression', 'import', 'default', file, '--json']);
-  let over = false;
-  void importing.then(() => {
-    over = true;
+  const importRun = runCommand(folder, ['suppression', 'import', 'default', file, '--json']);
+  let isImportDone = false;
+  void importRun.then(() => {
+    isImportDone = true;
   });
   let sent = 0;
-  while (!over) {
+  while (!isImportDone) {
     await send(`meanwhile${sent}@example.com`);
     sent += 1;
   }
-  const { code, stdout, stderr } = await importing;
+  const { code, stdout, stderr } = await importRun;
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'line 50002: "no address" is not an email address; skipped\n' });
   expect(JSON.parse(stdout)).toEqual({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
   expect(sent).toBeGreaterThan(0);
@@ -61,18 +61,18 @@ test('an import applies to the running service, which accepts messages meanwhile
 
 test('an import of a file that cannot be read completely adds nothing to the list', async () => {
   const file = join(folder, 'broken.csv');
-  const good = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
-  await ask('suppression', 'add', 'default', 'before@broken.example');
-  for (const end of ['"never closed\n', 'binary\0data\n']) {
-    writeFileSync(file, good + end);
+  const validRows = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
+  await runJson('suppression', 'add', 'default', 'before@broken.example');
+  for (const invalidEnd of ['"never closed\n', 'binary\0data\n']) {
+    writeFileSync(file, validRows + invalidEnd);
     const { code, stderr } = await runCommand(folder, ['suppression', 'import', 'default', file]);
     expect(code).toBe(1);
     expect(stderr).toMatch(/line 20001.*\n$/);
     expect(stderr).not.toContain('added before');
   }
   const exported = await runCommand(folder, ['suppression', 'export', 'default']);
-  const kept = exported.stdout.split('\n').filter((row) => row.includes('@broken.example'));
-  expect(kept).toHaveLength(1);
-  writeFileSync(file, good);
-  expect(await ask('suppression', 'import', 'default', file)).toMatchObject({ added: 20_000 });
+  const storedRows = exported.stdout.split('\n').filter((row) => row.includes('@broken.example'));
+  expect(storedRows).toHaveLength(1);
+  writeFileSync(file, validRows);
+  expect(await runJson('suppression', 'import', 'default', file)).toMatchObject({ added: 20_000 });
 });

@@ -43,7 +43,7 @@ describe('a domain', () => {
     );
     expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(added);
     expect(await rig.runJson('domain', 'list')).toEqual([added]);
-    expect(dns.questions).toEqual([]);
+    expect(dns.queries).toEqual([]);
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 

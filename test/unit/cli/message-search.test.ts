@@ -1,7 +1,7 @@
 /** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
 import { makeCursor, readCursor } from '../../../src/operations/messages/search-cursor.ts';
-import { idAt, newMessage } from '../../rig/messages.ts';
+import { newIdAt, newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
 
 interface Page {
@@ -76,7 +76,7 @@ test.each([
 });
 
 test('a cursor is valid for its own search only, and a damaged one is refused', () => {
-  const id = idAt(JANUARY);
+  const id = newIdAt(JANUARY);
   const cursor = makeCursor(['rita', undefined, 'x'], id);
   expect(readCursor(['rita', undefined, 'x'], cursor)).toBe(id);
   expect(readCursor(['rita', 'x', undefined], cursor)).toBeNull();

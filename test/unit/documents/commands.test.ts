@@ -20,7 +20,7 @@ function markedBlocks(text: string): readonly string[] {
   );
 }
 
-const PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...filesUnder('docs', '.md')]
+const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...filesUnder('docs', '.md')]
   .map((page) => {
     const text = readFileSync(join(ROOT, page), 'utf8');
     return { page, blocks: markedBlocks(text), marks: text.split('<!-- run -->').length - 1 };
@@ -29,11 +29,11 @@ const PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')), ...f
 
 /** Runs a block; the first command that fails ends it. */
 function runBlock(block: string, folder: string, service: ServiceProcess) {
-  const tools = join(folder, 'tools');
-  mkdirSync(tools, { recursive: true });
+  const binFolder = join(folder, 'tools');
+  mkdirSync(binFolder, { recursive: true });
   // What npx does in a checkout.
-  writeFileSync(join(tools, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
-  chmodSync(join(tools, 'npx'), 0o755);
+  writeFileSync(join(binFolder, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
+  chmodSync(join(binFolder, 'npx'), 0o755);
   const script = block
     .replaceAll('http://127.0.0.1:8080', service.publicUrl)
     .replaceAll('http://127.0.0.1:8081', service.operatorUrl)
@@ -44,35 +44,35 @@ function runBlock(block: string, folder: string, service: ServiceProcess) {
   const { PATH = '' } = process.env;
   const child = spawn('sh', ['-e', '-c', script], {
     cwd: folder,
-    env: { ...environment({ POSTRIDER_LISTEN: address }), PATH: `${tools}:${PATH}` },
+    env: { ...environment({ POSTRIDER_LISTEN: address }), PATH: `${binFolder}:${PATH}` },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   for (const stream of [child.stdout, child.stderr]) {
     stream.on('data', (chunk: Buffer) => {
-      said += chunk.toString();
+      output += chunk.toString();
     });
   }
-  return new Promise<{ code: number | null; said: string }>((resolve) =>
-    child.once('close', (code) => resolve({ code, said })),
+  return new Promise<{ code: number | null; output: string }>((resolve) =>
+    child.once('close', (code) => resolve({ code, output })),
   );
 }
 
 test('quick-start.md, sending.md and simulator.md have blocks that run', () => {
-  expect(PAGES.map(({ page }) => page)).toEqual(
+  expect(MARKED_PAGES.map(({ page }) => page)).toEqual(
     expect.arrayContaining(['docs/quick-start.md', 'docs/sending.md', 'docs/simulator.md']),
   );
   // A mark that belongs to no shell block would hide a block that is not run.
-  for (const { page, blocks, marks } of PAGES) expect([page, blocks.length]).toEqual([page, marks]);
+  for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 
-describe.each(PAGES)('the commands of $page', ({ page, blocks }) => {
+describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   test('run as printed', async () => {
     const folder = temporaryFolder();
     const service = await startProcess(folder);
     for (const block of blocks) {
-      const { code, said } = await runBlock(block, folder, service);
-      if (code !== 0) throw new Error(`${page}: this block ended with ${code}:\n\n${block}\n${said}`);
+      const { code, output } = await runBlock(block, folder, service);
+      if (code !== 0) throw new Error(`${page}: this block ended with ${code}:\n\n${block}\n${output}`);
     }
   });
 });

@@ -25,55 +25,55 @@ const INTERPRETERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   'SendMail.java': ['java'],
 };
 
-function isHere(program: string): boolean {
-  const asked = spawnSync(program, [program === 'go' ? 'version' : '--version'], { stdio: 'ignore' });
-  return asked.error === undefined && asked.status === 0;
+function isInstalled(program: string): boolean {
+  const versionRun = spawnSync(program, [program === 'go' ? 'version' : '--version'], { stdio: 'ignore' });
+  return versionRun.error === undefined && versionRun.status === 0;
 }
 
 const EXAMPLES = Object.entries(INTERPRETERS).map(([file, command]) => ({ file, command }));
 // Every system has a shell that knows no --version; what send.sh needs besides is curl.
-const PRESENT = EXAMPLES.filter(({ file, command }) => isHere(file === 'send.sh' ? 'curl' : command[0]));
-const ABSENT = EXAMPLES.filter((example) => !PRESENT.includes(example)).map(({ file }) => file);
+const RUNNABLE = EXAMPLES.filter(({ file, command }) => isInstalled(file === 'send.sh' ? 'curl' : command[0]));
+const NOT_RUNNABLE = EXAMPLES.filter((example) => !RUNNABLE.includes(example)).map(({ file }) => file);
 
-interface Ran {
+interface ExampleRun {
   readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 /** Runs an example with a message and an idempotency key. */
 function runExample(
   example: (typeof EXAMPLES)[number],
-  mail: Readonly<Record<'to' | 'from' | 'subject' | 'message', string>>,
+  message: Readonly<Record<'to' | 'from' | 'subject' | 'message', string>>,
   idempotencyKey: string,
   environment: Readonly<Record<string, string>>,
-): Promise<Ran> {
+): Promise<ExampleRun> {
   const folder = temporaryFolder();
   const [program, ...first] = example.command;
   const body = join(folder, 'message.json');
-  writeFileSync(body, JSON.stringify(mail));
-  const args = example.file === 'send.sh' ? [body] : [mail.to, mail.from, mail.subject, mail.message];
+  writeFileSync(body, JSON.stringify(message));
+  const args = example.file === 'send.sh' ? [body] : [message.to, message.from, message.subject, message.message];
   const child = spawn(program, [...first, join(FOLDER, example.file), ...args, idempotencyKey], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  let [out, err] = ['', ''];
+  let [stdout, stderr] = ['', ''];
   child.stdout.on('data', (chunk: Buffer) => {
-    out += chunk.toString();
+    stdout += chunk.toString();
   });
   child.stderr.on('data', (chunk: Buffer) => {
-    err += chunk.toString();
+    stderr += chunk.toString();
   });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, out: out.trim(), err: err.trim() }));
+    child.once('close', (code) => resolve({ code, stdout: stdout.trim(), stderr: stderr.trim() }));
   });
 }
 
 /** The id that an example prints: send.sh prints the whole answer. */
-function idIn(out: string): string {
-  return out.startsWith('{') ? (JSON.parse(out) as { result: { id: string } }).result.id : out;
+function readId(stdout: string): string {
+  return stdout.startsWith('{') ? (JSON.parse(stdout) as { result: { id: string } }).result.id : stdout;
 }
 
 test('docs/sending.md prints each file of docs/examples as it is, and no other', () => {
@@ -88,38 +88,41 @@ test('docs/sending.md prints each file of docs/examples as it is, and no other',
 
 test('curl and Node are installed, so at least two examples run', ({ annotate }) => {
   void annotate(
-    `run: ${PRESENT.map(({ file }) => file).join(', ')}; no interpreter here for: ${ABSENT.join(', ') || 'none'}`,
+    `run: ${RUNNABLE.map(({ file }) => file).join(', ')}; no interpreter here for: ${NOT_RUNNABLE.join(', ') || 'none'}`,
   );
-  expect(PRESENT.map(({ file }) => file)).toEqual(expect.arrayContaining(['send.sh', 'send.mjs']));
+  expect(RUNNABLE.map(({ file }) => file)).toEqual(expect.arrayContaining(['send.sh', 'send.mjs']));
 });
 
-const MAIL = {
+const MESSAGE = {
   to: 'success@simulator.postrider.test',
   from: 'shop@example.org',
   subject: 'Quittung „4711“ \\ "a"',
   message: 'Thank you.\nTab:\t.',
 };
 
-describe.each(PRESENT)('$file', (example) => {
+describe.each(RUNNABLE)('$file', (example) => {
   test('prints the id of the 201, the same id on a second run, and the documented error of an invalid request', async () => {
     const folder = temporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };
-    const first = await runExample(example, MAIL, 'receipt-4711', environment);
-    expect(first).toMatchObject({ code: 0, err: '' });
-    const id = idIn(first.out);
+    const first = await runExample(example, MESSAGE, 'receipt-4711', environment);
+    expect(first).toMatchObject({ code: 0, stderr: '' });
+    const id = readId(first.stdout);
     expect(id).toMatch(UUID);
-    const again = await runExample(example, MAIL, 'receipt-4711', environment);
-    expect([again.code, idIn(again.out)]).toEqual([0, id]);
+    const repeated = await runExample(example, MESSAGE, 'receipt-4711', environment);
+    expect([repeated.code, readId(repeated.stdout)]).toEqual([0, id]);
     const stored = await runJsonCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
-    expect(stored).toMatchObject({ to: MAIL.to, subject: MAIL.subject });
+    expect(stored).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
 
-    const refused = await runExample(example, { ...MAIL, to: 'nobody' }, 'receipt-4712', environment);
-    expect(refused).toMatchObject({ code: 1, out: '' });
-    expect(refused.err).toMatch(/^400 .*"message":"Invalid email address: to"/);
-    const keyless = await runExample(example, MAIL, 'receipt-4713', { ...environment, POSTRIDER_API_KEY: 'pr_wrong' });
-    expect(keyless).toMatchObject({ code: 1, out: '' });
-    expect(keyless.err).toMatch(/^401 .*"message":"Invalid API key"/);
+    const refused = await runExample(example, { ...MESSAGE, to: 'nobody' }, 'receipt-4712', environment);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toMatch(/^400 .*"message":"Invalid email address: to"/);
+    const wrongKey = await runExample(example, MESSAGE, 'receipt-4713', {
+      ...environment,
+      POSTRIDER_API_KEY: 'pr_wrong',
+    });
+    expect(wrongKey).toMatchObject({ code: 1, stdout: '' });
+    expect(wrongKey.stderr).toMatch(/^401 .*"message":"Invalid API key"/);
   });
 
   test('repeats the request after a 429 and a 500, with the same idempotency key, no sooner than Retry-After says', async () => {
@@ -138,10 +141,10 @@ describe.each(PRESENT)('$file', (example) => {
     const address = server.address();
     const port = typeof address === 'object' ? address?.port : 0;
     const environment = { MAIL_API_URL: `http://127.0.0.1:${port}`, POSTRIDER_API_KEY: 'pr_x' };
-    const ran = await runExample(example, MAIL, 'receipt-1', environment);
-    expect([ran.code, idIn(ran.out)]).toEqual([0, id]);
+    const run = await runExample(example, MESSAGE, 'receipt-1', environment);
+    expect([run.code, readId(run.stdout)]).toEqual([0, id]);
     expect(asked.map(({ key }) => key)).toEqual(['receipt-1', 'receipt-1', 'receipt-1']);
-    const pauses = asked.slice(1).map(({ at }, before) => at - (asked[before]?.at ?? 0));
-    for (const pause of pauses) expect(pause).toBeGreaterThan(950);
+    const delaysMs = asked.slice(1).map(({ at }, before) => at - (asked[before]?.at ?? 0));
+    for (const delayMs of delaysMs) expect(delayMs).toBeGreaterThan(950);
   });
 });

@@ -4,21 +4,21 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ROOT } from '../../house/source.ts';
 
-const read = (name: string) => readFileSync(join(ROOT, name), 'utf8');
+const readRootFile = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 
 test('LICENSE is the whole standard text of the licence that package.json names', () => {
-  const { license } = JSON.parse(read('package.json')) as { license: string };
+  const { license } = JSON.parse(readRootFile('package.json')) as { license: string };
   expect(license).toBe('Apache-2.0');
   // The text as the Apache Software Foundation publishes it, LICENSE-2.0.txt.
-  expect(createHash('sha256').update(read('LICENSE')).digest('hex')).toBe(
+  expect(createHash('sha256').update(readRootFile('LICENSE')).digest('hex')).toBe(
     'cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30',
   );
 });
 
 test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md exist, and each file that they link to exists', () => {
-  expect(read('CHANGELOG.md')).toMatch(/^# Changelog\n[\s\S]*\n## Unreleased\n/);
+  expect(readRootFile('CHANGELOG.md')).toMatch(/^# Changelog\n[\s\S]*\n## Unreleased\n/);
   for (const name of ['CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'README.md']) {
-    const links = [...read(name).matchAll(/\]\(([^)#:]+)\)/g)].map((link) => link[1] ?? '');
-    for (const link of links) expect([name, link, read(link).length > 0]).toEqual([name, link, true]);
+    const links = [...readRootFile(name).matchAll(/\]\(([^)#:]+)\)/g)].map((link) => link[1] ?? '');
+    for (const link of links) expect([name, link, readRootFile(link).length > 0]).toEqual([name, link, true]);
   }
 });

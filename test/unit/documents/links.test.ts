@@ -12,7 +12,7 @@ function pages(): readonly string[] {
 }
 
 /** The page without its code: what stands there is no link and no heading. */
-function prose(page: string): string {
+function withoutCode(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/^(?: {4,}|\t).*$/gm, '');
@@ -20,7 +20,7 @@ function prose(page: string): string {
 
 /** The anchors of the headings, as GitHub makes them. */
 function anchors(page: string): ReadonlySet<string> {
-  const headings = [...prose(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
+  const headings = [...withoutCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
   return new Set(
     headings.map((text) =>
       text
@@ -32,7 +32,7 @@ function anchors(page: string): ReadonlySet<string> {
 }
 
 /** What is wrong with a link of a page, or null. */
-function fault(page: string, link: string): string | null {
+function linkFault(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? page : join(dirname(page), path);
@@ -43,8 +43,8 @@ function fault(page: string, link: string): string | null {
 
 it('every link of the documentation leads to a file and a heading that exist', () => {
   const links = pages().flatMap((page) =>
-    [...prose(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({ page, link: link ?? '' })),
+    [...withoutCode(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({ page, link: link ?? '' })),
   );
   expect(links.length).toBeGreaterThan(50);
-  expect(links.flatMap(({ page, link }) => fault(page, link) ?? [])).toEqual([]);
+  expect(links.flatMap(({ page, link }) => linkFault(page, link) ?? [])).toEqual([]);
 });

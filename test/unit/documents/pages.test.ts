@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { filesUnder, ROOT } from '../../house/source.ts';
 
-const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
+const readPage = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 const PAGES = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md'),
@@ -14,7 +14,7 @@ const PAGES = [
 
 /** Addresses of Markdown links outside code, external ones aside. */
 function linksOf(page: string): readonly string[] {
-  const prose = read(page)
+  const prose = readPage(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/`[^`\n]*`/g, '');
   return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
@@ -31,13 +31,13 @@ test('docs/README.md links to every page of docs, docs/decisions/README.md to ev
 });
 
 test('every page begins with a title and a paragraph that says what it is for', () => {
-  expect(filesUnder('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(read(page)))).toEqual([]);
+  expect(filesUnder('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(readPage(page)))).toEqual([]);
 });
 
 test('every setting that a page names exists', () => {
   const known = new Set([...Object.values(SETTINGS_TABLE).map(({ name }) => String(name)), 'POSTRIDER_API_KEY']);
   const unknown = PAGES.flatMap((page) =>
-    [...read(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
+    [...readPage(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
       .map(([name]) => name)
       .filter((name) => !known.has(name.replace(/_FILE$/, '')))
       .map((name) => `${page}: there is no setting ${name}`),
@@ -46,9 +46,9 @@ test('every setting that a page names exists', () => {
 });
 
 test('every metric that a page names exists', () => {
-  const code = read('src/observability/metrics.ts');
+  const code = readPage('src/observability/metrics.ts');
   const unknown = PAGES.flatMap((page) =>
-    [...read(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
+    [...readPage(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
       .map(([name]) => name)
       .filter(
         (name) => !code.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`) && !code.includes(`'${name}'`),

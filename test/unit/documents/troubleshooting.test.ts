@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 
 const ROOT = new URL('../../../', import.meta.url);
 /** Tables whose first column quotes a text that is printed. */
-const QUOTING = ['message', 'finding', 'what you see'];
+const QUOTING_HEADERS = ['message', 'finding', 'what you see'];
 
 function source(): string {
   const folder = fileURLToPath(new URL('src/', ROOT));
@@ -23,7 +23,7 @@ function quotations(page: string): readonly string[] {
       continue;
     }
     const first = line.split(' | ')[0]?.slice(2) ?? '';
-    if (QUOTING.includes(first)) quotes = true;
+    if (QUOTING_HEADERS.includes(first)) quotes = true;
     else if (quotes) found.push(...[...first.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? ''));
   }
   return found;

@@ -41,7 +41,7 @@ describe('a lookup', () => {
   it('asks again over TCP where an answer is cut short or too long for UDP', async () => {
     expect(await resolver.txt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
     expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG] });
-    expect(dns.questions).toContain('tcp TXT cut.test');
+    expect(dns.queries).toContain('tcp TXT cut.test');
   });
 
   it('follows aliases', async () => {

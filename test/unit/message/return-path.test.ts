@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { hmacSha256, readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
-import { idAt } from '../../rig/messages.ts';
+import { newIdAt } from '../../rig/messages.ts';
 
 const key = Buffer.alloc(32, 7);
 const DAY = 86_400_000;
@@ -12,7 +12,7 @@ const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) }
 test('a token contains the message id and the day, in lower and in upper case', () => {
   fc.assert(
     fc.property(time, fc.boolean(), (at, upper) => {
-      const id = idAt(at);
+      const id = newIdAt(at);
       const token = returnPathToken(key, id, at);
       expect(readReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
         id,
@@ -23,13 +23,13 @@ test('a token contains the message id and the day, in lower and in upper case', 
 });
 
 test('a token is a local part of at most 64 octets, the same on every attempt', () => {
-  const token = returnPathToken(key, idAt(DAY * 21_000), DAY * 21_000);
+  const token = returnPathToken(key, newIdAt(DAY * 21_000), DAY * 21_000);
   expect(token).toMatch(/^b-[a-z2-7]{45}$/);
   expect(parseAddress(`${token}@bounces.example.com`)?.local).toBe(token);
 });
 
 test('one changed character, another key, or any other text is no token', () => {
-  const id = idAt(DAY * 21_000);
+  const id = newIdAt(DAY * 21_000);
   const token = returnPathToken(key, id, DAY * 21_000);
   for (let at = 2; at < token.length; at += 1) {
     const other = token[at] === 'a' ? 'b' : 'a';

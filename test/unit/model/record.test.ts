@@ -8,7 +8,7 @@ import {
   retryDelayMs,
 } from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
-import { attemptWith } from '../../rig/messages.ts';
+import { newAttempt } from '../../rig/messages.ts';
 
 const MINUTE = 60_000;
 const stage = fc.constantFrom<Stage>(
@@ -58,7 +58,7 @@ test('whatever the outcome, the change is one the table has, and only a queued o
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
       const now = request.acceptedAt + later;
-      const change = afterAttempt(request, attemptWith(what), rules, 'n', now, jitter);
+      const change = afterAttempt(request, newAttempt(what), rules, 'n', now, jitter);
       expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
       expect(change.dueAt !== null).toBe(change.to === 'queued');
       if (change.dueAt !== null) {
@@ -72,7 +72,7 @@ test('whatever the outcome, the change is one the table has, and only a queued o
 test('a permanent state comes only from a permanent outcome: all that is unknown stays queued until its age ends it', () => {
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
-      const { to, suppress } = afterAttempt(request, attemptWith(what), rules, 'n', request.acceptedAt + later, jitter);
+      const { to, suppress } = afterAttempt(request, newAttempt(what), rules, 'n', request.acceptedAt + later, jitter);
       expect(to === 'bounced').toBe(what.kind === 'bounced');
       expect(to === 'delivered').toBe(what.kind === 'delivered');
       expect(suppress === 'bounce').toBe(what.kind === 'bounced' && what.suppress);

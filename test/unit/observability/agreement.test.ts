@@ -8,7 +8,7 @@ import { HOUR_MS } from '../../../src/model/traffic.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
-import { attemptWith } from '../../rig/messages.ts';
+import { newAttempt } from '../../rig/messages.ts';
 import { submitAccepted } from '../../rig/service.ts';
 
 const reply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
@@ -29,7 +29,7 @@ function answering(inner: Transport): Transport {
     async attempt(message, mark) {
       const [word = ''] = message.envelope.to.split(/[.@]/);
       const outcome = OUTCOMES[word];
-      return outcome === undefined ? inner.attempt(message, mark) : attemptWith(outcome);
+      return outcome === undefined ? inner.attempt(message, mark) : newAttempt(outcome);
     },
   };
 }

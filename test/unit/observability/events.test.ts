@@ -7,7 +7,7 @@ import { createLog, logHandlers } from '../../../src/observability/log.ts';
 import { createMetrics, metricHandlers } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { startTrafficCounter, trafficHandlers } from '../../../src/observability/traffic.ts';
-import { attemptWith } from '../../rig/messages.ts';
+import { newAttempt } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
 const SETTLED: readonly SettledEventType[] = [
@@ -61,7 +61,7 @@ function made(level: 'debug' | 'info' = 'debug') {
 
 test('every change of a settlement is counted and logged, also the complaint of the simulator', async () => {
   const { publish, logged, figures, series } = made();
-  publish(changed('message.delivered', { attempt: attemptWith() }));
+  publish(changed('message.delivered', { attempt: newAttempt() }));
   publish(changed('message.complained', { detail: 'complaint of the mailbox simulator' }));
   expect(logged()).toMatchObject([
     { event: 'message.delivered', ...MESSAGE, attemptCount: 1, nextHop: 'relay.test:25', smtpCode: 250, durationMs: 2 },
@@ -128,7 +128,7 @@ test('a message that cannot be signed is an alarm in the runtime status, the met
 test('a refusal of the service itself is an alarm and the last failure of the next hop', async () => {
   const { publish, status, logged, figures, series } = made();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
-  const attempt = attemptWith({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
+  const attempt = newAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
   publish({ type: 'attempt.ended', at: 5_000, ...MESSAGE, attempts: 1, attempt });
   publish({ type: 'attempt.alarm_raised', at: 5_000, ...MESSAGE, attempts: 1, attempt, reason: 'configuration' });
   const { alarms, lastFailure } = status.read(5_000);

@@ -4,7 +4,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterEach, expect, test } from 'vitest';
 import type { StateChange } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
-import { attemptWith, newMessage } from '../../rig/messages.ts';
+import { newAttempt, newMessage } from '../../rig/messages.ts';
 
 afterEach(() => {
   trace.disable();
@@ -37,10 +37,10 @@ test('request, attempts and reports of a message form one trace, whose id is the
   const mail = newMessage({ acceptedAt: at });
   const leased = { ...mail, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
-  const deferred = attemptWith({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
+  const deferred = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
   traces?.accepted(mail, 'sending', at, 12);
   traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
-  traces?.attempted({ ...leased, attempts: 2 }, { ...attemptWith(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
+  traces?.attempted({ ...leased, attempts: 2 }, { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
   traces?.reported(mail.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);

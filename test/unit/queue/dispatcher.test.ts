@@ -5,7 +5,7 @@ import { createCircuitBreaker, LEASE_MS, MAX_ATTEMPT_MS } from '../../../src/que
 import { createIntake } from '../../../src/queue/dispatcher.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { packSettlements } from '../../../src/store/rules/messages.ts';
-import { attemptWith, newMessage, settlementOf } from '../../rig/messages.ts';
+import { newAttempt, newMessage, newSettlement } from '../../rig/messages.ts';
 import { queueRig, START } from '../../rig/queue.ts';
 
 const MINUTE = 60_000;
@@ -34,7 +34,7 @@ test('a queued message is delivered once, in one attempt', async () => {
 });
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
-  const { clock, store, dispatcher, attempts } = queueRig({ respond: () => attemptWith(deferral()) });
+  const { clock, store, dispatcher, attempts } = queueRig({ respond: () => newAttempt(deferral()) });
   const mail = newMessage({ acceptedAt: START });
   store.accept([mail]);
   dispatcher.start();
@@ -135,7 +135,7 @@ test('an unanswered message is sent again under resend and waits for the operato
     let answers = 0;
     const rig = queueRig({
       parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
-      respond: () => attemptWith(answers++ === 0 ? unanswered : undefined),
+      respond: () => newAttempt(answers++ === 0 ? unanswered : undefined),
     });
     const mail = newMessage({ acceptedAt: START });
     rig.store.accept([mail]);
@@ -163,11 +163,11 @@ test('under hold the mark is in the store before the message is completed, and a
         marks.push('marked');
       } catch {
         marks.push('refused');
-        return attemptWith(deferral());
+        return newAttempt(deferral());
       }
       rig.store.recover({ now: rig.clock.now(), everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'thief' });
       marks.push(rig.store.findMessage(id)?.state ?? 'none');
-      return attemptWith();
+      return newAttempt();
     },
   });
   const mail = newMessage({ acceptedAt: START });
@@ -232,7 +232,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
         releaseProbe: () => undefined,
       },
     },
-    respond: () => attemptWith(deferral('transport')),
+    respond: () => newAttempt(deferral('transport')),
   });
   const mails = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(mails);
@@ -278,7 +278,7 @@ test('draining waits for running attempts and releases the other leases uncounte
   await rig.clock.advance(1_500);
   const drained = rig.dispatcher.drain(60_000);
   await rig.clock.advance(1_000);
-  answers[0]?.(attemptWith());
+  answers[0]?.(newAttempt());
   await rig.clock.advance(1_000);
   await drained;
   const shown = mails.map(({ id }) => rig.store.findMessage(id));
@@ -349,7 +349,7 @@ test('a prepared message is not sent once its account is locked or its recipient
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
   locked = true;
-  answers[0]?.(attemptWith());
+  answers[0]?.(newAttempt());
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
   [locked, suppressed] = [false, true];
@@ -381,9 +381,9 @@ test('a settlement after the lease was recovered changes nothing and is publishe
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
       ).mails;
-      if (taken !== undefined) rig.store.settle(packSettlements([settlementOf(taken)]));
+      if (taken !== undefined) rig.store.settle(packSettlements([newSettlement(taken)]));
       expect(taken?.id).toBe(id);
-      return attemptWith({
+      return newAttempt({
         kind: 'bounced',
         reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
         reason: 'recipient-unknown',
@@ -449,7 +449,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
       },
       respond: async (_message, mark) => {
         await mark?.();
-        return attemptWith();
+        return newAttempt();
       },
     });
     const mail = newMessage({ acceptedAt: START });
@@ -509,7 +509,7 @@ test('released leases do not delay a drain until its time limit', async () => {
   const drained = rig.dispatcher.drain(60_000).then(() => {
     ended = true;
   });
-  answers[0]?.(attemptWith());
+  answers[0]?.(newAttempt());
   await rig.clock.advance(10);
   expect(ended).toBe(false);
   (finish as (() => void) | null)?.();
@@ -564,7 +564,7 @@ test('an unstable next hop is probed with one lease at a time, and other message
         return claimed;
       },
     },
-    respond: () => attemptWith(deferral('transport')),
+    respond: () => newAttempt(deferral('transport')),
   });
   const mails = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
   rig.store.accept(mails);
@@ -592,7 +592,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe is 
       respond: async (_message, mark) => {
         answers += 1;
         if (marks || answers > 1) await mark?.();
-        return answers === 1 ? new Promise(() => undefined) : attemptWith();
+        return answers === 1 ? new Promise(() => undefined) : newAttempt();
       },
     });
     const [hanging, behind] = [newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START + 1 })];
@@ -617,9 +617,9 @@ test('a mark that the store does not answer ends the attempt before the message 
       try {
         await mark?.();
         handedOver = true;
-        return attemptWith();
+        return newAttempt();
       } catch {
-        return attemptWith(deferral());
+        return newAttempt(deferral());
       }
     },
   });
@@ -691,7 +691,7 @@ test('a local answer changes no reputation, and an answer of the next hop does',
   for (const simulated of [true, false]) {
     const rig = queueRig({
       ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
-      respond: () => attemptWith(bounced),
+      respond: () => newAttempt(bounced),
     });
     rig.store.accept([newMessage({ acceptedAt: START })]);
     rig.dispatcher.start();
@@ -708,10 +708,10 @@ test('a step of the clock aborts no running attempt', async () => {
   rig.store.accept([mail]);
   rig.dispatcher.start();
   await rig.clock.until(() => rig.attempts.length === 1, 5_000);
-  rig.clock.step(2 * LEASE_MS);
+  rig.clock.setForward(2 * LEASE_MS);
   await rig.clock.advance(10_000);
   expect([rig.failures, rig.dispatcher.inFlight]).toEqual([[], 1]);
-  answer.resolve(attemptWith());
+  answer.resolve(newAttempt());
   await rig.clock.advance(1_000);
   expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
 });

@@ -7,7 +7,7 @@ import { createPool } from '../../../src/store/postgres/database.ts';
 import type { Database, Statement } from '../../../src/store/postgres/session.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface Watched {
   readonly store: Store;
@@ -17,7 +17,7 @@ interface Watched {
 }
 
 async function watched(before: (statement: Statement, store: Store) => Promise<void>): Promise<Watched> {
-  const setting = settingOf(await temporaryDatabase());
+  const setting = parsePostgresUrl(await temporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { encodeArray } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const ROWS = {
   name: 'test_rows',
@@ -16,7 +16,7 @@ const LENGTHS = {
 };
 
 async function pool() {
-  const setting = settingOf(await temporaryDatabase());
+  const setting = parsePostgresUrl(await temporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('not a PostgreSQL');
   const opened = createPool({
     setting,

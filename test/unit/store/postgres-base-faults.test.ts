@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
 /** Within the time limit of one connection and its wait. */
@@ -12,7 +12,7 @@ const SOON_MS = 8_000;
 /** The line with which opening fails. */
 async function faultOf(url: string): Promise<string> {
   const startedAt = performance.now();
-  const opened = await openStore(settingOf(url), { exclusive: true }).then(
+  const opened = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : 'no error'),
   );

@@ -10,13 +10,13 @@ import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
 const NEWEST = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
 
 function poolOf(url: string): Pool {
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
@@ -43,7 +43,9 @@ async function rowsOf(url: string, sql: string): Promise<unknown[]> {
 
 test('many nodes that start together on an empty database create the schema once, and all work', async () => {
   const url = await temporaryDatabase();
-  const stores = await Promise.all(Array.from({ length: 6 }, () => openStore(settingOf(url), { exclusive: true })));
+  const stores = await Promise.all(
+    Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
+  );
   for (const store of stores) onTestFinished(() => store.close());
   expect(await rowsOf(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
@@ -71,7 +73,7 @@ test('a failing migration changes nothing, and reports the failure in one line',
 
 test('a node continues, and can restart, while a newer one has added to the schema', async () => {
   const url = await temporaryDatabase();
-  const old = await openStore(settingOf(url), { exclusive: true });
+  const old = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => old.close());
   await old.createAccount('default', NO_LIMITS, 1);
   await old.accept([newMessage()]);
@@ -80,7 +82,7 @@ test('a node continues, and can restart, while a newer one has added to the sche
     withNext('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
   );
   expect(await rowsOf(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
-  const again = await openStore(settingOf(url), { exclusive: true });
+  const again = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => again.close());
   for (const store of [old, again]) {
     expect((await store.accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
@@ -95,7 +97,7 @@ test('a schema that does not work with this version is refused with one line tha
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
-  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(
+  await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     new RegExp(
       `schema version ${NEWEST + 2}, but this version of Postrider supports at most ${NEWEST}\\. Run the version`,
     ),
@@ -105,6 +107,8 @@ test('a schema that does not work with this version is refused with one line tha
 test('a database of another program is refused and unchanged', async () => {
   const url = await temporaryDatabase();
   await runStatement(url, 'CREATE TABLE account (name text)');
-  await expect(openStore(settingOf(url), { exclusive: true })).rejects.toThrow(/is not a Postrider database.*createdb/);
+  await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
+    /is not a Postrider database.*createdb/,
+  );
   expect(await rowsOf(url, "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = 'public'")).toEqual([{ n: 1 }]);
 });

@@ -6,7 +6,7 @@ import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';
 import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
 const ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
@@ -110,12 +110,12 @@ describe('a transaction', () => {
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
     let rounds = 0;
-    proxy.loseAnswer();
+    proxy.loseCommitResponse();
     await pool.transaction(async (transaction) => {
       rounds += 1;
       await transaction.query(INSERT, [rounds]);
     });
-    expect([rounds, proxy.lost()]).toEqual([1, 1]);
+    expect([rounds, proxy.faultCount()]).toEqual([1, 1]);
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
@@ -124,7 +124,7 @@ describe('a transaction', () => {
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
     for (const found of [true, false]) {
-      proxy.loseAnswer();
+      proxy.loseCommitResponse();
       const asked: unknown[] = [];
       const ended = pool.transaction(
         async (transaction) => {
@@ -152,7 +152,7 @@ describe('a transaction', () => {
       rounds += 1;
       await transaction.query(INSERT, [rounds]);
     });
-    expect([rounds, proxy.lost()]).toEqual([2, 1]);
+    expect([rounds, proxy.faultCount()]).toEqual([2, 1]);
     expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
   });
 });
@@ -235,7 +235,7 @@ async function waiting(url: string): Promise<number> {
 }
 
 function postgres(url: string) {
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   return setting;
 }

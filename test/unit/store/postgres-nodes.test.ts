@@ -7,9 +7,9 @@ import type { FeedbackReport } from '../../../src/model/feedback.ts';
 import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { idAt, NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
+import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODES = 3;
 const ROOM = { mails: 100, bytes: 1_000_000 };
@@ -23,7 +23,9 @@ interface Shared {
 /** An installation of several nodes, with accounts of these limits. */
 async function installation(...accounts: readonly AccountLimits[]): Promise<Shared> {
   const url = await temporaryDatabase();
-  const nodes = await Promise.all(Array.from({ length: NODES }, () => openStore(settingOf(url), { exclusive: true })));
+  const nodes = await Promise.all(
+    Array.from({ length: NODES }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
+  );
   onTestFinished(async () => {
     await Promise.all(nodes.map((node) => node.close()));
   });
@@ -193,7 +195,7 @@ describe('the end of leases on several nodes at once', () => {
     );
     await shared.first.accept(mails);
     const settlements = mails.map((mail, n) =>
-      settlementOf({ ...mail, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
+      newSettlement({ ...mail, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
     );
     const orders = [
       settlements,
@@ -235,7 +237,7 @@ describe('the end of leases on several nodes at once', () => {
     const mails = Array.from({ length: 100 }, () => newMessage({ lease }));
     await shared.first.accept(mails);
     const [answers, taken] = await Promise.all([
-      one?.settle(mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease }))) ?? [],
+      one?.settle(mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
       two?.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
@@ -270,7 +272,7 @@ test('a token bucket grants all nodes together no more than it holds', async () 
 test('ids of the same time created on several nodes are all stored and found in order', async () => {
   const shared = await installation(NO_LIMITS);
   const at = Date.now() - 60_000;
-  const ids = Array.from({ length: 60 }, () => idAt(at));
+  const ids = Array.from({ length: 60 }, () => newIdAt(at));
   await acceptEverywhere(
     shared,
     ids.map((id) => [newMessage({ id, acceptedAt: at })]),
@@ -289,7 +291,7 @@ describe('feedback on several nodes at once', () => {
       const mails = order.map((to) => newMessage({ to, lease: leaseOf('node') }));
       await first.accept(mails);
       await first.settle(
-        mails.map((mail) => settlementOf({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
+        mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
       );
       batches.push(mails.map(({ id }, n) => complaintAbout(id, `${batches.length} ${n}`)));
     }

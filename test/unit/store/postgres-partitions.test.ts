@@ -8,9 +8,9 @@ import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
-import { NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
+import { NO_LIMITS, newMessage, newSettlement } from '../../rig/messages.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
 /** In the middle of a month and of a day, far from today. */
@@ -24,7 +24,7 @@ interface Opened {
 
 async function opened(): Promise<Opened> {
   const url = await temporaryDatabase();
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
@@ -148,10 +148,10 @@ test('a partition of bodies is dropped once all its messages have ended long eno
   await store.accept([early, late]);
   const ended = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
-  await store.settle([settlementOf({ ...early, attempts: 1, lease }, ended(THEN + 1))]);
+  await store.settle([newSettlement({ ...early, attempts: 1, lease }, ended(THEN + 1))]);
   const week = THEN + 7 * DAY_MS;
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
-  await store.settle([settlementOf({ ...late, attempts: 1, lease }, ended(week))]);
+  await store.settle([newSettlement({ ...late, attempts: 1, lease }, ended(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
   // The day itself must be over, whatever it contains.
   expect(await dropExpiredBodies(pool, THEN + 2)).toEqual(
@@ -169,7 +169,7 @@ test('single bodies are purged if the rest of their day is still kept', async ()
   const [spent, kept] = [newMessage({ acceptedAt: THEN, lease }), newMessage({ acceptedAt: THEN, lease })];
   await store.accept([spent, kept]);
   const event = { at: THEN + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
-  await store.settle([settlementOf({ ...spent, attempts: 1, lease }, { event })]);
+  await store.settle([newSettlement({ ...spent, attempts: 1, lease }, { event })]);
   expect(await store.purgeBodiesAndKeys(THEN + 7 * DAY_MS, 0, 100)).toBe(1);
   expect((await store.findMessage(spent.id))?.message).toBeNull();
   expect((await store.findMessage(kept.id))?.message).toBe(kept.message);

@@ -9,7 +9,7 @@ import { createPool } from '../../../src/store/postgres/database.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { testedVersion } from '../../rig/postgres-version.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const GIVEN = {
   default_transaction_read_only: 'on',
@@ -49,7 +49,7 @@ test.each(['ROLE', 'DATABASE'])(
     await runStatement(admin, changes.join('; '));
     url.username = role;
     url.password = 'pw';
-    const setting = settingOf(url.href);
+    const setting = parsePostgresUrl(url.href);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
 
     const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /** One line per fact. A later PostgreSQL lists NOT NULL as constraints too; here it is part of the column. */
 const FACTS = `
@@ -43,7 +43,7 @@ SELECT format('trigger %s.%s: %s', tgrelid::regclass, tgname, pg_get_triggerdef(
 
 test('the migrations produce the recorded schema on every supported version of PostgreSQL', async () => {
   const url = await temporaryDatabase();
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());

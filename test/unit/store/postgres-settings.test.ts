@@ -10,7 +10,7 @@ import { createPool } from '../../../src/store/postgres/database.ts';
 import { parseOptions } from '../../../src/store/postgres/server-settings.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
-import { settingOf } from '../../rig/stores.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const LIMIT_MS = 7_000;
 
@@ -44,7 +44,7 @@ function through(url: URL, port: number, options?: string): string {
 }
 
 async function connected(url: string): Promise<Connection> {
-  const setting = settingOf(url);
+  const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const connection = await connect({ setting, application: 'postrider test', limitMs: LIMIT_MS });
   onTestFinished(() => connection.close());
@@ -75,7 +75,7 @@ const EXPECTED = {
 };
 
 async function faultOf(url: string): Promise<string> {
-  return openStore(settingOf(url), { exclusive: true }).then(
+  return openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => String(error),
   );
@@ -137,7 +137,7 @@ test('a value that the server refuses is reported in one line', async () => {
 
 test('a server that does not apply SET is refused in one line', async () => {
   const url = await carelessDatabase();
-  const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', withoutSet: true });
+  const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
   expect(await faultOf(through(url, proxy.port))).toMatch(
     /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(it has off\)\. A connection pooler must keep sessions \(PgBouncer: pool_mode = session\)\.$/,
   );
@@ -146,7 +146,7 @@ test('a server that does not apply SET is refused in one line', async () => {
 test('a connection whose settings were changed later commits nothing', async () => {
   const url = new URL(await temporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');
-  const setting = settingOf(url.href);
+  const setting = parsePostgresUrl(url.href);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());

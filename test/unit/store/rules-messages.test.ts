@@ -24,7 +24,7 @@ import {
   settledState,
   transition,
 } from '../../../src/store/rules/messages.ts';
-import { attemptWith, idAt, NO_LIMITS, newMessage, settlementOf } from '../../rig/messages.ts';
+import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
 
 const RUNS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
@@ -171,13 +171,13 @@ test('a claim served in turns serves at least 64 accounts if it leases more than
 });
 
 describe('a packed settlement', () => {
-  const mail = { id: idAt(NOW), attempts: 2, lease: LEASE };
+  const mail = { id: newIdAt(NOW), attempts: 2, lease: LEASE };
 
   test('has the attempt as JSON, and the provider’s id if it was delivered with one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const attempt = attemptWith({ kind: 'delivered', reply, reference: 'ses-1' });
+    const attempt = newAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
-    const [packed] = packSettlements([settlementOf(mail, { to: 'delivered', event })]);
+    const [packed] = packSettlements([newSettlement(mail, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
@@ -185,7 +185,7 @@ describe('a packed settlement', () => {
 
   test.each(STATES)('that enters %s is terminal where the state is', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
-    const [packed] = packSettlements([{ ...settlementOf(mail, { to, event }), excludedFromReputation: true }]);
+    const [packed] = packSettlements([{ ...newSettlement(mail, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.excludedFromReputation).toBe(true);
   });
@@ -220,7 +220,7 @@ describe('sequence numbers of ids', () => {
   test('increase with the ids of one process, and are exact integers', () => {
     fc.assert(
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
-        const ids = times.map(idAt);
+        const ids = times.map(newIdAt);
         const byId = ids.toSorted();
         expect(byId.map(seqOf)).toEqual(ids.map(seqOf).toSorted((one, other) => one - other));
         expect(ids.every((id) => Number.isSafeInteger(seqOf(id)))).toBe(true);
@@ -232,7 +232,7 @@ describe('sequence numbers of ids', () => {
   test('map back to the least id with the same number', () => {
     fc.assert(
       fc.property(time, (ms) => {
-        const id = idAt(ms);
+        const id = newIdAt(ms);
         expect(seqOf(minIdOfSeq(seqOf(id)))).toBe(seqOf(id));
         expect(minIdOfSeq(seqOf(id)) <= id && id < minIdOfSeq(seqOf(id) + 1)).toBe(true);
         expect(seqOf(id)).toBeLessThanOrEqual(maxSeqAt(ms));
@@ -245,7 +245,7 @@ describe('sequence numbers of ids', () => {
   test('a range of time is the range of the ids made in it', () => {
     fc.assert(
       fc.property(time, (ms) => {
-        const id = idAt(ms);
+        const id = newIdAt(ms);
         expect(minIdAt(ms) <= id && id <= maxIdAt(ms)).toBe(true);
         expect(maxIdAt(ms - 1) < minIdAt(ms)).toBe(true);
       }),

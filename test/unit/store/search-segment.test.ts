@@ -14,10 +14,10 @@ import {
   type TermRange,
   termsOf,
 } from '../../../src/store/search/segment.ts';
-import { idAt } from '../../rig/messages.ts';
+import { newIdAt } from '../../rig/messages.ts';
 
 const mailAt = (ms: number, given: Partial<SearchableMessage> = {}): SearchableMessage => ({
-  id: idAt(ms),
+  id: newIdAt(ms),
   accountId: 1,
   to: 'rita@example.com',
   recipient: null,
@@ -88,7 +88,7 @@ test('the pages of the largest segment fit into a page of a database', () => {
 test('an id is between the least id of its sequence number and that of the next', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
-      const id = idAt(ms);
+      const id = newIdAt(ms);
       const seq = seqOf(id);
       expect(minIdOfSeq(seq) <= id && id < minIdOfSeq(seq + 1)).toBe(true);
       expect(seqOf(minIdOfSeq(seq))).toBe(seq);

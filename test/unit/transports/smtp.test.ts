@@ -8,7 +8,7 @@ import type { SmtpParts } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
-import { outgoingMessage, smtpTo } from '../../rig/smtp-message.ts';
+import { newSmtpTransport, outgoingMessage } from '../../rig/smtp-message.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 
@@ -20,7 +20,7 @@ interface Pair {
 async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpParts> = {}): Promise<Pair> {
   const peer = await startSmtpPeer(script);
   onTestFinished(() => peer.close());
-  const transport = smtpTo(peer.port, change, deps);
+  const transport = newSmtpTransport(peer.port, change, deps);
   onTestFinished(() => transport.close(1_000));
   return { peer, transport };
 }
@@ -160,13 +160,13 @@ describe('pipelining', () => {
 
 describe('a connection that fails', () => {
   test('refused: deferred, without a next hop', async () => {
-    const attempt = await smtpTo(1).attempt(outgoingMessage(), null);
+    const attempt = await newSmtpTransport(1).attempt(outgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
   test('a host name that does not resolve: deferred', async () => {
-    const attempt = await smtpTo(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
+    const attempt = await newSmtpTransport(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
 
@@ -262,7 +262,7 @@ describe('a connection that fails', () => {
       await wire.acceptEnvelope();
       await wire.waitForBytes(10);
       wire.writeLines('552 5.3.4 too large');
-      wire.hangUp();
+      wire.endConnection();
     });
     const { outcome } = await transport.attempt(outgoingMessage(), () => new Promise(() => undefined));
     expect(outcome).toMatchObject({ kind: 'bounced', reason: 'size' });
@@ -355,7 +355,7 @@ describe('connections', () => {
   test('several messages share one connection', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
-    const transport = smtpTo(server.port, { connections: 1 });
+    const transport = newSmtpTransport(server.port, { connections: 1 });
     onTestFinished(() => transport.close(1_000));
     await Promise.all(Array.from({ length: 12 }, () => transport.attempt(outgoingMessage(), null)));
     expect(server.received).toHaveLength(12);
@@ -406,7 +406,7 @@ describe('connections', () => {
   test.each([
     ['421', (wire: Parameters<Script>[0]) => wire.writeLines('421 4.4.2 idle for too long')],
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
-    ['an end', (wire: Parameters<Script>[0]) => wire.hangUp()],
+    ['an end', (wire: Parameters<Script>[0]) => wire.endConnection()],
   ])('a reused one that ends with %s fails no attempt: one copy is sent over a new one', async (_name, die) => {
     const { peer, transport } = await pair(
       async (wire, connection) => {
@@ -477,7 +477,7 @@ describe('connections', () => {
     const { peer, transport } = await pair(async (wire) => {
       await wire.greet();
       await wire.acceptMessage();
-      wire.hangUp();
+      wire.endConnection();
     });
     for (let n = 1; n < 4; n += 1) {
       expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
@@ -525,7 +525,7 @@ describe('connections', () => {
       await wire.waitForClose();
     });
     const running = transport.attempt(outgoingMessage(), null);
-    const opening = smtpTo(1).attempt(outgoingMessage(), null);
+    const opening = newSmtpTransport(1).attempt(outgoingMessage(), null);
     await transport.close(50);
     expect((await running).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect((await opening).outcome.kind).toBe('deferred');
@@ -640,7 +640,7 @@ describe('TLS', () => {
       await wire.answerCommand('DATA', '354 go on');
       await wire.readContent();
       wire.writeLines('250 Ok');
-      wire.hangUp();
+      wire.endConnection();
     };
     const { peer, transport } = await pair(broken, { tls: 'offered', connections: 1 });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
@@ -756,7 +756,7 @@ describe('the bytes sent', () => {
     for (const options of [{}, { hidePIPELINING: true }]) {
       const server = await startSmtpServer(options);
       onTestFinished(() => server.close());
-      const transport = smtpTo(server.port, { connections: 1 });
+      const transport = newSmtpTransport(server.port, { connections: 1 });
       onTestFinished(() => transport.close(1_000));
       const line = fc.oneof(
         fc.constantFrom('.', '..', '...', '.x', '', ' .', 'QUIT', 'a.\u00e9'),
@@ -777,7 +777,7 @@ describe('the bytes sent', () => {
   test('large content arrives complete, and a missing final line end is added', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
-    const transport = smtpTo(server.port);
+    const transport = newSmtpTransport(server.port);
     onTestFinished(() => transport.close(1_000));
     const large = `${'.a line with a dot\r\n'.repeat(60_000)}the end`;
     expect((await transport.attempt(outgoingMessage(large), null)).outcome.kind).toBe('delivered');
@@ -841,9 +841,9 @@ describe('the bytes sent', () => {
       }
     }
     expect(peer.connections).toBe(0);
-    expect(() => smtpTo(1, { name: `me${evil}MAIL` })).toThrow('EHLO name');
-    expect(() => smtpTo(1, { auth: { user: `u${evil}`, pass: 'p' } })).toThrow('user');
-    expect(() => smtpTo(1, { auth: { user: 'u', pass: `p${evil}` } })).toThrow('password');
+    expect(() => newSmtpTransport(1, { name: `me${evil}MAIL` })).toThrow('EHLO name');
+    expect(() => newSmtpTransport(1, { auth: { user: `u${evil}`, pass: 'p' } })).toThrow('user');
+    expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${evil}` } })).toThrow('password');
   });
 
   test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses send nothing', async () => {
@@ -859,6 +859,6 @@ describe('the bytes sent', () => {
       expect((await transport.attempt(outgoingMessage('x\r\n', { to }), null)).outcome.kind).toBe('deferred');
     }
     expect(peer.connections).toBe(0);
-    expect(() => smtpTo(1, { name: 'two words' })).toThrow('EHLO name');
+    expect(() => newSmtpTransport(1, { name: 'two words' })).toThrow('EHLO name');
   });
 });

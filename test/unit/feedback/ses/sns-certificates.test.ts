@@ -4,19 +4,25 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certificates.ts';
-import { CERT_URL, makeAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
-import { type Authorities, bounce, fetchFrom, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
+import { CERT_URL, createAuthority, REGION, snsMessage } from '../../../rig/sns.ts';
+import {
+  type Authorities,
+  bounceNotification,
+  createAuthorities,
+  fetchFrom,
+  snsRig,
+} from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted } = await makeAuthorities());
+  ({ root, signer, untrusted } = await createAuthorities());
 });
 const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
 
 describe('a certificate', () => {
   const served = async (pem: string, key: string, now?: () => number) => {
-    const { post, fetched } = await rig({ served: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
-    return { status: (await post(snsMessage(key, bounce()))).status, fetched };
+    const { post, fetched } = await rig({ responses: { [CERT_URL]: pem }, ...(now === undefined ? {} : { now }) });
+    return { status: (await post(snsMessage(key, bounceNotification()))).status, fetched };
   };
 
   test('whose chain does not lead to a trusted root is refused', async () => {
@@ -33,7 +39,7 @@ describe('a certificate', () => {
   });
 
   test('of an issuer that only has the name of a trusted root is refused', async () => {
-    const impostor = await makeAuthority('Test Root');
+    const impostor = await createAuthority('Test Root');
     const leaf = await impostor.issue();
     expect((await served(leaf.cert, leaf.key)).status).toBe(403);
     expect((await served(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
@@ -58,9 +64,9 @@ describe('a certificate', () => {
 
   test('is fetched once for many messages, also for concurrent ones', async () => {
     const { post, fetched } = await rig();
-    const all = await Promise.all([1, 2, 3, 4].map(() => post(snsMessage(signer.key, bounce()))));
+    const all = await Promise.all([1, 2, 3, 4].map(() => post(snsMessage(signer.key, bounceNotification()))));
     expect(all.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL]);
   });
 
@@ -75,7 +81,7 @@ describe('a certificate', () => {
     ];
     const get = (async () => (answers.shift() ?? (() => new Response('', { status: 404 })))()) as typeof fetch;
     const { post, refusals, faults, reports } = await rig({ get });
-    const message = snsMessage(signer.key, bounce());
+    const message = snsMessage(signer.key, bounceNotification());
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(200);
@@ -93,7 +99,7 @@ describe('a certificate', () => {
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
     const { post, refusals } = await rig({ get });
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
     expect(requested).toEqual([new URL(CERT_URL).pathname]);
   });
@@ -108,19 +114,19 @@ describe('a certificate', () => {
       more();
     });
     const { post } = await rig({ get });
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(403);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(403);
     const atAnswer = written;
     expect(atAnswer).toBeLessThan(20_000_000);
   });
 
   test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
     const { post, fetched } = await rig();
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
     for (let n = 0; n < 100; n += 1) {
       const SigningCertURL = `https://sns.${REGION}.amazonaws.com/${n}.pem`;
-      expect((await post(snsMessage(untrusted.key, bounce({ SigningCertURL })))).status).toBe(403);
+      expect((await post(snsMessage(untrusted.key, bounceNotification({ SigningCertURL })))).status).toBe(403);
     }
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
     expect(fetched.filter((url) => url === CERT_URL)).toHaveLength(1);
   });
 
@@ -137,7 +143,12 @@ describe('a certificate', () => {
     }) as typeof fetch;
     const { post, refusals } = await rig({ get });
     const all = Array.from({ length: 30 }, (_, n) =>
-      post(snsMessage(untrusted.key, bounce({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }))),
+      post(
+        snsMessage(
+          untrusted.key,
+          bounceNotification({ SigningCertURL: `https://sns.${REGION}.amazonaws.com/${n}.pem` }),
+        ),
+      ),
     );
     await expect.poll(() => refusals.length).toBe(22);
     wait.resolve();
@@ -149,11 +160,11 @@ describe('a certificate', () => {
   test('that expires after it was fetched is fetched again', async () => {
     let ahead = 0;
     const short = await root.issue(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
-    const { post, fetched } = await rig({ served: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
-    expect((await post(snsMessage(short.key, bounce()))).status).toBe(200);
+    const { post, fetched } = await rig({ responses: { [CERT_URL]: short.cert }, now: () => Date.now() + ahead });
+    expect((await post(snsMessage(short.key, bounceNotification()))).status).toBe(200);
     ahead = 23.5 * 3_600_000;
     const Timestamp = new Date(Date.now() + ahead).toISOString();
-    expect((await post(snsMessage(short.key, bounce({ Timestamp })))).status).toBe(403);
+    expect((await post(snsMessage(short.key, bounceNotification({ Timestamp })))).status).toBe(403);
     expect(fetched).toHaveLength(2);
   });
 

@@ -8,11 +8,18 @@ import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { type Authority, CERT_URL, REGION, sesEvent, snsMessage, TOPIC } from '../../../rig/sns.ts';
-import { type Authorities, bounce, fetchFrom, keyPairOf, makeAuthorities, snsRig } from '../../../rig/sns-receiver.ts';
+import {
+  type Authorities,
+  bounceNotification,
+  createAuthorities,
+  fetchFrom,
+  keyPairOf,
+  snsRig,
+} from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrusted } = {} as Authorities;
 beforeAll(async () => {
-  ({ root, signer, untrusted } = await makeAuthorities());
+  ({ root, signer, untrusted } = await createAuthorities());
 });
 const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer, untrusted }, parts);
 
@@ -21,9 +28,9 @@ test.each(['1', '2'])(
   async (SignatureVersion) => {
     let record: (taken: RecordResult) => void = () => undefined;
     const { post, reports, refusals, fetched } = await rig({
-      take: () => new Promise((resolve) => (record = resolve)),
+      recordReport: () => new Promise((resolve) => (record = resolve)),
     });
-    const answer = post(snsMessage(signer.key, bounce({ SignatureVersion, Subject: 'Amazon SES' })));
+    const answer = post(snsMessage(signer.key, bounceNotification({ SignatureVersion, Subject: 'Amazon SES' })));
     await expect.poll(() => reports.length).toBe(1);
     record('recorded');
     expect((await answer).status).toBe(200);
@@ -43,7 +50,7 @@ test.each(['1', '2'])(
 describe('a repeated or early message', () => {
   test('is applied once when it is sent twice', async () => {
     const { post, reports } = await rig();
-    const message = snsMessage(signer.key, bounce());
+    const message = snsMessage(signer.key, bounceNotification());
     expect([(await post(message)).status, (await post(message)).status]).toEqual([200, 200]);
     expect(reports).toHaveLength(1);
   });
@@ -54,8 +61,10 @@ describe('a repeated or early message', () => {
       () => Promise.reject(new Error('disk full')),
       async () => 'recorded',
     ];
-    const { post, refusals } = await rig({ take: () => (takes.shift() ?? (async () => 'recorded' as const))() });
-    const message = snsMessage(signer.key, bounce());
+    const { post, refusals } = await rig({
+      recordReport: () => (takes.shift() ?? (async () => 'recorded' as const))(),
+    });
+    const message = snsMessage(signer.key, bounceNotification());
     const first = await post(message);
     expect([first.status, first.headers.get('retry-after')]).toEqual([503, '20']);
     expect((await post(message)).status).toBe(500);
@@ -64,8 +73,9 @@ describe('a repeated or early message', () => {
   });
 
   test('is kept at the last retry of SNS when it still cannot be applied', async () => {
-    const { post, reports } = await rig({ take: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
-    const aged = (seconds: number) => bounce({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
+    const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
+    const aged = (seconds: number) =>
+      bounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
     expect((await post(snsMessage(signer.key, aged(30)))).status).toBe(503);
     expect((await post(snsMessage(signer.key, aged(55)))).status).toBe(200);
     expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
@@ -84,14 +94,14 @@ describe('a subscription', () => {
   const SUBSCRIBE = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
 
   test('to a configured topic is confirmed automatically', async () => {
-    const { post, fetched, subscriptions } = await rig({ served: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetched, subscriptions } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
     expect(fetched).toEqual([CERT_URL, SUBSCRIBE]);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
   test('to another topic or from a forged message is not confirmed', async () => {
-    const { post, fetched } = await rig({ served: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetched } = await rig({ responses: { [SUBSCRIBE]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(snsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
     expect((await post(snsMessage(untrusted.key, { Type }))).status).toBe(403);
@@ -129,7 +139,7 @@ describe('a subscription', () => {
   });
 
   test('that cannot be confirmed now gets a 503', async () => {
-    const { post, refusals } = await rig({ served: { [SUBSCRIBE]: 500 } });
+    const { post, refusals } = await rig({ responses: { [SUBSCRIBE]: 500 } });
     expect((await post(snsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
@@ -146,11 +156,11 @@ describe('another client', () => {
     const { url, post, refusals, faults, reports } = await rig();
     const outgoing = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
     outgoing.on('error', () => undefined);
-    outgoing.write(JSON.stringify(snsMessage(signer.key, bounce())).slice(0, 100));
+    outgoing.write(JSON.stringify(snsMessage(signer.key, bounceNotification())).slice(0, 100));
     await once(outgoing, 'socket');
     await new Promise<void>((resolve) => outgoing.write('x', () => resolve()));
     outgoing.destroy();
-    expect((await post(snsMessage(signer.key, bounce()))).status).toBe(200);
+    expect((await post(snsMessage(signer.key, bounceNotification()))).status).toBe(200);
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
   });
 
@@ -226,7 +236,7 @@ test('HTTPS uses the configured certificate, and the renewed one after its renew
         response.on('end', () => resolve([response.statusCode, serial]));
       });
       outgoing.on('error', reject);
-      outgoing.end(JSON.stringify(snsMessage(signer.key, bounce())));
+      outgoing.end(JSON.stringify(snsMessage(signer.key, bounceNotification())));
     });
   const serialOf = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
   expect(await post()).toEqual([200, serialOf(first)]);

@@ -84,7 +84,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
   await expect.poll(() => faults).toEqual(['feedback: Error: disk full']);
   expect(refusals).toEqual(['store']);
   queue.makeVisible();
-  await expect.poll(() => queue.visibilities).toEqual([30]);
+  await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
   expect(queue.remaining).toBe(1);
   queue.makeVisible();
   await expect.poll(() => queue.remaining).toBe(0);
@@ -100,7 +100,7 @@ test('after one hour in the queue an event that still cannot be applied is kept 
   await expect.poll(() => queue.remaining).toBe(0);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true]);
   queue.send(bounce('ses-2'));
-  await expect.poll(() => queue.visibilities).toEqual([30]);
+  await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
   expect(queue.remaining).toBe(1);
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
 });

@@ -8,16 +8,16 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect, type Target } from '../rig/hostile-peer.ts';
-import { LONG } from '../rig/sample.ts';
+import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { certificateFor } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
 const SAMPLES = 6;
-const TOGETHER = 24;
+const MAX_CONCURRENT = 24;
 
 /** The same for the same seed (mulberry32). */
-function randomOf(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -28,13 +28,13 @@ function randomOf(seed: number): () => number {
 }
 
 /** The positions to disconnect at: none, all, and between them a sample or every byte. */
-function positions(length: number, random: () => number): readonly number[] {
-  if (LONG) return Array.from({ length: length + 1 }, (_, at) => at);
+function disconnectPositions(length: number, random: () => number): readonly number[] {
+  if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, at) => at);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
 }
 
 const http = (line: string, headers: readonly string[] = [], body = '') =>
-  `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((one) => `${one}\r\n`).join('')}\r\n${body}`;
+  `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((payload) => `${payload}\r\n`).join('')}\r\n${body}`;
 
 /** Requests to any HTTP listener, by name. */
 function requests(authorization: string, path: string): Readonly<Record<string, string>> {
@@ -89,24 +89,28 @@ async function clientHello(): Promise<Buffer> {
 }
 
 /** Disconnects at each position in each way, some concurrently. */
-async function attack(target: Target, sent: Readonly<Record<string, string | Buffer>>, waits = false): Promise<void> {
-  const random = randomOf(12);
-  const tasks = Object.values(sent).flatMap((one) => {
-    const whole = Buffer.from(one as string, 'latin1');
-    return positions(whole.length, random).flatMap((at) =>
-      DISCONNECTS.map((how) => () => sendAndDisconnect(target, whole, at, how, waits)),
+async function disconnectEverywhere(
+  target: Target,
+  payloads: Readonly<Record<string, string | Buffer>>,
+  waitForResponse = false,
+): Promise<void> {
+  const random = seededRandom(12);
+  const tasks = Object.values(payloads).flatMap((payload) => {
+    const bytes = Buffer.from(payload as string, 'latin1');
+    return disconnectPositions(bytes.length, random).flatMap((at) =>
+      DISCONNECTS.map((disconnectKind) => () => sendAndDisconnect(target, bytes, at, disconnectKind, waitForResponse)),
     );
   });
-  const work = async (): Promise<void> => {
-    for (let next = tasks.pop(); next !== undefined; next = tasks.pop()) await next();
+  const runTasks = async (): Promise<void> => {
+    for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) await task();
   };
-  await Promise.all(Array.from({ length: TOGETHER }, work));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT }, runTasks));
 }
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
 /** The process is running, has logged no error, and every listener answers. */
-async function answers(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
+async function checkListeners(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
   if (!secure) expect((await fetch(`${service.publicUrl}/healthz`)).status).toBe(200);
@@ -132,7 +136,7 @@ async function freePort(): Promise<number> {
   return address !== null && typeof address === 'object' ? address.port : 0;
 }
 
-async function started(secure: boolean) {
+async function startService(secure: boolean) {
   const folder = temporaryFolder();
   const [smtp, events] = [await freePort(), await freePort()];
   const settings: Record<string, string> = {
@@ -157,21 +161,21 @@ test.each([
   ['plain', false],
   ['TLS', true],
 ])('no reset, half-close or disappearance at any byte ends the service or a listener: %s', async (_name, secure) => {
-  const { folder, settings, service, smtp, events } = await started(secure);
+  const { folder, settings, service, smtp, events } = await startService(secure);
   const key = service.key ?? '';
   const publicPort = portOf(service.publicUrl);
-  const sent = requests(`Authorization: ${key}`, '/api/v1/send-mail');
-  await attack({ port: publicPort, tls: secure }, sent);
+  const payloads = requests(`Authorization: ${key}`, '/api/v1/send-mail');
+  await disconnectEverywhere({ port: publicPort, tls: secure }, payloads);
   const hello = { hello: await clientHello(), plain: http('GET /') };
-  for (const port of [publicPort, events]) await attack({ port, tls: false }, hello);
-  await answers(service, smtp, secure);
+  for (const port of [publicPort, events]) await disconnectEverywhere({ port, tls: false }, hello);
+  await checkListeners(service, smtp, secure);
 
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
   const bearer = `Authorization: Bearer ${token}`;
   const operator = { port: portOf(service.operatorUrl), tls: false };
-  if (!secure || LONG) {
+  if (!secure || IS_LONG_RUN) {
     const csv = 'address\nada@example.com\n';
-    const own = {
+    const longRequests = {
       'live updates': http('GET /api/v1/events', [bearer]),
       download: http('GET /api/v1/accounts/default/suppressions/export', [bearer]),
       upload: http(
@@ -182,15 +186,18 @@ test.each([
       metrics: http('GET /metrics'),
       page: http('GET /'),
     };
-    await attack(operator, { ...requests(bearer, '/api/v1/accounts'), ...own });
+    await disconnectEverywhere(operator, { ...requests(bearer, '/api/v1/accounts'), ...longRequests });
     // Also during an answer.
-    await attack(operator, own, true);
-    await answers(service, smtp, secure);
+    await disconnectEverywhere(operator, longRequests, true);
+    await checkListeners(service, smtp, secure);
   }
 
-  await attack({ port: events, tls: secure }, requests('X: y', '/ses'));
-  await attack({ port: smtp, tls: false }, { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello });
-  await answers(service, smtp, secure);
+  await disconnectEverywhere({ port: events, tls: secure }, requests('X: y', '/ses'));
+  await disconnectEverywhere(
+    { port: smtp, tls: false },
+    { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello },
+  );
+  await checkListeners(service, smtp, secure);
 
   // None of them still counts toward the 100 streams.
   const streams = await Promise.all(

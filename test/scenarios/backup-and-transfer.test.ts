@@ -17,7 +17,7 @@ const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
 /** The first row of a query. */
-async function ask(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
+async function queryFirstRow(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
@@ -27,40 +27,40 @@ async function ask(url: string, sql: string): Promise<Record<string, unknown> | 
   }
 }
 
-interface Listed {
+interface ListedMessage {
   readonly at: string;
   readonly id: string;
   readonly state: string;
   readonly to: string;
 }
 
-const list = (folder: string, settings: Record<string, string>) =>
-  runJsonCommand<Listed[]>(folder, ['message', 'list', '--limit', '10000'], settings);
+const listMessages = (folder: string, settings: Record<string, string>) =>
+  runJsonCommand<ListedMessage[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
 test('a backup under load is complete: the restored store has every message accepted before it', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
   const before = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
-  let over = false;
-  const load = (async () => {
-    while (!over) await submit(service.publicUrl, key);
+  let isBackupDone = false;
+  const runLoad = (async () => {
+    while (!isBackupDone) await submit(service.publicUrl, key);
   })();
-  const taken = await runJsonCommand<{ bytes: number; secret: string | null }>(
+  const backup = await runJsonCommand<{ bytes: number; secret: string | null }>(
     folder,
     ['backup', 'saved.db'],
     EMBEDDED,
   );
-  over = true;
-  await load;
-  expect(taken.bytes).toBe(statSync(join(folder, 'saved.db')).size);
-  expect(taken.secret).toBe('data/secret');
+  isBackupDone = true;
+  await runLoad;
+  expect(backup.bytes).toBe(statSync(join(folder, 'saved.db')).size);
+  expect(backup.secret).toBe('data/secret');
   expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);
 
-  const again = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
-  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
-  const nowhere = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
-  expect([nowhere.code, nowhere.stderr]).toEqual([
+  const repeatedBackup = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  expect([repeatedBackup.code, repeatedBackup.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
+  const missingFolder = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
+  expect([missingFolder.code, missingFolder.stderr]).toEqual([
     1,
     expect.stringContaining('cannot write no/saved.db (ENOENT); give'),
   ]);
@@ -72,17 +72,21 @@ test('a backup under load is complete: the restored store has every message acce
   service.kill('SIGTERM');
   await service.ended;
 
-  const stopped = temporaryFolder();
+  const restoredFolder = temporaryFolder();
   const restored = await runJsonCommand<{ before: string | null }>(
-    stopped,
+    restoredFolder,
     ['restore', join(folder, 'saved.db')],
     EMBEDDED,
   );
   expect(restored.before).toBeNull();
-  const ids = new Set((await list(stopped, EMBEDDED)).map(({ id }) => id));
+  const ids = new Set((await listMessages(restoredFolder, EMBEDDED)).map(({ id }) => id));
   expect(before.filter((id) => !ids.has(id))).toEqual([]);
-  const twice = await runJsonCommand<{ before: string }>(stopped, ['restore', join(folder, 'saved.db')], EMBEDDED);
-  expect(existsSync(join(stopped, twice.before))).toBe(true);
+  const secondRestore = await runJsonCommand<{ before: string }>(
+    restoredFolder,
+    ['restore', join(folder, 'saved.db')],
+    EMBEDDED,
+  );
+  expect(existsSync(join(restoredFolder, secondRestore.before))).toBe(true);
 });
 
 test('a restore reports what the backup will send', async () => {
@@ -97,7 +101,7 @@ test('a restore reports what the backup will send', async () => {
   await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
   service.kill('SIGTERM');
   await service.ended;
-  const [first] = (await list(folder, EMBEDDED)).map(({ at }) => at).sort();
+  const [first] = (await listMessages(folder, EMBEDDED)).map(({ at }) => at).sort();
   expect(await runJsonCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
     queued: 2,
     oldestQueuedAt: first,
@@ -113,7 +117,7 @@ test('a restore reports what the backup will send', async () => {
 test.each([
   ['nothing.db', null, /no backup nothing\.db/],
   ['text.db', 'not a database', /text\.db/],
-])('%s is no backup, and the database stays as it is', async (name, content, said) => {
+])('%s is no backup, and the database stays as it is', async (name, content, expectedText) => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
@@ -121,8 +125,8 @@ test.each([
   await service.ended;
   if (content !== null) writeFileSync(join(folder, name), content);
   const { code, stderr } = await runCommand(folder, ['restore', name], EMBEDDED);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(said)]);
-  expect((await list(folder, EMBEDDED)).map((mail) => mail.id)).toEqual([id]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(expectedText)]);
+  expect((await listMessages(folder, EMBEDDED)).map((message) => message.id)).toEqual([id]);
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
@@ -131,8 +135,8 @@ test('after a move to PostgreSQL all data is present, the key works, and queued 
   const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
   // A relay that refuses connections: messages wait.
-  const waiting = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
-  const first = await startProcess(folder, { ...EMBEDDED, ...waiting });
+  const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
+  const first = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
   const key = first.key ?? '';
   for (const to of ['bounce', 'success', 'complaint']) {
     await submitAccepted(first.publicUrl, key, { to: `${to}@simulator.postrider.test` });
@@ -140,26 +144,26 @@ test('after a move to PostgreSQL all data is present, the key works, and queued 
   await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
   await submitAccepted(first.publicUrl, key, { to: 'gone@example.com' });
   const queued = await submitAccepted(first.publicUrl, key, { subject: 'Grüße \u{1F600}' });
-  const settled = async () => (await list(folder, EMBEDDED)).map(({ state }) => state).sort();
-  await expect.poll(settled).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
+  const readStates = async () => (await listMessages(folder, EMBEDDED)).map(({ state }) => state).sort();
+  await expect.poll(readStates).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
-  const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
-  const running = await runCommand(folder, move);
+  const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const running = await runCommand(folder, transferArgs);
   expect([running.code, running.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
   first.kill('SIGTERM');
   await first.ended;
-  const before = await list(folder, EMBEDDED);
-  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  const before = await listMessages(folder, EMBEDDED);
+  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
-  expect(await list(folder, postgres)).toEqual(before);
+  expect(await listMessages(folder, postgres)).toEqual(before);
   for (const { id } of before) {
     const shown = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
     expect(await shown(postgres)).toEqual(await shown(EMBEDDED));
   }
-  const repeated = await runCommand(folder, move);
+  const repeated = await runCommand(folder, transferArgs);
   expect([repeated.code, repeated.stderr]).toEqual([1, expect.stringContaining('has already been transferred')]);
 
   const second = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
@@ -167,14 +171,14 @@ test('after a move to PostgreSQL all data is present, the key works, and queued 
   await submitAccepted(second.publicUrl, key);
   await runJsonCommand(folder, ['message', 'retry', queued], postgres);
   await expect
-    .poll(async () => (await list(folder, postgres)).find(({ id }) => id === queued)?.state)
+    .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queued)?.state)
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
   // Other nodes do not have the file.
-  const said = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
-  expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(said);
+  const expectedText = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
+  expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(expectedText);
   const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
-  expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(said)]);
+  expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
 test('a killed move continues where it stopped, and ends complete', async () => {
@@ -184,21 +188,25 @@ test('a killed move continues where it stopped, and ends complete', async () => 
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMessage()));
   await store.close();
-  const move = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
-  const killed = spawn(process.execPath, [LAUNCHER, ...move], { cwd: folder, env: environment({}), stdio: 'ignore' });
-  const ended = new Promise((resolve) => killed.once('exit', resolve));
-  const there = async () =>
+  const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const transfer = spawn(process.execPath, [LAUNCHER, ...transferArgs], {
+    cwd: folder,
+    env: environment({}),
+    stdio: 'ignore',
+  });
+  const ended = new Promise((resolve) => transfer.once('exit', resolve));
+  const countCopiedRows = async () =>
     Number(
-      (await ask(url, "SELECT to_regclass('mail_request') IS NOT NULL AS made"))?.made === true
-        ? (await ask(url, 'SELECT count(*)::int AS n FROM mail_request'))?.n
+      (await queryFirstRow(url, "SELECT to_regclass('mail_request') IS NOT NULL AS made"))?.made === true
+        ? (await queryFirstRow(url, 'SELECT count(*)::int AS n FROM mail_request'))?.n
         : 0,
     );
-  await expect.poll(there, { interval: 1 }).toBeGreaterThan(0);
-  killed.kill('SIGKILL');
+  await expect.poll(countCopiedRows, { interval: 1 }).toBeGreaterThan(0);
+  transfer.kill('SIGKILL');
   await ended;
-  const before = await there();
+  const before = await countCopiedRows();
   expect(before).toBeLessThan(15_000);
-  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, move);
+  const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 

@@ -19,7 +19,7 @@ let dns: FakeDns;
 let relay: RealSmtpServer;
 let service: RunningService;
 /** While true the relay defers every recipient. */
-let putOff = false;
+let defersEveryMessage = false;
 
 beforeAll(async () => {
   dns = await startDns();
@@ -29,7 +29,7 @@ beforeAll(async () => {
         callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
       else if (address.startsWith('spam'))
         callback(Object.assign(new Error('5.7.1 message refused as spam'), { responseCode: 550 }));
-      else if (putOff) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
+      else if (defersEveryMessage) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
       else callback();
     },
   });
@@ -48,8 +48,8 @@ afterAll(async () => {
 
 const from = 'shop@example.org';
 const send = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
-const ask = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
-const stateOf = async (id: string) => (await ask<{ state: string }>('message', 'show', id)).state;
+const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
+const stateOf = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
 function publish({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
@@ -64,7 +64,7 @@ function publish({ records }: DomainAnswer): void {
 test('a sender is refused until the records of its domain are in DNS, and accepted after that', async () => {
   const refused = await submit(service.publicUrl, service.key, { from });
   expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
-  const added = await ask<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
+  const added = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
   expect([added.domain, added.status]).toEqual(['example.org', 'pending']);
   expect(added.records.filter(({ purpose }) => purpose === 'dkim')).toHaveLength(2);
   expect(new Set(added.records.map(({ purpose }) => purpose))).toEqual(
@@ -74,7 +74,7 @@ test('a sender is refused until the records of its domain are in DNS, and accept
   expect([missing.code, (JSON.parse(missing.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
   publish(added);
-  const verified = await ask<DomainAnswer>('domain', 'verify', 'example.org');
+  const verified = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
     'authenticated',
     new Set(['found']),
@@ -103,22 +103,26 @@ test('messages are signed with both keys, aligned, and have a return path with t
 });
 
 test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses none', async () => {
-  const [gone, spam] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
-  await expect.poll(() => stateOf(gone)).toBe('bounced');
-  await expect.poll(() => stateOf(spam)).toBe('bounced');
-  const list = await ask<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
+  const [bouncedId, spamId] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
+  await expect.poll(() => stateOf(bouncedId)).toBe('bounced');
+  await expect.poll(() => stateOf(spamId)).toBe('bounced');
+  const list = await runJson<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
   expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
-    ['gone.one@example.com', 'bounce', gone],
+    ['gone.one@example.com', 'bounce', bouncedId],
   ]);
   expect(await stateOf(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
 test('a rotation signs with the new keys only once they are in DNS', async () => {
-  const before = (await ask<DomainAnswer>('domain', 'records', 'example.org')).records.map(({ name }) => name);
-  const rotated = await ask<DomainAnswer>('domain', 'rotate', 'example.org');
-  const fresh = rotated.records.filter(({ purpose, name }) => purpose === 'dkim' && !before.includes(name));
-  expect(fresh).toHaveLength(2);
-  const selectorsIn = async (to: string) => {
+  const selectorsBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
+    ({ name }) => name,
+  );
+  const rotated = await runJson<DomainAnswer>('domain', 'rotate', 'example.org');
+  const newRecords = rotated.records.filter(
+    ({ purpose, name }) => purpose === 'dkim' && !selectorsBefore.includes(name),
+  );
+  expect(newRecords).toHaveLength(2);
+  const readSelectors = async (to: string) => {
     await send(to);
     await expect.poll(() => relay.received.some((one) => one.to.includes(to))).toBe(true);
     const data = relay.received.find((one) => one.to.includes(to))?.data.toString('latin1') ?? '';
@@ -126,52 +130,52 @@ test('a rotation signs with the new keys only once they are in DNS', async () =>
       .map(([, selector]) => `${selector}._domainkey.example.org`)
       .sort();
   };
-  expect((await selectorsIn('early@example.com')).every((name) => before.includes(name))).toBe(true);
+  expect((await readSelectors('early@example.com')).every((name) => selectorsBefore.includes(name))).toBe(true);
   publish(rotated);
-  await ask<DomainAnswer>('domain', 'verify', 'example.org');
+  await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   await expect
-    .poll(() => selectorsIn(`late.${Math.random()}@example.com`))
-    .toEqual(fresh.map(({ name }) => name).sort());
+    .poll(() => readSelectors(`late.${Math.random()}@example.com`))
+    .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
 test('many bounces lock their account and no other, with the reason, until it is unlocked', async () => {
-  await ask('account', 'create', 'storm');
-  const { key } = await ask<{ key: string }>('key', 'create', 'storm');
-  const owned = await ask<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
-  publish(owned);
-  expect((await ask<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
-  const storm = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
-  await expect.poll(async () => (await storm('fine@example.com')).status).toBe(201);
-  for (let n = 0; n < 12; n += 1) await storm(`gone.storm.${n}@example.com`);
-  await expect.poll(async () => (await storm('more@example.com')).status).toBe(401);
-  const shown = await ask<{ state: string; reason: string }>('account', 'show', 'storm');
-  expect([shown.state, shown.reason]).toEqual([
+  await runJson('account', 'create', 'storm');
+  const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
+  const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
+  publish(addedDomain);
+  expect((await runJson<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
+  const submitFromStorm = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
+  await expect.poll(async () => (await submitFromStorm('fine@example.com')).status).toBe(201);
+  for (let n = 0; n < 12; n += 1) await submitFromStorm(`gone.storm.${n}@example.com`);
+  await expect.poll(async () => (await submitFromStorm('more@example.com')).status).toBe(401);
+  const shownAccount = await runJson<{ state: string; reason: string }>('account', 'show', 'storm');
+  expect([shownAccount.state, shownAccount.reason]).toEqual([
     'locked',
     expect.stringMatching(/^\d+ hard bounces of \d+ emails in 7 days/),
   ]);
-  expect((await ask<{ state: string }>('account', 'show', 'default')).state).toBe('active');
+  expect((await runJson<{ state: string }>('account', 'show', 'default')).state).toBe('active');
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(201);
-  await ask('account', 'unlock', 'storm');
-  await expect.poll(async () => (await storm('again@example.com')).status).toBe(201);
+  await runJson('account', 'unlock', 'storm');
+  await expect.poll(async () => (await submitFromStorm('again@example.com')).status).toBe(201);
 });
 
 test('a message accepted before its domain was removed waits and is never sent unsigned', async () => {
-  putOff = true;
+  defersEveryMessage = true;
   const id = await send('later@example.com');
-  const attempts = async () => (await ask<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
+  const attempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
   await expect.poll(attempts).toBe(1);
-  putOff = false;
-  await ask('domain', 'remove', 'example.org');
+  defersEveryMessage = false;
+  await runJson('domain', 'remove', 'example.org');
   await expect.poll(async () => (await submit(service.publicUrl, service.key, { from })).status).toBe(403);
-  await ask('message', 'retry', id);
+  await runJson('message', 'retry', id);
   await expect.poll(attempts).toBe(2);
-  const shown = await ask<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
-  expect([shown.state, shown.events.at(-1)?.detail]).toEqual([
+  const shownAccount = await runJson<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
+  expect([shownAccount.state, shownAccount.events.at(-1)?.detail]).toEqual([
     'queued',
     expect.stringContaining('the account has no authenticated domain example.org'),
   ]);
   // The overview shows the reason.
-  const { token } = await ask<{ token: string }>('token', 'create', 'ci');
+  const { token } = await runJson<{ token: string }>('token', 'create', 'ci');
   const overview = await fetch(`${service.operatorUrl}/api/v1/overview`, {
     headers: { Authorization: `Bearer ${token}` },
   });

@@ -7,14 +7,14 @@ import { idOf, scenario } from './running-service.ts';
 const rig = scenario();
 
 /** C1 controls, separators and bidirectional controls, all of which a subject may have. */
-const CARRIED = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
+const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
   .map((unit) => String.fromCharCode(unit))
   .join('x');
 const SECRET = 'plantedPASSWORD4721';
 
 /** Without line feeds and tabs. */
-const acting = (text: string) =>
-  [...text].filter((one) => one !== '\n' && one !== '\t' && isUnprintable(one.charCodeAt(0)));
+const findControlCharacters = (text: string) =>
+  [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
 
 test('C1 controls and separators in a subject are delivered, and escaped in text, JSON and the operator API', async () => {
   const folder = rig.folder();
@@ -23,7 +23,7 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'reader']);
   const service = await rig.serve(folder, settings);
-  const subject = `Hello ${CARRIED} there`;
+  const subject = `Hello ${CONTROL_CHARACTERS} there`;
   const sent = await submit(service.publicUrl, key, { subject });
   expect(sent.status).toBe(201);
   const id = idOf(await sent.text());
@@ -42,31 +42,37 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
     runCommand(folder, ['message', 'explain', id]),
     runCommand(folder, ['message', 'list']),
     runCommand(folder, ['message', 'search', '--to', 'rita@example.com', '--json']),
-    runCommand(folder, ['account', 'show', `a${CARRIED}\u001b[2J`]),
-    runCommand(folder, [`x${CARRIED}\u001b[2J`]),
-    runCommand(folder, ['message', 'show', id, `--j${CARRIED}=${SECRET}`]),
+    runCommand(folder, ['account', 'show', `a${CONTROL_CHARACTERS}\u001b[2J`]),
+    runCommand(folder, [`x${CONTROL_CHARACTERS}\u001b[2J`]),
+    runCommand(folder, ['message', 'show', id, `--j${CONTROL_CHARACTERS}=${SECRET}`]),
   ]);
   expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 1, 2, 2]);
   expect(await service.stop()).toBe(0);
-  const printed = [...results, shown].map(({ stdout, stderr }) => stdout + stderr).join('');
-  expect(printed).toContain(id);
-  expect(printed).not.toContain(SECRET);
-  for (const text of [printed, body, service.stdout(), service.stderr()]) expect(acting(text)).toEqual([]);
+  const output = [...results, shown].map(({ stdout, stderr }) => stdout + stderr).join('');
+  expect(output).toContain(id);
+  expect(output).not.toContain(SECRET);
+  for (const text of [output, body, service.stdout(), service.stderr()])
+    expect(findControlCharacters(text)).toEqual([]);
 });
 
 test('the password of a mistyped database or relay is in no output of any command', async () => {
   const folder = rig.folder();
-  const login = `user:${SECRET}@db.example`;
-  const databases = [`sqlite:postgres://${login}/db`, `postgers://${login}/db`, `postgres:${login}/db`, login];
+  const credentials = `user:${SECRET}@db.example`;
+  const databases = [
+    `sqlite:postgres://${credentials}/db`,
+    `postgers://${credentials}/db`,
+    `postgres:${credentials}/db`,
+    credentials,
+  ];
   const results = await Promise.all([
     ...databases.map((database) => runCommand(folder, ['serve', '--json'], { POSTRIDER_DATABASE: database })),
     runCommand(folder, ['doctor'], { POSTRIDER_DATABASE: databases[0] ?? '' }),
     runCommand(folder, ['config', '--json'], { POSTRIDER_TRANSPORT: `smtp://user:12/${SECRET}@` }),
-    runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${login}/db`]),
-    runCommand(folder, ['migrate-store', '--from', `mysql://${login}/db`, '--to', 'postgres://h/db']),
-    runCommand(folder, ['migrate-store', `--too=postgres://${login}/db`]),
-    runCommand(folder, [`postgres://${login}/db`]),
-    runCommand(folder, ['account', 'create', 'x', '--volume', `postgres://${login}/db`]),
+    runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${credentials}/db`]),
+    runCommand(folder, ['migrate-store', '--from', `mysql://${credentials}/db`, '--to', 'postgres://h/db']),
+    runCommand(folder, ['migrate-store', `--too=postgres://${credentials}/db`]),
+    runCommand(folder, [`postgres://${credentials}/db`]),
+    runCommand(folder, ['account', 'create', 'x', '--volume', `postgres://${credentials}/db`]),
   ]);
   for (const { code, stdout, stderr } of results) {
     expect(code).not.toBe(0);

@@ -27,14 +27,14 @@ test('the printed command sends the first message, which is in every place that 
   await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length).toBe(1);
   const [name] = readdirSync(join(folder, 'data/inbox/new'));
   const source = readFileSync(join(folder, 'data/inbox/new', name ?? file));
-  const mail = await PostalMime.parse(source);
-  expect([mail.subject, mail.text?.trim(), mail.to?.[0]?.address, mail.from?.address]).toEqual([
+  const parsed = await PostalMime.parse(source);
+  expect([parsed.subject, parsed.text?.trim(), parsed.to?.[0]?.address, parsed.from?.address]).toEqual([
     'Hello',
     'It works.',
     'ada@example.com',
     'hello@example.org',
   ]);
-  expect(mail.messageId).toBe(`<${id}@example.org>`);
+  expect(parsed.messageId).toBe(`<${id}@example.org>`);
 
   const page = await sendRequest(`${first.operatorUrl}/inbox`);
   expect([page.status, page.text.includes('<div id="root">')]).toEqual([200, true]);
@@ -55,19 +55,19 @@ test('the printed command sends the first message, which is in every place that 
   );
 
   await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
-  const shown = await runJsonCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
+  const shownMessage = await runJsonCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
     'message',
     'show',
     id,
   ]);
-  expect(shown.attempts.map(({ outcome }) => outcome)).toEqual(['delivered']);
-  expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered']);
-  const people = await runCommand(folder, ['message', 'show', id]);
-  expect([people.code, people.stderr, people.stdout.includes('delivered')]).toEqual([0, '', true]);
+  expect(shownMessage.attempts.map(({ outcome }) => outcome)).toEqual(['delivered']);
+  expect(shownMessage.events.map(({ type }) => type)).toEqual(['accepted', 'delivered']);
+  const plainOutput = await runCommand(folder, ['message', 'show', id]);
+  expect([plainOutput.code, plainOutput.stderr, plainOutput.stdout.includes('delivered')]).toEqual([0, '', true]);
   expect(await first.stop()).toBe(0);
 
-  const second = await rig.serveWithBanner(folder);
-  expect(second.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
-  expect((await submit(second.publicUrl, first.key)).status).toBe(201);
+  const restarted = await rig.serveWithBanner(folder);
+  expect(restarted.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
+  expect((await submit(restarted.publicUrl, first.key)).status).toBe(201);
   expect((await runJsonCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
 });

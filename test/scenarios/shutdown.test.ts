@@ -7,7 +7,7 @@ import { idOf, scenario } from './running-service.ts';
 const rig = scenario();
 const SENDERS = 40;
 
-interface Outcome {
+interface RequestOutcome {
   /** `refused`: no byte of an answer came; `cut`: only a part of one came. */
   readonly kind: 'answered' | 'refused' | 'cut';
   readonly status: number;
@@ -15,7 +15,7 @@ interface Outcome {
 }
 
 /** One request over a new connection, so that there is no race for an idle one. */
-function send(url: string, key: string): Promise<Outcome> {
+function send(url: string, key: string): Promise<RequestOutcome> {
   return new Promise((resolve) => {
     const headers = { Authorization: key, 'Content-Type': 'application/json' };
     const outgoing = request(`${url}/api/v1/send-mail`, { method: 'POST', agent: false, headers }, (incoming) => {
@@ -34,20 +34,20 @@ function send(url: string, key: string): Promise<Outcome> {
 test('running requests at SIGTERM get a complete answer, and no message with a 201 is lost', async () => {
   const folder = rig.folder();
   const service = await rig.serve(folder);
-  const outcomes: Outcome[] = [];
-  let over = false;
-  const sender = async () => {
-    while (!over) {
+  const outcomes: RequestOutcome[] = [];
+  let isStopped = false;
+  const submitRepeatedly = async () => {
+    while (!isStopped) {
       const outcome = await send(service.publicUrl, service.key);
       outcomes.push(outcome);
       if (outcome.kind === 'refused') return;
     }
   };
-  const senders = Array.from({ length: SENDERS }, sender);
+  const senders = Array.from({ length: SENDERS }, submitRepeatedly);
   await expect.poll(() => outcomes.length, { interval: 5 }).toBeGreaterThan(200);
   const ended = service.stop();
   await Promise.all(senders);
-  over = true;
+  isStopped = true;
   expect(await ended).toBe(0);
   expect(service.stderr()).toBe('');
 
@@ -62,7 +62,7 @@ test('running requests at SIGTERM get a complete answer, and no message with a 2
     '--limit',
     '100000',
   ]);
-  const known = new Set(stored.map((mail) => mail.id));
-  expect(ids.filter((id) => !known.has(id))).toEqual([]);
+  const storedIds = new Set(stored.map((message) => message.id));
+  expect(ids.filter((id) => !storedIds.has(id))).toEqual([]);
   expect(stored.filter(({ state }) => state === 'sending')).toEqual([]);
 });

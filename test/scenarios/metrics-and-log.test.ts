@@ -6,7 +6,7 @@ import { type RunningService, scenario, sendRequest, signedIn } from './running-
 
 const rig = scenario();
 
-async function figures({ operatorUrl }: RunningService): Promise<readonly string[]> {
+async function readMetrics({ operatorUrl }: RunningService): Promise<readonly string[]> {
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
@@ -22,7 +22,7 @@ test('every state of a message is counted, also a complaint after the delivery, 
   });
   expect((await submit(service.publicUrl, 'wrong')).status).toBe(401);
   await expect
-    .poll(() => figures(service))
+    .poll(() => readMetrics(service))
     .toEqual(
       expect.arrayContaining([
         'postrider_accepted_total 4',
@@ -41,11 +41,11 @@ test('the inbox shows subjects as they were submitted', async () => {
   const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
   await submitAccepted(service.publicUrl, service.key, { subject });
   const headers = await signedIn(service);
-  const subjects = async () => {
+  const inboxSubjects = async () => {
     const { text } = await sendRequest(`${service.operatorUrl}/api/v1/inbox`, { headers });
-    return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((mail) => mail.subject);
+    return (JSON.parse(text) as { messages: { subject: string }[] }).messages.map((message) => message.subject);
   };
-  await expect.poll(subjects).toEqual([subject]);
+  await expect.poll(inboxSubjects).toEqual([subject]);
 });
 
 test('a stalled reader of the log stops neither accepting, nor delivering, nor the shutdown', async () => {
@@ -53,15 +53,15 @@ test('a stalled reader of the log stops neither accepting, nor delivering, nor t
   const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
   const sent = 6_000;
-  let left = sent;
-  const client = async () => {
-    for (; left > 0; ) {
-      left -= 1;
+  let remaining = sent;
+  const submitMessages = async () => {
+    for (; remaining > 0; ) {
+      remaining -= 1;
       await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
     }
   };
-  await Promise.all(Array.from({ length: 32 }, client));
-  await expect.poll(() => figures(service)).toContain(`postrider_messages_total{state="delivered"} ${sent}`);
+  await Promise.all(Array.from({ length: 32 }, submitMessages));
+  await expect.poll(() => readMetrics(service)).toContain(`postrider_messages_total{state="delivered"} ${sent}`);
   expect((await sendRequest(`${service.publicUrl}/readyz`)).status).toBe(200);
   service.child.kill('SIGTERM');
   await expect.poll(() => service.child.exitCode).toBe(0);
