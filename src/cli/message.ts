@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { searchMessages } from '../operations/message-search.ts';
 import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/explain.ts';
-import type { FoundMessage, MessageDetails, MessageSummary, ShownEvent } from '../operations/messages/schemas.ts';
+import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { printable } from '../printing/escape.ts';
 import { formatTime, shorten } from '../printing/text.ts';
@@ -73,7 +73,7 @@ function detailsText(details: MessageDetails): string {
   return `${head}\n${events.map((event) => eventText(event, details)).join('')}`;
 }
 
-function eventText({ at, type, by, detail, attempt: index }: ShownEvent, { attempts }: MessageDetails): string {
+function eventText({ at, type, by, detail, attempt: index }: EventDetails, { attempts }: MessageDetails): string {
   const attempt = index === null ? null : (attempts[index] ?? null);
   const fault = attempt === null ? null : localFaultText(attempt);
   const text = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;

@@ -8,7 +8,7 @@ import { quote } from '../config/units.ts';
 import { type OpenedFile, performUpload } from '../operations/file-operation.ts';
 import { formatLines, importSuppressions } from '../operations/suppression-files.ts';
 import { createImportScheduler } from '../operations/suppressions/import-scheduler.ts';
-import { fileBytes } from '../operations/suppressions/rereadable-content.ts';
+import { readFileBytes } from '../operations/suppressions/rereadable-content.ts';
 import type { ImportResult } from '../operations/suppressions/schemas.ts';
 import { printable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
@@ -78,7 +78,7 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
     const close = () => handle.close();
     // A named pipe, such as <(…) of a shell, can be read only once.
     if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
-    return { bytes: fileBytes(handle), reread: (size) => fileBytes(handle, size), close };
+    return { bytes: readFileBytes(handle), reread: (size) => readFileBytes(handle, size), close };
   } catch (error) {
     if (error instanceof CommandFailure) throw error;
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';

@@ -36,7 +36,7 @@ import { AccountName } from './schemas.ts';
 
 const MAX_REASON_LENGTH = 500;
 
-const Expected = Type.Optional(
+const ExpectedVersion = Type.Optional(
   Type.String({
     description:
       'The `version` of the account that the change is based on. If the account has another one, the answer is a conflict.',
@@ -54,16 +54,16 @@ export const createAccount = operation({
   input: Type.Object({ name: Type.String({ description: 'The name of the account.' }), ...limitMembers }),
   result: AccountEntry,
   errors: ['conflict'],
-  async run({ name, ...given }, { store, clock }) {
+  async run({ name, ...input }, { store, clock }) {
     const now = clock.now();
-    const named = parseName('name', name);
-    if (!named.ok) return named;
+    const parsedName = parseName('name', name);
+    if (!parsedName.ok) return parsedName;
     if (name === '*') {
       return invalid('name', '"*" names the suppression list of the whole service; choose another name');
     }
-    const limits = limitsOf(given, now);
+    const limits = parseLimits(input, now);
     if (!limits.ok) return limits;
-    return changed(name, await store.createAccount(name, { ...NO_LIMITS, ...limits.value }, now), now);
+    return toChangeResult(name, await store.createAccount(name, { ...NO_LIMITS, ...limits.value }, now), now);
   },
 });
 
@@ -73,14 +73,14 @@ export const setAccount = operation({
   id: 'setAccount',
   summary: 'Change limits and thresholds of an account; omitted ones stay',
   changes: true,
-  input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: Expected }),
+  input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: ExpectedVersion }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
-  async run({ account, expected, ...given }, { store, clock }) {
+  async run({ account, expected, ...input }, { store, clock }) {
     const now = clock.now();
-    const change = changeOf(given, now);
+    const change = parseChange(input, now);
     if (!change.ok) return change;
-    return changed(account, await store.setAccount(account, change.value, now, expected), now);
+    return toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
   },
 });
 
@@ -95,8 +95,10 @@ export const listAccounts = operation({
   errors: [],
   async run(_input, { store, clock }) {
     const now = clock.now();
-    const [accounts, windows] = await Promise.all([store.listAccounts(), store.reputations(now)]);
-    return ok(accounts.map((account) => toAccountDetails(account, now, windows.get(account.id) ?? NO_COUNTS)));
+    const [accounts, countsByAccount] = await Promise.all([store.listAccounts(), store.reputations(now)]);
+    return ok(
+      accounts.map((account) => toAccountDetails(account, now, countsByAccount.get(account.id) ?? ZERO_COUNTS)),
+    );
   },
 });
 
@@ -111,10 +113,10 @@ export const showAccount = operation({
   errors: ['not-found'],
   async run({ account: name }, { store, clock }) {
     const now = clock.now();
-    const account = (await store.listAccounts()).find((one) => one.name === name);
+    const account = (await store.listAccounts()).find((candidate) => candidate.name === name);
     if (account === undefined) return accountNotFound(name);
     const counts = await store.reputationOf(name, now);
-    return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : NO_COUNTS));
+    return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : ZERO_COUNTS));
   },
 });
 
@@ -127,7 +129,7 @@ export const lockAccount = operation({
   input: Type.Object({
     account: AccountName,
     reason: Type.String({ description: 'The reason, for the audit log.' }),
-    expected: Expected,
+    expected: ExpectedVersion,
   }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
@@ -135,7 +137,7 @@ export const lockAccount = operation({
     const text = parseVisibleText('reason', reason, MAX_REASON_LENGTH);
     if (!text.ok) return text;
     const now = clock.now();
-    return changed(account, await store.lockAccount(account, reason, now, expected), now);
+    return toChangeResult(account, await store.lockAccount(account, reason, now, expected), now);
   },
 });
 
@@ -145,20 +147,20 @@ export const unlockAccount = operation({
   id: 'unlockAccount',
   summary: 'Unlock an account and reset its counts of bounces and complaints',
   changes: true,
-  input: Type.Object({ account: AccountName, expected: Expected }),
+  input: Type.Object({ account: AccountName, expected: ExpectedVersion }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, expected }, { store, clock }) {
     const now = clock.now();
-    return changed(account, await store.unlockAccount(account, now, expected), now);
+    return toChangeResult(account, await store.unlockAccount(account, now, expected), now);
   },
 });
 
 /** The result of a change. */
-function changed(name: string, answer: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
-  switch (answer.kind) {
+function toChangeResult(name: string, result: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
+  switch (result.kind) {
     case 'done':
-      return ok(entryOf(answer.value, now));
+      return ok(toAccountEntry(result.value, now));
     case 'missing':
       return accountNotFound(name);
     case 'exists':
@@ -169,16 +171,19 @@ function changed(name: string, answer: GuardedChangeResult<Account>, now: number
     case 'stale':
       return conflict(
         null,
-        `account ${quote(name)} was changed by another request, and this change was not made; the account is now: ${accountLine(answer.value)}`,
+        `account ${quote(name)} was changed by another request, and this change was not made; the account is now: ${describeAccount(result.value)}`,
       );
   }
 }
 
-type GivenLimits = { readonly [member in keyof typeof limitMembers]?: string };
-type GivenChange = GivenLimits & { readonly [member in keyof typeof thresholdMembers]?: string };
+type LimitsInput = { readonly [member in keyof typeof limitMembers]?: string };
+type AccountChangeInput = LimitsInput & { readonly [member in keyof typeof thresholdMembers]?: string };
 
 /** Reads the limits that the input has. */
-function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: number): Result<Partial<AccountLimits>> {
+function parseLimits(
+  { volume, volumeExpires, rate, throttle }: LimitsInput,
+  now: number,
+): Result<Partial<AccountLimits>> {
   const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
   if (volume === 'unlimited') {
     // Removes the expiry too, unless the input has volumeExpires.
@@ -191,9 +196,9 @@ function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: n
   }
   if (volumeExpires === 'never') limits.volumeExpiresAt = null;
   else if (volumeExpires !== undefined) {
-    const moment = memberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
-    if (!moment.ok) return moment;
-    limits.volumeExpiresAt = moment.value;
+    const expiry = memberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
+    if (!expiry.ok) return expiry;
+    limits.volumeExpiresAt = expiry.value;
   }
   if (rate !== undefined) {
     const parsed = rate === 'none' ? ok(null) : memberResult('rate', parseRate(rate));
@@ -208,13 +213,13 @@ function limitsOf({ volume, volumeExpires, rate, throttle }: GivenLimits, now: n
   return ok(limits);
 }
 
-const SETTABLE = [...Object.keys(limitMembers), ...Object.keys(thresholdMembers)];
+const SETTABLE_MEMBERS = [...Object.keys(limitMembers), ...Object.keys(thresholdMembers)];
 
-function changeOf(given: GivenChange, now: number): Result<AccountChange> {
-  const limits = limitsOf(given, now);
+function parseChange(input: AccountChangeInput, now: number): Result<AccountChange> {
+  const limits = parseLimits(input, now);
   if (!limits.ok) return limits;
   const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
-  const { maxBounces, maxComplaints } = given;
+  const { maxBounces, maxComplaints } = input;
   if (maxBounces !== undefined) {
     const rate = memberResult('maxBounces', parsePercent(maxBounces));
     if (!rate.ok) return rate;
@@ -227,29 +232,29 @@ function changeOf(given: GivenChange, now: number): Result<AccountChange> {
   }
   if (Object.keys(change).length > 0) return ok(change);
   return invalidTemplate(null, (member) => {
-    const names = SETTABLE.map(member);
+    const names = SETTABLE_MEMBERS.map(member);
     return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   });
 }
 
-const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
+const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 
 /** How much of the limits is used at `now`. */
-function usageOf({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
-  const hasPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
-  const used = hasPeriod ? rateUsed : 0;
+function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
+  const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
+  const used = hasCurrentPeriod ? rateUsed : 0;
   return {
     volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
     rateUsed: used,
     rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
     /** When the current period ends; null if there is none. */
-    rateResetsAt: hasPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
+    rateResetsAt: hasCurrentPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
   };
 }
 
-function entryOf(account: Account, now: number): AccountEntry {
+function toAccountEntry(account: Account, now: number): AccountEntry {
   const { limits, locked } = account;
-  const usage = usageOf(account, now);
+  const usage = limitUsage(account, now);
   return {
     name: account.name,
     state: locked === null ? 'active' : 'locked',
@@ -279,11 +284,11 @@ function entryOf(account: Account, now: number): AccountEntry {
 /** `counts` are those of the last 7 days. */
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
   const { thresholds } = account;
-  const entry = entryOf(account, now);
+  const entry = toAccountEntry(account, now);
   const { emails, bounces, complaints } = counts;
   return {
     ...entry,
-    warning: warningOf(account, counts),
+    warning: currentWarning(account, counts),
     reputation: {
       emails,
       bounces,
@@ -295,14 +300,14 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
 }
 
 /** The warning by the present counts. The stored text dates from the last bounce or complaint. */
-function warningOf({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
+function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
   const status = reputationStatus(counts, thresholds);
   return status.kind === 'good' ? null : status.reason;
 }
 
 /** Limits, thresholds and lock in one line, for the error of a conflicting change. */
-function accountLine({ limits, locked, thresholds }: Account): string {
+function describeAccount({ limits, locked, thresholds }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
     locked === null ? 'active' : `locked (${locked.reason})`,

@@ -6,7 +6,7 @@ import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { limit } from './schemas.ts';
+import { pageSizeMember } from './schemas.ts';
 
 /** Lists one page of the audit log, newest entry first. */
 export const listAudit = operation({
@@ -15,20 +15,20 @@ export const listAudit = operation({
   summary: 'List the audit log, newest entry first',
   changes: false,
   input: Type.Object({
-    limit: limit(100_000),
+    limit: pageSizeMember(100_000),
     before: Type.Optional(
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
   }),
   result: Type.Array(AuditRecord),
   errors: [],
-  async run({ limit: size, before }, { store }) {
-    const entries = await store.listAudit(before ?? null, size);
-    return ok(entries.map(auditRecord));
+  async run({ limit: pageSize, before }, { store }) {
+    const entries = await store.listAudit(before ?? null, pageSize);
+    return ok(entries.map(toAuditRecord));
   },
 });
 
-function auditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
+function toAuditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
   return {
     id,
     at: isoTime(at),

@@ -20,12 +20,12 @@ import { Findings } from './doctor.ts';
 import { accountNotFound, invalid, memberResult, ok } from './errors.ts';
 import type { Operation } from './operation.ts';
 
-const CHECK = 'loop';
+const CHECK_NAME = 'loop';
 const POLL_INTERVAL_MS = 250;
 /** Maximum duration of a request of the API. */
-const MAX_WITHIN_MS = 3_600_000;
+const MAX_WAIT_MS = 3_600_000;
 
-const Input = Type.Object({
+const LoopInput = Type.Object({
   account: Type.Optional(
     Type.String({
       description: 'The account that sends; the default is the first account with an authenticated domain.',
@@ -35,21 +35,21 @@ const Input = Type.Object({
 });
 
 /** Submits the test messages and waits for their reports. */
-export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = {
+export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext> = {
   name: 'doctor.loop',
   id: 'tryLoop',
   summary: 'Send messages that bounce, and wait for their feedback reports',
   // The test appears in the history of its messages; it changes no setting and no list.
   changes: false,
-  input: Input,
+  input: LoopInput,
   result: Findings,
   errors: [],
   async run({ account, within }, context) {
-    const bound = memberResult('within', parseDuration(within));
-    if (!bound.ok) return bound;
-    if (bound.value > MAX_WITHIN_MS) return invalid('within', 'the maximum is 1h');
+    const timeout = memberResult('within', parseDuration(within));
+    if (!timeout.ok) return timeout;
+    if (timeout.value > MAX_WAIT_MS) return invalid('within', 'the maximum is 1h');
     const { settings, machineClock: clock, installation, progress } = context;
-    const tests = loopTestsOf(settings);
+    const tests = planLoopTests(settings);
     if (!Array.isArray(tests)) return ok([tests as Finding]);
     const startedAt = clock.now();
     try {
@@ -58,20 +58,21 @@ export const tryLoop: Operation<typeof Input, typeof Findings, DoctorContext> = 
         if (!('from' in sender)) return [sender];
         const ids = createMessageIdGenerator(await store.newestId(), randomUUID);
         return runLoopTests({
-          tests: tests,
-          send: (to) => submit(store, testMessage(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
+          tests,
+          send: (to) =>
+            submitTestMessage(store, testMessage(ids.next(clock.now()), sender.account, sender.from, to, clock.now())),
           readMessage: (id) => store.findMessage(id),
           clock,
           waitForPoll: async () => {
             await installation.wait(POLL_INTERVAL_MS);
             progress(`waiting for feedback reports, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
           },
-          timeoutMs: bound.value,
+          timeoutMs: timeout.value,
         });
       });
       return ok([...findings]);
     } catch (error) {
-      return ok([failure(CHECK, describeError(error), 'correct the cause and run the command again')]);
+      return ok([failure(CHECK_NAME, describeError(error), 'correct the cause and run the command again')]);
     }
   },
 };
@@ -87,23 +88,27 @@ async function findSender(
   settings: Settings,
   name: string | undefined,
 ): Promise<Sender | Finding> {
-  const all = await store.listAccounts();
-  const accounts = name === undefined ? all : all.filter((one) => one.name === name);
-  const [first] = accounts;
-  if (first === undefined) {
+  const allAccounts = await store.listAccounts();
+  const accounts = name === undefined ? allAccounts : allAccounts.filter((account) => account.name === name);
+  const [firstAccount] = accounts;
+  if (firstAccount === undefined) {
     return name === undefined
-      ? failure(CHECK, 'there is no account to send with', 'start the service once, or `postrider account create NAME`')
-      : failure(CHECK, accountNotFound(name).error.message, 'correct the cause and run the command again');
+      ? failure(
+          CHECK_NAME,
+          'there is no account to send with',
+          'start the service once, or `postrider account create NAME`',
+        )
+      : failure(CHECK_NAME, accountNotFound(name).error.message, 'correct the cause and run the command again');
   }
-  const sender = await senderOf(store, accounts, settings);
+  const sender = await selectSender(store, accounts, settings);
   if (sender !== null) return sender;
-  const who = name === undefined ? 'no account has an' : `the account ${name} has no`;
-  const remedy = `\`postrider domain add ${first.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
-  return failure(CHECK, `${who} authenticated domain to send from`, remedy);
+  const accountPhrase = name === undefined ? 'no account has an' : `the account ${name} has no`;
+  const remedy = `\`postrider domain add ${firstAccount.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
+  return failure(CHECK_NAME, `${accountPhrase} authenticated domain to send from`, remedy);
 }
 
 /** The tests that these settings allow, or a finding if they allow none. */
-function loopTestsOf({
+function planLoopTests({
   transport,
   returnPathDomain,
   feedbackListen,
@@ -113,7 +118,7 @@ function loopTestsOf({
   switch (transport.kind) {
     case 'capture':
       return failure(
-        CHECK,
+        CHECK_NAME,
         'capture: sends no message and receives no feedback',
         'set POSTRIDER_TRANSPORT to a provider or a relay',
       );
@@ -130,7 +135,7 @@ function loopTestsOf({
     case 'smtp': {
       if (returnPathDomain === null || feedbackListen === null) {
         return failure(
-          CHECK,
+          CHECK_NAME,
           'this service receives no bounces: it has no return path',
           'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',
         );
@@ -142,16 +147,19 @@ function loopTestsOf({
 }
 
 /** The first account with a sender address, with that address; a locked account only if no other has one. */
-async function senderOf(
+async function selectSender(
   store: Pick<DoctorStore, 'listDomains'>,
   accounts: readonly Account[],
   { senders, returnPathDomain }: Settings,
 ): Promise<Sender | null> {
   const authenticated = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
-  const [locked, free] = [accounts.filter((one) => one.locked !== null), accounts.filter((one) => one.locked === null)];
-  for (const account of [...free, ...locked]) {
-    const own = authenticated.find(({ accountId }) => accountId === account.id);
-    const domain = own?.name ?? (senders === 'any' ? returnPathDomain : null);
+  const [locked, unlocked] = [
+    accounts.filter((account) => account.locked !== null),
+    accounts.filter((account) => account.locked === null),
+  ];
+  for (const account of [...unlocked, ...locked]) {
+    const authenticatedDomain = authenticated.find(({ accountId }) => accountId === account.id);
+    const domain = authenticatedDomain?.name ?? (senders === 'any' ? returnPathDomain : null);
     if (domain !== null) return { account, from: `postrider-doctor@${domain}` };
   }
   return null;
@@ -176,13 +184,13 @@ function testMessage(id: string, account: Account, from: string, to: string, now
 }
 
 /** Resolves to the id of the message after its acceptance. */
-async function submit(store: Pick<AcceptStore, 'accept'>, message: NewMessage): Promise<string> {
-  const [answer] = await store.accept([message]);
-  switch (answer?.kind) {
+async function submitTestMessage(store: Pick<AcceptStore, 'accept'>, message: NewMessage): Promise<string> {
+  const [result] = await store.accept([message]);
+  switch (result?.kind) {
     case 'accepted':
       return message.id;
     case 'refused':
-      throw new Error(`the account may not send now: ${answer.reason}`);
+      throw new Error(`the account may not send now: ${result.reason}`);
     case 'locked':
       throw new Error('the account is locked');
     default:

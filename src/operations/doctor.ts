@@ -30,9 +30,9 @@ import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
 import type { DoctorContext } from './context.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
-import { nullable, oneOf } from './schemas.ts';
+import { nullable, stringEnum } from './schemas.ts';
 
-const LIMITS = {
+const CHECK_LIMITS = {
   /** Time limit of one check. */
   timeoutMs: 25_000,
   /** After this time no further check begins. */
@@ -48,7 +48,7 @@ const NO_INPUT = Type.Object({});
 export const Findings = Type.Array(
   Type.Object({
     check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
-    result: oneOf(['ok', 'warning', 'failure']),
+    result: stringEnum(['ok', 'warning', 'failure']),
     detail: Type.String({ description: 'The result, in one line.' }),
     remedy: nullable(Type.String({ description: 'The remedy; null if none is needed.' })),
   }),
@@ -68,27 +68,31 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
     const resolver = createResolver(settings.dns);
     const onProgress = (done: number, running: readonly string[]): void =>
       progress(`${done} checked; ${running.join(', ')} …`);
-    let facts: StoreFacts | null = null;
+    let storeFacts: StoreFacts | null = null;
     const database: Check = {
       name: 'database',
       onTimeout: 'failure',
       async run() {
-        facts = await readStore(context);
+        storeFacts = await readStore(context);
         return checkDatabase(
           settings.database.kind === 'sqlite'
-            ? { path: settings.database.path, ...facts, readDiskSpace: spaceOf(settings.database.path) }
+            ? { path: settings.database.path, ...storeFacts, readDiskSpace: diskSpaceReader(settings.database.path) }
             : {
                 path: 'the PostgreSQL database',
-                ...facts,
+                ...storeFacts,
                 readDiskSpace: null,
                 warnings: await installation.databaseWarnings(),
               },
         );
       },
     };
-    const first = await runChecks([database], { ...LIMITS, clock, onProgress });
-    const rest = await runChecks(otherChecks(context, resolver, facts), { ...LIMITS, clock, onProgress });
-    return ok([...first, ...rest]);
+    const databaseFindings = await runChecks([database], { ...CHECK_LIMITS, clock, onProgress });
+    const otherFindings = await runChecks(otherChecks(context, resolver, storeFacts), {
+      ...CHECK_LIMITS,
+      clock,
+      onProgress,
+    });
+    return ok([...databaseFindings, ...otherFindings]);
   },
 };
 
@@ -101,9 +105,9 @@ interface StoreFacts {
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const empty = { tookMs: 0, newestAcceptedAt: null, domains: [] };
-  const absence = await installation.missingDatabase();
-  if (absence !== null) return { ...empty, opened: absence };
+  const noFacts = { tookMs: 0, newestAcceptedAt: null, domains: [] };
+  const missingDatabase = await installation.missingDatabase();
+  if (missingDatabase !== null) return { ...noFacts, opened: missingDatabase };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
@@ -114,49 +118,53 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
     });
   } catch (error) {
-    return { ...empty, opened: { kind: 'failed', why: describeError(error) } };
+    return { ...noFacts, opened: { kind: 'failed', why: describeError(error) } };
   }
 }
 
-function spaceOf(path: string): DatabaseParts['readDiskSpace'] {
+function diskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
   return () => readDiskSpace(path);
 }
 
 function otherChecks(
   { settings, machineClock: clock, installation }: DoctorContext,
   resolver: Resolver,
-  facts: StoreFacts | null,
+  storeFacts: StoreFacts | null,
 ): readonly Check[] {
   const { transport, listen, tls } = settings;
-  const data = dataFolder(settings.database);
-  const inboxPath = join(data, 'inbox');
+  const dataPath = dataFolder(settings.database);
+  const inboxPath = join(dataPath, 'inbox');
   const relay = installation.probeRelay(RELAY_TIMEOUT_MS);
-  const check = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({ name, onTimeout, run });
+  const defineCheck = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({
+    name,
+    onTimeout,
+    run,
+  });
   const secretFault = secretWarning(settings);
   return [
     ...(secretFault === null
       ? []
-      : [check('secret', 'warning', async () => [warning('secret', secretFault, SECRET_REMEDY)])]),
-    check('clock', 'warning', () =>
+      : [defineCheck('secret', 'warning', async () => [warning('secret', secretFault, SECRET_REMEDY)])]),
+    defineCheck('clock', 'warning', () =>
       checkClock({
         now: clock.now,
         monotonic: clock.monotonic,
         wait: installation.wait,
-        newestAcceptedAt: facts?.newestAcceptedAt ?? null,
-        readFileSystemTime: () => readFileSystemTime(data),
+        newestAcceptedAt: storeFacts?.newestAcceptedAt ?? null,
+        readFileSystemTime: () => readFileSystemTime(dataPath),
         greeting: relay === null ? Promise.resolve(null) : relay.then(({ greeting }) => greeting),
       }),
     ),
-    check('transport', 'failure', () =>
+    defineCheck('transport', 'failure', () =>
       checkTransport({
         setting: transport,
-        probeRelay: () => conversationOf(relay),
+        probeRelay: () => awaitRelaySession(relay),
         readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
         inboxPath,
         checkWritable: () => checkMaildirWritable(inboxPath),
       }),
     ),
-    check('certificate', 'failure', () =>
+    defineCheck('certificate', 'failure', () =>
       checkCertificate({
         paths: tls,
         listen,
@@ -165,32 +173,34 @@ function otherChecks(
         now: clock.now(),
       }),
     ),
-    check('host name', 'warning', () => checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver)),
-    check('return path', 'warning', async () =>
+    defineCheck('host name', 'warning', () =>
+      checkHostName(transport.kind === 'smtp' ? transport.name : null, resolver),
+    ),
+    defineCheck('return path', 'warning', async () =>
       transport.kind === 'ses'
         ? checkProviderEvents(settings.feedbackHttpListen !== null || settings.sesQueue !== null)
         : checkReturnPath(settings.returnPathDomain, resolver),
     ),
-    ...(facts?.domains ?? []).map((domain) =>
-      check(`domain ${domain.name}`, 'warning', () =>
+    ...(storeFacts?.domains ?? []).map((domain) =>
+      defineCheck(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
           domain,
           authenticationRequired: requiresAuthenticatedSender(settings),
           checkRecords: () => checkRecords(recordsFor(domain, sendingSetup(settings)), resolver),
-          checkKey: (selector, sealed) => keyFault(settings, domain.name, selector, sealed),
+          checkKey: (selector, sealed) => findKeyFault(settings, domain.name, selector, sealed),
         }),
       ),
     ),
   ];
 }
 
-async function conversationOf(relay: Promise<RelayProbe> | null): Promise<RelaySession> {
+async function awaitRelaySession(relay: Promise<RelayProbe> | null): Promise<RelaySession> {
   if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport does not use SMTP' };
   return (await relay).session;
 }
 
 /** Opens a key and wipes it. Does not replace a missing secret: the sealed keys would be lost without a report. */
-function keyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
+function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);
   if (settings.secret === null && !existsSync(path))
     return `the secret file ${path} is missing; without it the keys cannot be opened`;

@@ -41,7 +41,9 @@ export function toDomainDetails(
     })),
     records: records.map((record) => {
       const { purpose, type, name, value } = record;
-      const check = checks.find((one) => one.name === name && one.type === type && one.value === value);
+      const check = checks.find(
+        (candidate) => candidate.name === name && candidate.type === type && candidate.value === value,
+      );
       const key = keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
       return {
         purpose,
@@ -62,16 +64,16 @@ export function toDomainDetails(
 export function toRemovedDomain(
   { name, keys }: SendingDomain,
   records: readonly DnsRecord[],
-  providerKeeps: boolean,
+  hasProviderIdentity: boolean,
 ): RemovedDomain {
-  const last = keys.reduce((latest, key) => Math.max(latest, key.retireAt ?? 0), 0);
+  const lastRetireAt = keys.reduce((latest, key) => Math.max(latest, key.retireAt ?? 0), 0);
   return {
     domain: name,
     status: 'removed',
     records: records.map(({ purpose, type, name, value }) => ({ purpose, type, name, value, found: 'unknown' })),
     removedRecords: keys.map(({ selector }) => dkimRecordName(name, selector)),
-    keepRecordsUntil: last === 0 ? null : isoTime(last),
-    remainingIdentity: providerKeeps ? name : null,
+    keepRecordsUntil: lastRetireAt === 0 ? null : isoTime(lastRetireAt),
+    remainingIdentity: hasProviderIdentity ? name : null,
   };
 }
 
@@ -115,15 +117,17 @@ function providerText(domain: SendingDomain, type: DnsRecord['type'], value: str
 
 function dkimText(domain: SendingDomain, name: string): string {
   const key = domain.keys.find(({ selector }) => dkimRecordName(domain.name, selector) === name);
-  const what = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
+  const keyText = `DKIM ${key?.algorithm === 'ed25519' ? 'Ed25519' : 'RSA'} key`;
   switch (key?.state) {
     case undefined:
       return 'DKIM key that the provider requires';
     case 'active':
-      return key.algorithm === 'rsa' ? `${what}; it signs` : `${what}; it also signs while its record is published`;
+      return key.algorithm === 'rsa'
+        ? `${keyText}; it signs`
+        : `${keyText}; it also signs while its record is published`;
     case 'staged':
-      return `${what}; it signs once its record is found`;
+      return `${keyText}; it signs once its record is found`;
     case 'retiring':
-      return `previous ${what}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
+      return `previous ${keyText}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }
 }

@@ -36,7 +36,7 @@ import { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from './d
 import {
   accountNotFound,
   conflict,
-  type Failed,
+  type ErrorResult,
   invalid,
   invalidTemplate,
   notFound,
@@ -68,9 +68,9 @@ export const addDomain = operation({
   }),
   result: DomainDetails,
   errors: ['not-found', 'conflict'],
-  async run({ account, domain: written, subdomains, ed25519, easyDkim }, context) {
+  async run({ account, domain: domainText, subdomains, ed25519, easyDkim }, context) {
     const { store, settings, clock, warn } = context;
-    const parsed = parseDomainName(written);
+    const parsed = parseDomainName(domainText);
     if (!parsed.ok) return invalidTemplate('domain', () => parsed.fault);
     const { name, warning } = parsed;
     if (easyDkim && settings.transport.kind !== 'ses') {
@@ -78,8 +78,8 @@ export const addDomain = operation({
     }
     // Checked before keys are created: an RSA key takes tenths of a second.
     const accounts = await store.listAccounts();
-    if (!accounts.some((one) => one.name === account)) return accountNotFound(account);
-    if ((await provenDomain(store, name)) !== null) return existingDomainConflict(store, name);
+    if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
+    if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
     const keys = await newKeys({
@@ -89,7 +89,7 @@ export const addDomain = operation({
       usedSelectors: [],
       sealingKey: sealingKey(settings),
       now,
-      random: fractionOf(context),
+      random: randomFraction(context),
     });
     const added = await store.addDomain(account, { name, subdomains, keys }, now);
     if (added.kind === 'missing') return accountNotFound(account);
@@ -99,9 +99,9 @@ export const addDomain = operation({
     if (warning !== null) warn('look-alike', warning);
     const secretFault = secretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
-    if (provider !== null) warnOfProvider(provider, name, easyDkim, context);
+    if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    return ok(toDomainDetails(domain, records, checksOf(provider), account));
+    return ok(toDomainDetails(domain, records, providerChecks(provider), account));
   },
 });
 
@@ -122,7 +122,7 @@ export const listDomains = operation({
         domain,
         recordsFor(domain, setup),
         await store.domainChecks(domain.name),
-        accountIn(accounts, domain.accountId),
+        accountName(accounts, domain.accountId),
       );
     return ok(await Promise.all(domains.map(details)));
   },
@@ -137,14 +137,14 @@ export const showDomain = operation({
   input: Type.Object({ domain: DomainName }),
   result: DomainDetails,
   errors: ['not-found'],
-  async run({ domain: written }, { store, settings }) {
-    const found = await findDomain(store, written);
+  async run({ domain: domainText }, { store, settings }) {
+    const found = await findDomain(store, domainText);
     if (!found.ok) return found;
     const domain = found.value;
     const provider = await checkProviderIdentity(settings, domain);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    const checks = [...(await store.domainChecks(domain.name)), ...checksOf(provider)];
-    return ok(await detailsIn(store, domain, records, checks));
+    const checks = [...(await store.domainChecks(domain.name)), ...providerChecks(provider)];
+    return ok(await readDomainDetails(store, domain, records, checks));
   },
 });
 
@@ -160,14 +160,14 @@ export const setDomain = operation({
   }),
   result: DomainDetails,
   errors: ['not-found'],
-  async run({ domain: written, subdomains }, { store, settings }) {
-    const name = lookupName(written);
+  async run({ domain: domainText, subdomains }, { store, settings }) {
+    const name = parseLookupName(domainText);
     if (!name.ok) return name;
-    const changed = existingDomain(name.value, await store.setSubdomains(name.value, subdomains));
+    const changed = foundOrError(name.value, await store.setSubdomains(name.value, subdomains));
     if (!changed.ok) return changed;
     const domain = changed.value;
     const records = recordsFor(domain, sendingSetup(settings));
-    return ok(await detailsIn(store, domain, records, await store.domainChecks(domain.name)));
+    return ok(await readDomainDetails(store, domain, records, await store.domainChecks(domain.name)));
   },
 });
 
@@ -180,8 +180,8 @@ export const verifyDomain = operation({
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],
-  async run({ domain: written }, { store, settings, clock }) {
-    const before = await findDomain(store, written);
+  async run({ domain: domainText }, { store, settings, clock }) {
+    const before = await findDomain(store, domainText);
     if (!before.ok) return before;
     const resolver = createResolver(settings.dns);
     const checks = await checkRecords(recordsFor(before.value, sendingSetup(settings)), resolver);
@@ -190,16 +190,16 @@ export const verifyDomain = operation({
     if (!latest.ok) return latest;
     const { update, event } = domainUpdateFrom(latest.value, checks, clock.now(), settings.maxAgeMs);
     const isAnswered = checks.some((check) => check.found !== 'unknown');
-    const changed = isAnswered ? changedDomain(latest.value.name, await store.updateDomain(update)) : latest;
+    const changed = isAnswered ? changedOrError(latest.value.name, await store.updateDomain(update)) : latest;
     if (!changed.ok) return changed;
     const domain = changed.value;
     const provider = await ensureProviderIdentity(settings, domain, 'own');
     const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
-    const all = [...checks, ...(await checkRecords(providerRecords, resolver)), ...checksOf(provider)];
+    const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...providerChecks(provider)];
     return ok({
-      ...(await detailsIn(store, domain, all, all)),
+      ...(await readDomainDetails(store, domain, allChecks, allChecks)),
       change: event,
-      fault: faultOf(domain, checks, provider),
+      fault: findVerificationFault(domain, checks, provider),
     });
   },
 });
@@ -216,19 +216,19 @@ export const rotateDomain = operation({
   }),
   result: RotatedDomain,
   errors: ['not-found', 'conflict'],
-  async run({ domain: written, cancel }, context) {
+  async run({ domain: domainText, cancel }, context) {
     const { store, settings } = context;
-    const found = await findDomain(store, written);
+    const found = await findDomain(store, domainText);
     if (!found.ok) return found;
-    const rotated = cancel ? await dropStaged(found.value, context) : await stageKeys(found.value, context);
+    const rotated = cancel ? await removeStagedKeys(found.value, context) : await stageKeys(found.value, context);
     if (!rotated.ok) return rotated;
     const { domain, checks } = rotated.value;
     const records = recordsFor(domain, sendingSetup(settings));
-    const kept = domain.keys.map(({ selector }) => selector);
-    const dropped = found.value.keys.filter(({ selector }) => cancel && !kept.includes(selector));
+    const remainingSelectors = domain.keys.map(({ selector }) => selector);
+    const removedKeys = found.value.keys.filter(({ selector }) => cancel && !remainingSelectors.includes(selector));
     return ok({
-      ...(await detailsIn(store, domain, records, checks)),
-      removedRecords: dropped.map(({ selector }) => dkimRecordName(domain.name, selector)),
+      ...(await readDomainDetails(store, domain, records, checks)),
+      removedRecords: removedKeys.map(({ selector }) => dkimRecordName(domain.name, selector)),
     });
   },
 });
@@ -242,46 +242,46 @@ export const removeDomain = operation({
   input: Type.Object({ domain: DomainName }),
   result: RemovedDomain,
   errors: ['not-found'],
-  async run({ domain: written }, { store, settings }) {
-    const name = lookupName(written);
+  async run({ domain: domainText }, { store, settings }) {
+    const name = parseLookupName(domainText);
     if (!name.ok) return name;
-    const removed = existingDomain(name.value, await store.removeDomain(name.value));
+    const removed = foundOrError(name.value, await store.removeDomain(name.value));
     if (!removed.ok) return removed;
     const records = recordsFor(removed.value, sendingSetup(settings));
     return ok(toRemovedDomain(removed.value, records, settings.transport.kind === 'ses'));
   },
 });
 
-interface Rotated {
+interface RotationResult {
   readonly domain: SendingDomain;
   readonly checks: readonly RecordCheck[];
 }
 
-async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<Rotated>> {
+async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
   // Checked before keys are created, and again on the state of the store after that.
   if (beginRotation(domain, []).kind !== 'staged') {
-    const inProgress = begin((await provenDomain(store, domain.name)) ?? domain, []);
+    const inProgress = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!inProgress.ok) return inProgress;
   }
   await checkSecret(settings, store);
-  const fresh = await newKeys({
+  const stagedKeys = await newKeys({
     domain: domain.name,
     // A domain without an Ed25519 key gets none.
-    algorithms: ALGORITHMS.filter((one) => domain.keys.some(({ algorithm }) => algorithm === one)),
+    algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
     sealingKey: sealingKey(settings),
     now: clock.now(),
-    random: fractionOf(context),
+    random: randomFraction(context),
   });
   const latest = await findDomain(store, domain.name);
   if (!latest.ok) return latest;
-  const keys = begin(latest.value, fresh);
+  const keys = addStagedKeys(latest.value, stagedKeys);
   return keys.ok ? writeKeys(store, latest.value, keys.value) : keys;
 }
 
-async function dropStaged(domain: SendingDomain, { store }: OperationContext): Promise<Result<Rotated>> {
+async function removeStagedKeys(domain: SendingDomain, { store }: OperationContext): Promise<Result<RotationResult>> {
   const keys = cancelRotation(domain);
   if (keys !== null) return writeKeys(store, domain, keys);
   return conflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
@@ -291,21 +291,21 @@ async function writeKeys(
   store: OperatorStore,
   { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
   keys: SendingDomain['keys'],
-): Promise<Result<Rotated>> {
+): Promise<Result<RotationResult>> {
   const checks = await store.domainChecks(name);
   const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
-  const changed = changedDomain(name, await store.updateDomain(update));
+  const changed = changedOrError(name, await store.updateDomain(update));
   return changed.ok ? ok({ domain: changed.value, checks }) : changed;
 }
 
 /** The keys with the new ones staged; a conflict if others are staged. */
-function begin(domain: SendingDomain, fresh: SendingDomain['keys']): Result<SendingDomain['keys']> {
-  const rotation = beginRotation(domain, fresh);
+function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
+  const rotation = beginRotation(domain, stagedKeys);
   if (rotation.kind === 'staged') return ok(rotation.keys);
-  const waiting = rotation.selectors.join(', ');
+  const stagedSelectors = rotation.selectors.join(', ');
   return conflict(
     null,
-    `domain ${domain.name} already has staged keys (${waiting}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
+    `domain ${domain.name} already has staged keys (${stagedSelectors}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
   );
 }
 
@@ -313,23 +313,23 @@ function begin(domain: SendingDomain, fresh: SendingDomain['keys']): Result<Send
  * Reads the domain after a commit that confirms all earlier commits: a domain read before it may be lost in a failover, and must not
  * be reported as existing.
  */
-async function provenDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
+async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;
   await store.probe();
   return store.findDomain(name);
 }
 
 /** A random number in [0, 1) for selectors. Selectors are public; they only have to differ. */
-function fractionOf({ random }: OperationContext): () => number {
+function randomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
 
-function checksOf(provider: ProviderStatus | null): readonly RecordCheck[] {
+function providerChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }
 
 /** The domain is added regardless of the provider's answer; a warning reports what the provider did not do. */
-function warnOfProvider(
+function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,
   easyDkim: boolean,
@@ -342,18 +342,18 @@ function warnOfProvider(
 }
 
 /** Why the check fails, or null. The records of the domain take precedence over the provider's result. */
-function faultOf(
+function findVerificationFault(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
   provider: ProviderStatus | null,
 ): string | null {
-  if (domain.status !== 'authenticated') return notAuthenticated(domain, checks);
-  const verdict = provider?.identityCheck;
-  const isRefused = verdict?.found === 'wrong' || verdict?.found === 'missing';
-  return isRefused ? `${domain.name}: ${verdict.detail}` : null;
+  if (domain.status !== 'authenticated') return describeMissingAuthentication(domain, checks);
+  const identityCheck = provider?.identityCheck;
+  const isRefused = identityCheck?.found === 'wrong' || identityCheck?.found === 'missing';
+  return isRefused ? `${domain.name}: ${identityCheck.detail}` : null;
 }
 
-function notAuthenticated({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
+function describeMissingAuthentication({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
   const count = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
   const counts = (['missing', 'wrong', 'unknown'] as const)
     .filter((kind) => count(kind) > 0)
@@ -362,40 +362,40 @@ function notAuthenticated({ name, status }: SendingDomain, checks: readonly Reco
   return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
 }
 
-async function detailsIn(
+async function readDomainDetails(
   store: OperatorStore,
   domain: SendingDomain,
   records: readonly DnsRecord[],
   checks: readonly RecordCheck[],
 ): Promise<DomainDetails> {
-  return toDomainDetails(domain, records, checks, accountIn(await store.listAccounts(), domain.accountId));
+  return toDomainDetails(domain, records, checks, accountName(await store.listAccounts(), domain.accountId));
 }
 
-function accountIn(accounts: readonly Account[], accountId: number): string {
+function accountName(accounts: readonly Account[], accountId: number): string {
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
-async function findDomain(store: OperatorStore, written: string): Promise<Result<SendingDomain>> {
-  const name = lookupName(written);
+async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
+  const name = parseLookupName(domainText);
   if (!name.ok) return name;
   const domain = await store.findDomain(name.value);
-  return domain === null ? noDomain(name.value) : ok(domain);
+  return domain === null ? domainNotFound(name.value) : ok(domain);
 }
 
 /** The name of an added domain; also one that the present list of public suffixes does not allow. */
-function lookupName(written: string): Result<string> {
-  const parsed = parseDomainName(written);
+function parseLookupName(domainText: string): Result<string> {
+  const parsed = parseDomainName(domainText);
   if (parsed.ok) return ok(parsed.name);
-  const name = parseHost(written.endsWith('.') ? written.slice(0, -1) : written, 0);
+  const name = parseHost(domainText.endsWith('.') ? domainText.slice(0, -1) : domainText, 0);
   return name === null ? invalidTemplate('domain', () => parsed.fault) : ok(name);
 }
 
-function noDomain(name: string): Failed {
+function domainNotFound(name: string): ErrorResult {
   return notFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
 }
 
 /** The conflict of an existing domain. Names its account: an operator may list all domains with their accounts. */
-async function existingDomainConflict(store: OperatorStore, name: string): Promise<Failed> {
+async function existingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
   const existing = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === existing?.accountId);
   const owner = account === undefined ? '' : ` to account ${account.name}`;
@@ -403,16 +403,16 @@ async function existingDomainConflict(store: OperatorStore, name: string): Promi
 }
 
 /** The domain after a change that does not depend on its version; it fails only where there is no such domain. */
-function existingDomain(name: string, changed: ChangeResult<SendingDomain>): Result<SendingDomain> {
-  return changed.kind === 'done' ? ok(changed.value) : noDomain(name);
+function foundOrError(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
+  return result.kind === 'done' ? ok(result.value) : domainNotFound(name);
 }
 
 /** The domain after a change of the version that was read; a conflict where the store has a later one. */
-function changedDomain(
+function changedOrError(
   name: string,
   changed: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
 ): Result<SendingDomain> {
   return changed.kind === 'stale'
     ? conflict('domain', `domain ${name} was changed by another request; run the command again`)
-    : existingDomain(name, changed);
+    : foundOrError(name, changed);
 }

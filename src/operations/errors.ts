@@ -41,22 +41,22 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
 }
 
 /** An error, assignable to the result of every operation. */
-export type Failed = Extract<Result<never>, { readonly ok: false }>;
+export type ErrorResult = Extract<Result<never>, { readonly ok: false }>;
 
-function failed(code: ErrorCode, field: string | null, message: string): Failed {
+function errorResult(code: ErrorCode, field: string | null, message: string): ErrorResult {
   return { ok: false, error: { code, message, field } };
 }
 
 /** `field` is the member at fault. The message is `fault` after the name of the member: `rate: …`. */
-export function invalid(field: string | null, fault: string): Failed {
+export function invalid(field: string | null, fault: string): ErrorResult {
   return field === null
-    ? failed('invalid', null, fault)
+    ? errorResult('invalid', null, fault)
     : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
 }
 
 /** As `invalid`, for a message that names members of the input anywhere in it. */
-export function invalidTemplate(field: string | null, phrase: MessageTemplate): Failed {
-  return { ok: false, error: { code: 'invalid', field, message: phrase((member) => member), template: phrase } };
+export function invalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
+  return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }
 
 /** The value of a member that a parser of config/units.ts has read, or the parser's fault as an error of that member. */
@@ -64,23 +64,23 @@ export function memberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
 }
 
-export function notFound(field: string | null, message: string): Failed {
-  return failed('not-found', field, message);
+export function notFound(field: string | null, message: string): ErrorResult {
+  return errorResult('not-found', field, message);
 }
 
 /** The error of an account that does not exist. */
-export function accountNotFound(name: string): Failed {
+export function accountNotFound(name: string): ErrorResult {
   return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` lists accounts`);
 }
 
-export function conflict(field: string | null, message: string): Failed {
-  return failed('conflict', field, message);
+export function conflict(field: string | null, message: string): ErrorResult {
+  return errorResult('conflict', field, message);
 }
 
-export function forbidden(message: string): Failed {
-  return failed('forbidden', null, message);
+export function forbidden(message: string): ErrorResult {
+  return errorResult('forbidden', null, message);
 }
 
-export function unavailable(message: string): Failed {
-  return failed('unavailable', null, message);
+export function unavailable(message: string): ErrorResult {
+  return errorResult('unavailable', null, message);
 }

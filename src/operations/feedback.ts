@@ -5,10 +5,10 @@ import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { notFound, ok } from './errors.ts';
 import { operation } from './operation.ts';
-import { limit, nullable, rowNumber, Time } from './schemas.ts';
+import { nullable, pageSizeMember, rowNumber, Time } from './schemas.ts';
 
-const MAX_LISTED = 10_000;
-const NO_NUMBER = 'is not the number of a report; `postrider feedback list` lists reports';
+const MAX_PAGE_SIZE = 10_000;
+const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback list` lists reports';
 
 const reportMembers = {
   id: Type.Integer(),
@@ -28,14 +28,14 @@ export const listFeedback = operation({
   changes: false,
   input: Type.Object({
     before: Type.Optional(
-      rowNumber('The last id of the previous page; lists older reports.', NO_NUMBER, Number.MAX_SAFE_INTEGER),
+      rowNumber('The last id of the previous page; lists older reports.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER),
     ),
-    limit: limit(MAX_LISTED),
+    limit: pageSizeMember(MAX_PAGE_SIZE),
   }),
   result: Type.Array(ReportSummary),
   errors: [],
-  run: async ({ before, limit: size }, { store }) =>
-    ok((await store.listFeedback(before ?? null, size)).map(summaryOf)),
+  run: async ({ before, limit: pageSize }, { store }) =>
+    ok((await store.listFeedback(before ?? null, pageSize)).map(toReportSummary)),
 });
 
 export const showFeedback = operation({
@@ -43,21 +43,21 @@ export const showFeedback = operation({
   id: 'findFeedback',
   summary: 'Show a report as it was received',
   changes: false,
-  input: Type.Object({ id: rowNumber('The number of the report.', NO_NUMBER, Number.MAX_SAFE_INTEGER) }),
+  input: Type.Object({ id: rowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
   result: Type.Object({
     ...reportMembers,
     raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),
   }),
   errors: ['not-found'],
   async run({ id }, { store }) {
-    const found = await store.findFeedback(id);
-    if (found === null) return notFound('id', `there is no report ${id}; \`postrider feedback list\` lists reports`);
-    return ok({ ...summaryOf(found), raw: Buffer.from(found.raw).toString('utf8') });
+    const report = await store.findFeedback(id);
+    if (report === null) return notFound('id', `there is no report ${id}; \`postrider feedback list\` lists reports`);
+    return ok({ ...toReportSummary(report), raw: Buffer.from(report.raw).toString('utf8') });
   },
 });
 
 export type FeedbackReport = Static<typeof showFeedback.result>;
 
-function summaryOf({ id, at, source, messageId, reason, summary }: UnprocessedReport): ReportSummary {
+function toReportSummary({ id, at, source, messageId, reason, summary }: UnprocessedReport): ReportSummary {
   return { id, at: isoTime(at), source, message: messageId, reason, summary };
 }

@@ -75,19 +75,19 @@ export function downloadOperation<I extends TObject, R extends TArray>(
 /** Performs an upload; see `perform`. */
 export function performUpload<I extends TObject, P extends TSchema, R extends TSchema>(
   { input, run }: UploadOperation<I, P, R>,
-  given: Readonly<Record<string, unknown>>,
+  rawInput: Readonly<Record<string, unknown>>,
   content: FileContent,
   context: Omit<ImportContext, 'warn'>,
   observer: UploadObserver<Static<P>>,
 ): Promise<OperationResult<Static<R>>> {
-  return performWith(input, given, (read, warn) => run(read, content, { ...context, warn }, observer));
+  return performWith(input, rawInput, (input, warn) => run(input, content, { ...context, warn }, observer));
 }
 
 /** Performs a download; see `perform`. */
 export function performDownload<I extends TObject, R extends TArray>(
   { input, run }: DownloadOperation<I, R>,
-  given: Readonly<Record<string, unknown>>,
+  rawInput: Readonly<Record<string, unknown>>,
   context: Omit<OperationContext, 'warn'>,
 ): Promise<OperationResult<AsyncIterable<Static<R>>>> {
-  return performWith(input, given, (read, warn) => run(read, { ...context, warn }));
+  return performWith(input, rawInput, (input, warn) => run(input, { ...context, warn }));
 }

@@ -5,16 +5,16 @@ import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
-import { type Failed, invalid, notFound, ok, type Result } from './errors.ts';
+import { type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
 import { parseCapturedMessage } from './inbox/captured-message.ts';
 import { type CapturedEntry, CapturedMessage, InboxPage } from './inbox/schemas.ts';
 import type { Operation } from './operation.ts';
-import { limit, MessageId } from './schemas.ts';
+import { MessageId, pageSizeMember } from './schemas.ts';
 
-const MAX_LISTED = 200;
+const MAX_PAGE_SIZE = 200;
 
 const ListInput = Type.Object({
-  limit: limit(MAX_LISTED),
+  limit: pageSizeMember(MAX_PAGE_SIZE),
   before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
 });
 
@@ -27,17 +27,17 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
   input: ListInput,
   result: InboxPage,
   errors: ['not-found'],
-  async run({ limit: size, before }, { inbox }) {
+  async run({ limit: pageSize, before }, { inbox }) {
     if (before !== undefined && !isMessageId(before)) {
       return invalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
     // One more than the page has shows whether there is a next page.
-    const found = await inbox.list(size + 1, before ?? null);
-    const shown = found.slice(0, size);
+    const entries = await inbox.list(pageSize + 1, before ?? null);
+    const page = entries.slice(0, pageSize);
     return ok({
-      messages: shown.map(entryOf),
-      next: found.length > shown.length ? (shown.at(-1)?.id ?? null) : null,
+      messages: page.map(toCapturedEntry),
+      next: entries.length > page.length ? (page.at(-1)?.id ?? null) : null,
     });
   },
 };
@@ -58,7 +58,7 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
     const [entry, source] = await Promise.all([inbox.entry(id), inbox.source(id)]);
     if (entry === null || source === null) return capturedMessageNotFound(id);
     const { headers, text, html } = parseCapturedMessage(source, readEntity);
-    return ok({ ...entryOf(entry), headers: [...headers], text, html: html !== null, bytes: source.length });
+    return ok({ ...toCapturedEntry(entry), headers: [...headers], text, html: html !== null, bytes: source.length });
   },
 };
 
@@ -70,18 +70,18 @@ export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbo
 }
 
 /** The error of an installation without an inbox. */
-function inboxNotFound(): Failed {
+function inboxNotFound(): ErrorResult {
   return notFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
 /** The error of an id without a captured message. */
-function capturedMessageNotFound(id: string): Failed {
+function capturedMessageNotFound(id: string): ErrorResult {
   return notFound(
     'id',
     isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',
   );
 }
 
-function entryOf({ id, at, to, from, returnPath, subject }: InboxEntry): CapturedEntry {
+function toCapturedEntry({ id, at, to, from, returnPath, subject }: InboxEntry): CapturedEntry {
   return { id, at: isoTime(at), to, from, returnPath, subject };
 }

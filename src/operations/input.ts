@@ -5,10 +5,10 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { didYouMean } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
-import { type Failed, invalid, invalidTemplate, ok, type Result } from './errors.ts';
+import { type ErrorResult, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 
 /** The keywords of JSON Schema that members of inputs use. */
-interface Member {
+interface MemberSchema {
   readonly type?: string;
   readonly enum?: readonly string[];
   readonly minimum?: number;
@@ -17,14 +17,14 @@ interface Member {
   /** 0 if the operation checks an empty string itself; otherwise an empty required string counts as missing. */
   readonly minLength?: number;
   readonly default?: unknown;
-  readonly items?: Member;
+  readonly items?: MemberSchema;
   /** The fault of an invalid value, in place of the general one (schemas.ts). */
   readonly errorMessage?: string;
 }
 
 /** The members of an input schema by name. */
-export function inputMembers(schema: TObject): Readonly<Record<string, TSchema & Member>> {
-  return schema.properties as Readonly<Record<string, TSchema & Member>>;
+export function inputMembers(schema: TObject): Readonly<Record<string, TSchema & MemberSchema>> {
+  return schema.properties as Readonly<Record<string, TSchema & MemberSchema>>;
 }
 
 /** True if the input must contain the member. */
@@ -34,31 +34,34 @@ export function isRequired(schema: TObject, name: string): boolean {
 }
 
 /** Returns the input with defaults, or the error of the first invalid member. */
-export function readInput<I extends TObject>(schema: I, given: Readonly<Record<string, unknown>>): Result<Static<I>> {
+export function readInput<I extends TObject>(
+  schema: I,
+  rawInput: Readonly<Record<string, unknown>>,
+): Result<Static<I>> {
   const members = inputMembers(schema);
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(members, name));
+  const unknown = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
   if (unknown !== undefined) return invalid(null, `Unknown parameter: ${quote(unknown)}`);
-  const read: Record<string, unknown> = {};
+  const input: Record<string, unknown> = {};
   const missing: string[] = [];
   for (const [name, member] of Object.entries(members)) {
-    const value = given[name];
+    const value = rawInput[name];
     if (value === undefined || value === null || (value === '' && member.minLength !== 0 && isRequired(schema, name))) {
-      if (member.default !== undefined) read[name] = member.default;
+      if (member.default !== undefined) input[name] = member.default;
       else if (isRequired(schema, name)) missing.push(name);
       continue;
     }
     const result = readMember(name, member, value);
     if (!result.ok) return result;
-    read[name] = result.value;
+    input[name] = result.value;
   }
   if (missing.length > 0) {
     return invalidTemplate(missing[0] ?? null, (nameOf) => `Missing: ${missing.map(nameOf).join(', ')}`);
   }
   // Each member was read by its schema above.
-  return ok(read as Static<I>);
+  return ok(input as Static<I>);
 }
 
-function readMember(name: string, member: Member, value: unknown): Result<unknown> {
+function readMember(name: string, member: MemberSchema, value: unknown): Result<unknown> {
   switch (member.type) {
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
@@ -68,9 +71,9 @@ function readMember(name: string, member: Member, value: unknown): Result<unknow
       return readInteger(name, member, value);
     case 'array': {
       const parts = Array.isArray(value) ? value : [value];
-      const read = parts.map((part) => readMember(name, member.items ?? {}, part));
-      const fault = read.find((part): part is Failed => !part.ok);
-      return fault ?? ok(read.map((part) => (part.ok ? part.value : null)));
+      const results = parts.map((part) => readMember(name, member.items ?? {}, part));
+      const fault = results.find((part): part is ErrorResult => !part.ok);
+      return fault ?? ok(results.map((part) => (part.ok ? part.value : null)));
     }
     case 'string':
       return readString(name, member, value);
@@ -81,26 +84,26 @@ function readMember(name: string, member: Member, value: unknown): Result<unknow
 
 function readInteger(
   name: string,
-  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, errorMessage }: Member,
+  { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, errorMessage }: MemberSchema,
   value: unknown,
 ): Result<number> {
   const number = typeof value === 'string' && isDigits(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isSafeInteger(number) && number >= minimum && number <= maximum)
     return ok(number);
-  const shown = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
-  return invalid(name, `${shown} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
+  const shownValue = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
+  return invalid(name, `${shownValue} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
 }
 
 function isDigits(text: string): boolean {
   if (text === '' || text.length > 16) return false;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
     if (code < 48 || code > 57) return false;
   }
   return true;
 }
 
-function readString(name: string, member: Member, value: unknown): Result<string> {
+function readString(name: string, member: MemberSchema, value: unknown): Result<string> {
   // A JSON body may contain a count, such as a volume, as a number.
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string') return invalidTemplate(name, (nameOf) => `${nameOf(name)} must be a string`);

@@ -4,7 +4,16 @@ import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '..
 import type { ApiKey } from '../model/account.ts';
 import { newApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { accountNotFound, conflict, type Failed, invalid, memberResult, notFound, ok, type Result } from './errors.ts';
+import {
+  accountNotFound,
+  conflict,
+  type ErrorResult,
+  invalid,
+  memberResult,
+  notFound,
+  ok,
+  type Result,
+} from './errors.ts';
 import { CreatedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
@@ -26,20 +35,20 @@ export const createKey = operation({
   result: CreatedKey,
   errors: ['not-found', 'conflict'],
   async run({ account, name, expires }, { store, clock, random }) {
-    const text = parseVisibleText('name', name);
-    if (!text.ok) return text;
+    const label = parseVisibleText('name', name);
+    if (!label.ok) return label;
     const now = clock.now();
     const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
     const { key, prefix, hash } = newApiKey(random);
-    const made = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
-    switch (made.kind) {
+    const created = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+    switch (created.kind) {
       case 'done':
-        return ok({ id: keyName(made.value.id), key, expires: isoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(created.value.id), key, expires: isoTimeOrNull(expiresAt.value) });
       case 'missing':
         return accountNotFound(account);
       case 'exists':
-        return keyExists();
+        return keyConflict();
     }
   },
 });
@@ -57,7 +66,7 @@ export const listKeys = operation({
     const keys = await store.listKeys(account);
     if (keys.kind !== 'done') return accountNotFound(account);
     const now = clock.now();
-    return ok(keys.value.map((key) => keyEntry(key, account, now)));
+    return ok(keys.value.map((key) => toKeyEntry(key, account, now)));
   },
 });
 
@@ -71,13 +80,13 @@ export const revokeKey = operation({
   result: Type.Object({ id: KeyId, prefix: Type.String(), revoked: Time }),
   errors: ['not-found'],
   async run({ key: text }, { store, clock }) {
-    const id = keyNumber(text);
+    const id = parseKeyId(text);
     if (!id.ok) return id;
     const now = clock.now();
     const revoked = await store.revokeKey(id.value, now);
-    if (revoked.kind !== 'done') return noKey(id.value);
+    if (revoked.kind !== 'done') return keyNotFound(id.value);
     const { prefix, revokedAt } = revoked.value;
-    return ok({ id: keyName(id.value), prefix, revoked: isoTime(revokedAt ?? now) });
+    return ok({ id: formatKeyId(id.value), prefix, revoked: isoTime(revokedAt ?? now) });
   },
 });
 
@@ -94,59 +103,59 @@ export const rotateKey = operation({
   result: RotatedKey,
   errors: ['not-found', 'conflict'],
   async run({ key: text, grace }, { store, clock, random }) {
-    const id = keyNumber(text);
+    const id = parseKeyId(text);
     if (!id.ok) return id;
     const graceMs = memberResult('grace', parseDuration(grace));
     if (!graceMs.ok) return graceMs;
     const now = clock.now();
     const until = now + graceMs.value;
     const { key, prefix, hash } = newApiKey(random);
-    const made = await store.rotateKey(id.value, { prefix, hash }, until, now);
-    switch (made.kind) {
+    const created = await store.rotateKey(id.value, { prefix, hash }, until, now);
+    switch (created.kind) {
       case 'done':
-        return ok({ id: keyName(made.value.id), key, replaces: keyName(id.value), until: isoTime(until) });
+        return ok({ id: formatKeyId(created.value.id), key, replaces: formatKeyId(id.value), until: isoTime(until) });
       case 'missing':
-        return noKey(id.value);
+        return keyNotFound(id.value);
       case 'exists':
-        return keyExists();
+        return keyConflict();
     }
   },
 });
 
 /** The id of a key in commands and the API. */
-function keyName(id: number): string {
+function formatKeyId(id: number): string {
   return `key_${id}`;
 }
 
 /** `key_12` or `12`. */
-function keyNumber(text: string): Result<number> {
+function parseKeyId(text: string): Result<number> {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));
   return invalid('key', `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`);
 }
 
-function noKey(id: number): Failed {
-  const message = `there is no valid key ${keyName(id)}; \`postrider key list ACCOUNT\` lists keys`;
+function keyNotFound(id: number): ErrorResult {
+  const message = `there is no valid key ${formatKeyId(id)}; \`postrider key list ACCOUNT\` lists keys`;
   return notFound('key', message);
 }
 
 /** The new key, 256 random bits, already exists. */
-function keyExists(): Failed {
+function keyConflict(): ErrorResult {
   return conflict(null, 'the generated key already exists; run the command again');
 }
 
-function stateOf({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {
+function keyState({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
 }
 
-function keyEntry(key: ApiKey, account: string, now: number): KeyEntry {
+function toKeyEntry(key: ApiKey, account: string, now: number): KeyEntry {
   return {
-    id: keyName(key.id),
+    id: formatKeyId(key.id),
     account,
     name: key.name,
     prefix: key.prefix,
-    state: stateOf(key, now),
+    state: keyState(key, now),
     created: isoTime(key.createdAt),
     expires: isoTimeOrNull(key.expiresAt),
     revoked: isoTimeOrNull(key.revokedAt),

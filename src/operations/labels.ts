@@ -7,13 +7,13 @@ const MAX_NAME_LENGTH = 64;
 
 /** Reads a name: visible text that does not begin with a hyphen, which would make it a flag. */
 export function parseName(field: string, text: string): Result<string> {
-  const visible = parseVisibleText(field, text, MAX_NAME_LENGTH);
-  if (visible.ok && text.startsWith('-')) return invalid(field, `${quote(text)} begins with a hyphen`);
-  return visible;
+  const parsed = parseVisibleText(field, text, MAX_NAME_LENGTH);
+  if (parsed.ok && text.startsWith('-')) return invalid(field, `${quote(text)} begins with a hyphen`);
+  return parsed;
 }
 
 /** Reads text of 1 to `maxLength` visible characters without leading or trailing spaces. */
 export function parseVisibleText(field: string, text: string, maxLength = MAX_NAME_LENGTH): Result<string> {
-  const fits = text.length >= 1 && text.length <= maxLength && text.trim() === text && !/\p{C}/u.test(text);
-  return fits ? ok(text) : invalid(field, `${quote(text)} is not 1 to ${maxLength} visible characters`);
+  const isValid = text.length >= 1 && text.length <= maxLength && text.trim() === text && !/\p{C}/u.test(text);
+  return isValid ? ok(text) : invalid(field, `${quote(text)} is not 1 to ${maxLength} visible characters`);
 }

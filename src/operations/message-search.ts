@@ -19,15 +19,15 @@ import {
 import { accountNotFound, invalid, invalidTemplate, ok, type Result } from './errors.ts';
 import { waitReason } from './messages/explain.ts';
 import { MessagePage, toMessageSummary } from './messages/schemas.ts';
-import { makeCursor, readCursor } from './messages/search-cursor.ts';
+import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
-import { limit, oneOf } from './schemas.ts';
+import { pageSizeMember, stringEnum } from './schemas.ts';
 
-const MAX_LISTED = 200;
+const MAX_PAGE_SIZE = 200;
 /** Time limit of one store call in a search without a time limit. */
-const STORE_CALL_MS = 500;
+const MAX_STORE_CALL_MS = 500;
 
-const text = (description: string) => Type.Optional(Type.String({ description }));
+const optionalText = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Returns one page. Without `within` it searches until the page is full or all messages are searched. */
 export const searchMessages = operation({
@@ -36,23 +36,23 @@ export const searchMessages = operation({
   summary: 'Find messages by words of recipient, sender and subject, newest first',
   changes: false,
   input: Type.Object({
-    q: text(
+    q: optionalText(
       'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
     ),
-    to: text('Recipient: an address, an `@domain`, or words of it.'),
-    from: text('Sender: an address, an `@domain`, or words of it.'),
-    subject: text('Words of the subject.'),
-    account: text('Messages of this account.'),
-    state: Type.Optional(oneOf(STATES, { description: 'Messages in this state.' })),
-    since: text('Accepted since this date (UTC), or within a duration such as `24h`.'),
-    until: text('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
-    cursor: text('`next` of the previous page; the filters must be the same.'),
+    to: optionalText('Recipient: an address, an `@domain`, or words of it.'),
+    from: optionalText('Sender: an address, an `@domain`, or words of it.'),
+    subject: optionalText('Words of the subject.'),
+    account: optionalText('Messages of this account.'),
+    state: Type.Optional(stringEnum(STATES, { description: 'Messages in this state.' })),
+    since: optionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
+    until: optionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
+    cursor: optionalText('`next` of the previous page; the filters must be the same.'),
     waitReason: Type.Boolean({
       default: false,
       description: 'Adds `waitReason`: what a message that is not in a final state waits for.',
     }),
-    within: text('Time limit of the search, such as `60ms`; `next` continues it.'),
-    limit: limit(MAX_LISTED),
+    within: optionalText('Time limit of the search, such as `60ms`; `next` continues it.'),
+    limit: pageSizeMember(MAX_PAGE_SIZE),
   }),
   result: MessagePage,
   errors: ['not-found'],
@@ -60,39 +60,39 @@ export const searchMessages = operation({
     const now = clock.now();
     const { q = '', to, from, subject, account, state } = input;
     const filters = [q.trim(), to, from, subject, account, state, input.since, input.until];
-    const criteria = searchCriteria(input);
+    const criteria = parseCriteria(input);
     if (!criteria.ok) return criteria;
     const since = parseTime('since', input.since, now);
     if (!since.ok) return since;
     const until = parseTime('until', input.until, now);
     if (!until.ok) return until;
-    const before = input.cursor === undefined ? null : readCursor(filters, input.cursor);
+    const before = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);
     if (input.cursor !== undefined && before === null) {
       return invalidTemplate(
         'cursor',
         () => 'the cursor belongs to another search; omit it to start with the first page',
       );
     }
-    const within = input.within === undefined ? null : parseDuration(input.within);
-    if (within?.ok === false) return invalid('within', within.fault);
+    const timeLimit = input.within === undefined ? null : parseDuration(input.within);
+    if (timeLimit?.ok === false) return invalid('within', timeLimit.fault);
 
     const accounts = await store.listAccounts();
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
     if (account !== undefined && accountId === null) return accountNotFound(account);
     const query = { wants: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
-    const found = await runSearch(store, { ...query, accountId, limit: input.limit }, within?.value ?? null);
+    const result = await runSearch(store, { ...query, accountId, limit: input.limit }, timeLimit?.value ?? null);
     const reasons = input.waitReason
-      ? await waitReasons(store, found.messages, accounts, status?.() ?? null, now)
+      ? await waitReasons(store, result.messages, accounts, status?.() ?? null, now)
       : null;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
-    const messages = found.messages.map((message) => ({
+    const messages = result.messages.map((message) => ({
       ...toMessageSummary(message),
       account: names.get(message.accountId) ?? null,
       ...(reasons === null ? {} : { waitReason: reasons.get(message.id) ?? null }),
     }));
-    const { searchedTo } = found;
+    const { searchedTo } = result;
     if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
-    return ok({ messages, next: makeCursor(filters, searchedTo), searchedSince: isoTime(timestampOfId(searchedTo)) });
+    return ok({ messages, next: encodeCursor(filters, searchedTo), searchedSince: isoTime(timestampOfId(searchedTo)) });
   },
 });
 
@@ -104,8 +104,8 @@ async function waitReasons(
   status: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
-  const open = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
-  const histories = open.length === 0 ? [] : await store.messageHistories(open.map(({ id }) => id));
+  const unfinished = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
+  const histories = unfinished.length === 0 ? [] : await store.messageHistories(unfinished.map(({ id }) => id));
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;
@@ -122,14 +122,17 @@ async function runSearch(
   withinMs: number | null,
 ): Promise<MessageSearchResult> {
   if (withinMs !== null) return store.searchMessages(search, withinMs);
-  const mails: StoredMessageSummary[] = [];
+  const messages: StoredMessageSummary[] = [];
   let { before } = search;
   for (;;) {
-    const found = await store.searchMessages({ ...search, before, limit: search.limit - mails.length }, STORE_CALL_MS);
-    mails.push(...found.messages);
-    if (found.searchedTo === null || mails.length >= search.limit)
-      return { messages: mails, searchedTo: found.searchedTo };
-    before = found.searchedTo;
+    const result = await store.searchMessages(
+      { ...search, before, limit: search.limit - messages.length },
+      MAX_STORE_CALL_MS,
+    );
+    messages.push(...result.messages);
+    if (result.searchedTo === null || messages.length >= search.limit)
+      return { messages, searchedTo: result.searchedTo };
+    before = result.searchedTo;
   }
 }
 
@@ -137,25 +140,25 @@ const SEARCHED_FIELDS = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['
   Record<string, readonly Field[]>
 >;
 
-function searchCriteria(
+function parseCriteria(
   input: Readonly<Partial<Record<keyof typeof SEARCHED_FIELDS, string>>>,
 ): Result<readonly SearchCriterion[]> {
-  const all: SearchCriterion[] = [];
+  const allCriteria: SearchCriterion[] = [];
   for (const member of ['q', 'to', 'from', 'subject'] as const) {
-    const given = input[member] ?? '';
-    const criteria = parseSearchText(given, SEARCHED_FIELDS[member]);
+    const text = input[member] ?? '';
+    const criteria = parseSearchText(text, SEARCHED_FIELDS[member]);
     if (criteria === null) {
-      const fault = `${quote(given)} contains no letters or digits to search for`;
+      const fault = `${quote(text)} contains no letters or digits to search for`;
       return member === 'q' ? invalidTemplate('q', () => `the words: ${fault}`) : invalid(member, fault);
     }
-    all.push(...criteria);
+    allCriteria.push(...criteria);
   }
-  if (all.length <= MAX_CRITERIA) return ok(all);
-  return invalidTemplate(null, () => `the search has ${all.length} words; the maximum is ${MAX_CRITERIA}`);
+  if (allCriteria.length <= MAX_CRITERIA) return ok(allCriteria);
+  return invalidTemplate(null, () => `the search has ${allCriteria.length} words; the maximum is ${MAX_CRITERIA}`);
 }
 
-function parseTime(member: string, given: string | undefined, now: number): Result<number | null> {
-  if (given === undefined) return ok(null);
-  const moment = parseTimestamp(given, now, 'back');
-  return moment.ok ? ok(moment.value) : invalid(member, moment.fault);
+function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
+  if (text === undefined) return ok(null);
+  const parsed = parseTimestamp(text, now, 'back');
+  return parsed.ok ? ok(parsed.value) : invalid(member, parsed.fault);
 }

@@ -8,13 +8,13 @@ import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { accountNotFound, conflict, type Failed, invalid, notFound, ok, type Result } from './errors.ts';
+import { accountNotFound, conflict, type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
 import { Explanation, MessageDetails, MessageSummary, toMessageDetails, toMessageSummary } from './messages/schemas.ts';
 import { operation } from './operation.ts';
-import { limit, MessageId, oneOf } from './schemas.ts';
+import { MessageId, pageSizeMember, stringEnum } from './schemas.ts';
 
-const MAX_LISTED = 100_000;
+const MAX_PAGE_SIZE = 100_000;
 
 /** Lists the newest messages that match the filters. Uses no full-text index. */
 export const listMessages = operation({
@@ -24,7 +24,7 @@ export const listMessages = operation({
   changes: false,
   input: Type.Object({
     account: Type.Optional(Type.String({ description: 'Messages of this account.' })),
-    state: Type.Optional(oneOf(STATES, { description: 'Messages in this state.' })),
+    state: Type.Optional(stringEnum(STATES, { description: 'Messages in this state.' })),
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
     since: Type.Optional(
       Type.String({ description: 'Accepted since this date (UTC), or within a duration such as `24h`.' }),
@@ -34,25 +34,25 @@ export const listMessages = operation({
         description: 'The id of the last message of the previous page; lists messages accepted before it.',
       }),
     ),
-    limit: limit(MAX_LISTED),
+    limit: pageSizeMember(MAX_PAGE_SIZE),
   }),
   result: Type.Array(MessageSummary),
   errors: ['not-found'],
-  async run({ account, state, to, since, before, limit: size }, { store, clock }) {
-    const from = since === undefined ? null : parseTimestamp(since, clock.now(), 'back');
-    if (from?.ok === false) return invalid('since', from.fault);
-    const cursor = before === undefined ? null : idOf('before', before);
+  async run({ account, state, to, since, before, limit: pageSize }, { store, clock }) {
+    const acceptedSince = since === undefined ? null : parseTimestamp(since, clock.now(), 'back');
+    if (acceptedSince?.ok === false) return invalid('since', acceptedSince.fault);
+    const cursor = before === undefined ? null : parseMessageId('before', before);
     if (cursor?.ok === false) return cursor;
     const accounts = account === undefined ? [] : await store.listAccounts();
-    const found = accounts.find(({ name }) => name === account);
-    if (account !== undefined && found === undefined) return accountNotFound(account);
+    const foundAccount = accounts.find(({ name }) => name === account);
+    if (account !== undefined && foundAccount === undefined) return accountNotFound(account);
     const messages = await store.listMessages({
-      accountId: found?.id ?? null,
+      accountId: foundAccount?.id ?? null,
       state: state ?? null,
       to: to ?? null,
-      since: from?.value ?? null,
+      since: acceptedSince?.value ?? null,
       before: cursor?.value ?? null,
-      limit: size,
+      limit: pageSize,
     });
     return ok(messages.map(toMessageSummary));
   },
@@ -68,10 +68,10 @@ export const showMessage = operation({
   result: MessageDetails,
   errors: ['not-found'],
   async run({ id }, { store }) {
-    const found = await find(store, id);
+    const found = await findMessageContext(store, id);
     if (!found.ok) return found;
     const { message, account, lists } = found.value;
-    return ok(toMessageDetails(message, account, await nameOfKey(store, found.value), lists));
+    return ok(toMessageDetails(message, account, await findKeyName(store, found.value), lists));
   },
 });
 
@@ -85,11 +85,11 @@ export const explainMessage = operation({
   result: Explanation,
   errors: ['not-found'],
   async run({ id }, { store, clock, settings, status }) {
-    const found = await find(store, id);
+    const found = await findMessageContext(store, id);
     if (!found.ok) return found;
     const { maxAgeMs, keepBodyMs } = settings;
-    const lines = explain({ ...found.value, status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs });
-    return ok({ id: found.value.message.id, explanation: [...lines] });
+    const sentences = explain({ ...found.value, status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs });
+    return ok({ id: found.value.message.id, explanation: [...sentences] });
   },
 });
 
@@ -100,13 +100,13 @@ export const retryMessage = operation({
   summary: 'Make a queued message due now, or return an uncertain message to the queue',
   changes: true,
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['queued']) }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: stringEnum(['queued']) }),
   errors: ['not-found', 'conflict'],
-  async run({ id: written }, { store, clock, publish }) {
-    const id = idOf('id', written);
+  async run({ id: idText }, { store, clock, publish }) {
+    const id = parseMessageId('id', idText);
     if (!id.ok) return id;
-    const refused = refusalOf(id.value, await store.retryMessage(id.value, clock.now()), 'retried');
-    if (refused !== null) return refused;
+    const rejection = toRejection(id.value, await store.retryMessage(id.value, clock.now()), 'retried');
+    if (rejection !== null) return rejection;
     publish({ type: 'message.retried', at: clock.now(), id: id.value });
     return ok({ id: id.value, state: 'queued' as const });
   },
@@ -119,26 +119,26 @@ export const cancelMessage = operation({
   summary: 'Cancel a queued or uncertain message',
   changes: true,
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: oneOf(['cancelled']) }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: stringEnum(['cancelled']) }),
   errors: ['not-found', 'conflict'],
-  async run({ id: written }, { store, clock, publish }) {
-    const id = idOf('id', written);
+  async run({ id: idText }, { store, clock, publish }) {
+    const id = parseMessageId('id', idText);
     if (!id.ok) return id;
-    const refused = refusalOf(id.value, await store.cancelMessage(id.value, clock.now()), 'cancelled');
-    if (refused !== null) return refused;
+    const rejection = toRejection(id.value, await store.cancelMessage(id.value, clock.now()), 'cancelled');
+    if (rejection !== null) return rejection;
     publish({ type: 'message.cancelled', at: clock.now(), id: id.value });
     return ok({ id: id.value, state: 'cancelled' as const });
   },
 });
 
 /** Reads a message id, in any case; `field` is the member of the input that holds it. */
-function idOf(field: string, text: string): Result<string> {
+function parseMessageId(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);
   return invalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
 }
 
-interface Found {
+interface MessageContext {
   readonly message: StoredMessage;
   /** Null if the account does not exist. */
   readonly account: Account | null;
@@ -146,36 +146,39 @@ interface Found {
   readonly lists: readonly ListedSuppression[];
 }
 
-async function find(store: OperatorStore, written: string): Promise<Result<Found>> {
-  const id = idOf('id', written);
+async function findMessageContext(store: OperatorStore, idText: string): Promise<Result<MessageContext>> {
+  const id = parseMessageId('id', idText);
   if (!id.ok) return id;
   const message = await store.findMessage(id.value);
-  if (message === null) return noMessage(id.value);
+  if (message === null) return messageNotFound(id.value);
   const accounts = await store.listAccounts();
   const address = parseAddress(message.to);
   const lists = address === null ? [] : await store.findSuppression(canonicalAddress(address));
-  return ok({ message, account: accounts.find(({ id: one }) => one === message.accountId) ?? null, lists });
+  return ok({ message, account: accounts.find(({ id: accountId }) => accountId === message.accountId) ?? null, lists });
 }
 
 /** The name of the key that submitted a message; null if the key does not exist. */
-async function nameOfKey(store: OperatorStore, { message, account }: Found): Promise<string | null> {
+async function findKeyName(store: OperatorStore, { message, account }: MessageContext): Promise<string | null> {
   if (account === null) return null;
   const keys = await store.listKeys(account.name);
   return keys.kind === 'done' ? (keys.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
 }
 
-function noMessage(id: string): Failed {
+function messageNotFound(id: string): ErrorResult {
   return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
 /** The error for a change that the store rejected; null for a change that it made. */
-function refusalOf(id: string, answer: OperatorChangeResult, done: string): Failed | null {
-  switch (answer.kind) {
+function toRejection(id: string, result: OperatorChangeResult, participle: string): ErrorResult | null {
+  switch (result.kind) {
     case 'done':
       return null;
     case 'missing':
-      return noMessage(id);
+      return messageNotFound(id);
     case 'wrong-state':
-      return conflict('id', `message ${id} is ${answer.state}; only queued and uncertain messages can be ${done}`);
+      return conflict(
+        'id',
+        `message ${id} is ${result.state}; only queued and uncertain messages can be ${participle}`,
+      );
   }
 }

@@ -59,20 +59,20 @@ export type OperationResult<T> = Result<T> & { readonly warnings: readonly Warni
  */
 export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
-  given: Readonly<Record<string, unknown>>,
+  rawInput: Readonly<Record<string, unknown>>,
   context: C,
 ): Promise<OperationResult<Static<R>>> {
-  return performWith(input, given, (read, warn) => run(read, { ...context, warn }));
+  return performWith(input, rawInput, (read, warn) => run(read, { ...context, warn }));
 }
 
 /** Reads an input by its schema and calls `run` with it. Converts the exceptions that `perform` names into errors. */
 export async function performWith<I extends TObject, T>(
   input: I,
-  given: Readonly<Record<string, unknown>>,
+  rawInput: Readonly<Record<string, unknown>>,
   run: (read: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
 ): Promise<OperationResult<T>> {
   const warnings: Warning[] = [];
-  const read = readInput(input, given);
+  const read = readInput(input, rawInput);
   if (!read.ok) return { ...read, warnings };
   try {
     const result = await run(read.value, (code, message) => warnings.push({ code, message }));

@@ -10,7 +10,7 @@ import { listHealth } from './overview/health.ts';
 import { type OverviewInput, readOverviewInput } from './overview/input.ts';
 import { type QueueStatus, queueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
-import { oneOf } from './schemas.ts';
+import { stringEnum } from './schemas.ts';
 
 /** Shows the overview. Takes at most 100 ms, independent of the number of stored messages. */
 export const showOverview = operation({
@@ -19,18 +19,21 @@ export const showOverview = operation({
   summary: 'Show traffic over time, the queue, the health of the parts, and problems that need attention',
   changes: false,
   input: Type.Object({
-    range: oneOf(RANGE_NAMES, { default: '24h', description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.' }),
+    range: stringEnum(RANGE_NAMES, {
+      default: '24h',
+      description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.',
+    }),
   }),
   result: Overview,
   errors: [],
   async run({ range }, { store, settings, clock, status }) {
-    const facts = await readOverviewInput(store, settings, status?.() ?? null, range, clock.now());
-    const { oldest, emptyAt, nextDueAt, ...queue } = queueOf(facts);
+    const overviewInput = await readOverviewInput(store, settings, status?.() ?? null, range, clock.now());
+    const { oldest, emptyAt, nextDueAt, ...queue } = readQueueStatus(overviewInput);
     return ok({
       range,
       stepMs: RANGES[range].stepMs,
-      everAccepted: facts.store.everAccepted,
-      ...trafficFigures(range, facts.now, facts.steps),
+      everAccepted: overviewInput.store.everAccepted,
+      ...trafficFigures(range, overviewInput.now, overviewInput.steps),
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,
@@ -38,15 +41,15 @@ export const showOverview = operation({
         emptyAt: isoOrNull(emptyAt),
         nextDueAt: isoOrNull(nextDueAt),
       },
-      health: [...listHealth(facts)],
-      attention: [...listAttention(facts)],
+      health: [...listHealth(overviewInput)],
+      attention: [...listAttention(overviewInput)],
     });
   },
 });
 
-function queueOf({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
-  const held = status?.delivery?.breaker.state === 'open';
-  return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: held }, now);
+function readQueueStatus({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
+  const isBreakerOpen = status?.delivery?.breaker.state === 'open';
+  return queueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, breakerOpen: isBreakerOpen }, now);
 }
 
 function isoOrNull(at: number | null): string | null {

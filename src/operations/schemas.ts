@@ -4,7 +4,7 @@ import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
 /** One of a fixed set of strings. */
-export function oneOf<const T extends string>(
+export function stringEnum<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
 ): TUnsafe<T> {
@@ -27,7 +27,7 @@ export const MessageId = Type.String({ format: 'uuid', description: 'The id of t
 export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual'] as const;
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
-  reason: oneOf(SUPPRESSION_REASONS, { description: 'Why the address is suppressed.' }),
+  reason: stringEnum(SUPPRESSION_REASONS, { description: 'Why the address is suppressed.' }),
   source: nullable(
     Type.String({
       description: 'The id of the message that caused the entry; null if an operator or an import added it.',
@@ -50,7 +50,7 @@ export function rowNumber(description: string, fault: string, maximum = MAX_INT3
 }
 
 /** The size of a page. */
-export function limit(maximum: number) {
+export function pageSizeMember(maximum: number) {
   return Type.Integer({
     minimum: 1,
     maximum,

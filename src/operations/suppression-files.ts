@@ -11,9 +11,9 @@ import { describeError } from '../printing/error-line.ts';
 import { formatCount } from '../printing/text.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
-import { accountNotFound, conflict, type Failed, invalid, ok, type Result, unavailable } from './errors.ts';
+import { accountNotFound, conflict, type ErrorResult, invalid, ok, type Result, unavailable } from './errors.ts';
 import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
-import { ListName, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
+import { ListName, SUPPRESSION_REASONS, stringEnum } from './schemas.ts';
 import type { CsvHooks, CsvRow } from './suppressions/csv-reader.ts';
 import { CSV_HEADER, csvRow } from './suppressions/csv-writer.ts';
 import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';
@@ -23,10 +23,10 @@ import { toSuppressionEntry } from './suppressions.ts';
 /** Entries per page of an export. */
 const PAGE_ENTRIES = 5_000;
 /** Maximum number of skipped rows that a result lists. */
-const MAX_NAMED_ROWS = 100;
+const MAX_LISTED_ROWS = 100;
 /** A file without a header row that begins with this many invalid rows is rejected. */
-const MAX_BAD_ROWS_FIRST = 1_000;
-const STOPPING = 'the service is shutting down';
+const MAX_LEADING_INVALID_ROWS = 1_000;
+const SHUTDOWN_TEXT = 'the service is shutting down';
 
 const CSV = 'text/csv';
 
@@ -44,12 +44,12 @@ export const exportSuppressions = downloadOperation({
   formatPage: (entries) => entries.map(csvRow).join(''),
   async run({ account }, { store }) {
     const first = await store.listSuppressions(account, null, PAGE_ENTRIES);
-    return first.kind === 'done' ? ok(pages(store, account, first.value)) : accountNotFound(account);
+    return first.kind === 'done' ? ok(readPages(store, account, first.value)) : accountNotFound(account);
   },
 });
 
 /** Reads one page at a time, so that a list of any size takes bounded memory. */
-async function* pages(
+async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
   first: readonly Suppression[],
@@ -72,7 +72,7 @@ export const importSuppressions = uploadOperation({
   changes: true,
   input: Type.Object({
     account: ListName,
-    reason: oneOf(SUPPRESSION_REASONS, {
+    reason: stringEnum(SUPPRESSION_REASONS, {
       default: 'manual',
       description: 'The reason of rows without one: `bounce`, `complaint` or `manual`; the default is `manual`.',
     }),
@@ -86,33 +86,33 @@ export const importSuppressions = uploadOperation({
     if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return accountNotFound(account);
     const { name } = content;
     const options = { reason, now: clock.now() };
-    let kept: RereadableContent | null = null;
+    let rereadable: RereadableContent | null = null;
     try {
-      kept = await makeRereadable(content);
+      rereadable = await makeRereadable(content);
       // Loaded here, so that other commands do not load the parser.
       const { readCsv } = await import('./suppressions/csv-reader.ts');
-      const first = kept.bytes;
-      const total = await validate((hooks) => readCsv(first, name, options, hooks), name, observer);
-      if (imports.isStopping()) return unavailable(`${STOPPING}; no address was added`);
-      const bytes = kept.reread(total);
+      const firstPass = rereadable.bytes;
+      const total = await validate((hooks) => readCsv(firstPass, name, options, hooks), name, observer);
+      if (imports.isStopping()) return unavailable(`${SHUTDOWN_TEXT}; no address was added`);
+      const bytes = rereadable.reread(total);
       const file = { name, total, rows: (hooks: CsvHooks) => readCsv(bytes, name, options, hooks) };
       return await imports.runImport(() => addRows(account, file, context, observer));
     } catch (error) {
-      return contentFailure(error);
+      return toContentError(error);
     } finally {
-      await kept?.close();
+      await rereadable?.close();
     }
   },
 });
 
 /** Validates the whole file; resolves to its size in bytes. @throws ContentError */
 async function validate(
-  rowsOf: ValidFile['rows'],
+  readRows: ValidFile['rows'],
   name: string,
   { onRowsRead }: UploadObserver<ImportProgress>,
 ): Promise<number> {
-  let header = false;
-  let cut = false;
+  let hasHeader = false;
+  let isTruncated = false;
   let total = 0;
   let rows = 0;
   const skipped = new SkippedRows();
@@ -121,15 +121,15 @@ async function validate(
     onRowsRead(rows);
   };
   const onHeader = () => {
-    header = true;
+    hasHeader = true;
   };
-  for await (const row of rowsOf({ onBytes, onHeader })) {
+  for await (const row of readRows({ onBytes, onHeader })) {
     rows += 1;
     if (row.kind === 'bad') skipped.add(row);
-    cut = !header && skipped.count === rows && rows === MAX_BAD_ROWS_FIRST;
-    if (cut) break;
+    isTruncated = !hasHeader && skipped.count === rows && rows === MAX_LEADING_INVALID_ROWS;
+    if (isTruncated) break;
   }
-  if (skipped.count === rows && rows > 0) throw noValidRow(name, cut, skipped);
+  if (skipped.count === rows && rows > 0) throw noValidRowError(name, isTruncated, skipped);
   return total;
 }
 
@@ -143,61 +143,61 @@ interface ValidFile {
 /** Adds the rows of a file in batches. */
 async function addRows(
   account: string,
-  { name, total, rows: rowsOf }: ValidFile,
+  { name, total, rows: readRows }: ValidFile,
   { store, imports }: ImportContext,
   { onProgress }: UploadObserver<ImportProgress>,
 ): Promise<Result<ImportResult>> {
   const skipped = new SkippedRows();
   let batch: Suppression[] = [];
-  let [bytesRead, rows, count] = [0, 0, 0];
+  let [bytesRead, rows, addedCount] = [0, 0, 0];
   /** The number of the audit log entry, and the counts that it has. */
-  let entry: number | null = null;
-  let [rowsNoted, skippedNoted] = [0, 0];
+  let auditEntryId: number | null = null;
+  let [recordedRows, recordedSkipped] = [0, 0];
 
-  const write = async (end: ImportStep['end']): Promise<Failed | null> => {
-    const read = { read: rows - rowsNoted, skipped: skipped.count - skippedNoted };
-    const answer = await store.importSuppressions(account, batch, { entry, bytes: total, ...read, end });
-    if (answer.kind !== 'done') return accountNotFound(account);
-    entry = answer.value.entry;
-    count += answer.value.added;
-    [rowsNoted, skippedNoted] = [rows, skipped.count];
+  const writeBatch = async (end: ImportStep['end']): Promise<ErrorResult | null> => {
+    const read = { read: rows - recordedRows, skipped: skipped.count - recordedSkipped };
+    const result = await store.importSuppressions(account, batch, { entry: auditEntryId, bytes: total, ...read, end });
+    if (result.kind !== 'done') return accountNotFound(account);
+    auditEntryId = result.value.entry;
+    addedCount += result.value.added;
+    [recordedRows, recordedSkipped] = [rows, skipped.count];
     batch = [];
     return null;
   };
-  const flush = (end: ImportStep['end']): Promise<Failed | null> =>
-    imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(STOPPING)) : write(end)));
-  const report = () => {
-    const known = rows - skipped.count - batch.length - count;
-    onProgress({ read: rows, added: count, known, skipped: skipped.count, bytes: bytesRead, total });
+  const scheduleBatch = (end: ImportStep['end']): Promise<ErrorResult | null> =>
+    imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(SHUTDOWN_TEXT)) : writeBatch(end)));
+  const reportProgress = () => {
+    const known = rows - skipped.count - batch.length - addedCount;
+    onProgress({ read: rows, added: addedCount, known, skipped: skipped.count, bytes: bytesRead, total });
   };
   const onBytes = (size: number) => {
     bytesRead += size;
   };
 
-  const work = async (): Promise<Failed | null> => {
-    report();
-    for await (const row of rowsOf({ onBytes })) {
+  const addAllRows = async (): Promise<ErrorResult | null> => {
+    reportProgress();
+    for await (const row of readRows({ onBytes })) {
       rows += 1;
       if (row.kind === 'bad') skipped.add(row);
       else if (batch.push(row.entry) >= imports.batchRows()) {
-        const failed = await flush(null);
-        if (failed !== null) return failed;
+        const failure = await scheduleBatch(null);
+        if (failure !== null) return failure;
       }
-      report();
+      reportProgress();
     }
-    return flush('complete');
+    return scheduleBatch('complete');
   };
-  const failed = await work().catch((error: unknown) => addingFailure(error, name));
-  if (failed === null) {
-    report();
-    return ok({ read: rows, added: count, known: rows - skipped.count - count, ...skipped.result() });
+  const failure = await addAllRows().catch((error: unknown) => toImportError(error, name));
+  if (failure === null) {
+    reportProgress();
+    return ok({ read: rows, added: addedCount, known: rows - skipped.count - addedCount, ...skipped.result() });
   }
-  if (entry === null) return failed;
+  if (auditEntryId === null) return failure;
   // The counts exclude the rows of the batch that was not added.
-  [batch, rows, skipped.count] = [[], rowsNoted, skippedNoted];
+  [batch, rows, skipped.count] = [[], recordedRows, recordedSkipped];
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
-  await write('stopped').catch(() => undefined);
-  return { ok: false, error: { ...failed.error, message: `${failed.error.message}${addedBefore(count)}` } };
+  await writeBatch('stopped').catch(() => undefined);
+  return { ok: false, error: { ...failure.error, message: `${failure.error.message}${addedCountText(addedCount)}` } };
 }
 
 /** Counts the skipped rows and keeps the first of them. */
@@ -207,7 +207,7 @@ class SkippedRows {
 
   add({ line, lastLine, fault }: Extract<CsvRow, { kind: 'bad' }>): void {
     this.count += 1;
-    if (this.#rows.length >= MAX_NAMED_ROWS) return;
+    if (this.#rows.length >= MAX_LISTED_ROWS) return;
     this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });
   }
 
@@ -221,32 +221,32 @@ export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
 
-function noValidRow(name: string, cut: boolean, skipped: SkippedRows): ContentError {
-  const [first] = skipped.result().skipped;
-  const why = first === undefined ? '' : ` (${formatLines(first)}: ${first.reason})`;
-  const which =
+function noValidRowError(name: string, isTruncated: boolean, skipped: SkippedRows): ContentError {
+  const [firstSkipped] = skipped.result().skipped;
+  const firstFault = firstSkipped === undefined ? '' : ` (${formatLines(firstSkipped)}: ${firstSkipped.reason})`;
+  const summary =
     skipped.count === 1
       ? 'its only row is invalid'
-      : `all of its ${cut ? 'first ' : ''}${formatCount(skipped.count)} rows are invalid`;
+      : `all of its ${isTruncated ? 'first ' : ''}${formatCount(skipped.count)} rows are invalid`;
   return new ContentError(
-    `${name} contains no address to import: ${which}${why}; give a CSV file with the columns address, reason, at`,
+    `${name} contains no address to import: ${summary}${firstFault}; give a CSV file with the columns address, reason, at`,
   );
 }
 
 /** The error of unreadable content, or of the temporary folder. Throws any other error. */
-function contentFailure(error: unknown): Failed {
+function toContentError(error: unknown): ErrorResult {
   if (error instanceof ContentError) return invalid(null, error.message);
   if (error instanceof SpoolError) return conflict(null, error.message);
   throw error;
 }
 
-function addingFailure(error: unknown, name: string): Failed {
+function toImportError(error: unknown, name: string): ErrorResult {
   return error instanceof Error && error.name === 'StoreError'
     ? unavailable(`the import of ${name} stopped: ${describeError(error)}`)
-    : contentFailure(error);
+    : toContentError(error);
 }
 
-function addedBefore(count: number): string {
+function addedCountText(count: number): string {
   const addresses = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
   return count === 0 ? '' : ` (${addresses} added before that; import the file again to add the rest)`;
 }

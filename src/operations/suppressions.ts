@@ -6,7 +6,7 @@ import { Type } from '../model/schema.ts';
 import type { Suppression, SuppressionSearch } from '../model/suppression.ts';
 import { accountNotFound, invalid, notFound, ok, type Result } from './errors.ts';
 import { operation } from './operation.ts';
-import { ListName, limit, oneOf, SUPPRESSION_REASONS } from './schemas.ts';
+import { ListName, pageSizeMember, SUPPRESSION_REASONS, stringEnum } from './schemas.ts';
 import { AddedSuppression, SuppressedAddress, type SuppressionEntry, SuppressionPage } from './suppressions/schemas.ts';
 
 /** Maximum length of an address (RFC 5321 section 4.5.3.1.3). */
@@ -22,12 +22,12 @@ export const addSuppression = operation({
   input: Type.Object({
     account: ListName,
     address: Address,
-    reason: oneOf(SUPPRESSION_REASONS, { default: 'manual', description: '`bounce`, `complaint` or `manual`.' }),
+    reason: stringEnum(SUPPRESSION_REASONS, { default: 'manual', description: '`bounce`, `complaint` or `manual`.' }),
   }),
   result: AddedSuppression,
   errors: ['not-found'],
-  async run({ account, address: written, reason }, { store, clock }) {
-    const address = parseCanonicalAddress(written);
+  async run({ account, address: addressText, reason }, { store, clock }) {
+    const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
     const entry = { address: address.value, reason, source: null, at: clock.now() };
     const added = await store.addSuppressions(account, [entry]);
@@ -45,8 +45,8 @@ export const removeSuppression = operation({
   input: Type.Object({ account: ListName, address: Address }),
   result: Type.Object({ address: Type.String(), removed: Type.Boolean() }),
   errors: ['not-found'],
-  async run({ account, address: written }, { store }) {
-    const address = parseCanonicalAddress(written);
+  async run({ account, address: addressText }, { store }) {
+    const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
     const removed = await store.removeSuppression(account, address.value);
     if (removed.kind !== 'done') return accountNotFound(account);
@@ -65,11 +65,11 @@ export const showSuppression = operation({
   input: Type.Object({ address: Address }),
   result: SuppressedAddress,
   errors: [],
-  async run({ address: written }, { store }) {
-    const address = parseCanonicalAddress(written);
+  async run({ address: addressText }, { store }) {
+    const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
-    const found = await store.findSuppression(address.value);
-    const lists = found.map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) }));
+    const result = await store.findSuppression(address.value);
+    const lists = result.map(({ list, reason, source, at }) => ({ list, reason, source, at: isoTime(at) }));
     return ok({ address: address.value, suppressed: lists.length > 0, lists });
   },
 });
@@ -86,23 +86,23 @@ export const listSuppressions = operation({
       Type.String({ description: 'A prefix of the addresses; after an `@`, a prefix of their domains.' }),
     ),
     after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
-    limit: limit(10_000),
+    limit: pageSizeMember(10_000),
   }),
   result: SuppressionPage,
   errors: ['not-found'],
-  async run({ account, search: text, after: cursor, limit: size }, { store }) {
-    const search = searchOf(text ?? '');
+  async run({ account, search: text, after: cursor, limit: pageSize }, { store }) {
+    const search = parseSearch(text ?? '');
     if (!search.ok) return search;
-    const after = cursorOf(cursor, search.value);
+    const after = parseCursor(cursor, search.value);
     if (!after.ok) return after;
     // One more than the page has shows whether there is a next page.
-    const found =
+    const result =
       search.value === null
-        ? await store.listSuppressions(account, after.value, size + 1)
-        : await store.searchSuppressions(account, search.value, after.value, size + 1);
-    if (found.kind !== 'done') return accountNotFound(account);
-    const entries = found.value.slice(0, size);
-    const next = found.value.length > size ? (entries.at(-1)?.address ?? null) : null;
+        ? await store.listSuppressions(account, after.value, pageSize + 1)
+        : await store.searchSuppressions(account, search.value, after.value, pageSize + 1);
+    if (result.kind !== 'done') return accountNotFound(account);
+    const entries = result.value.slice(0, pageSize);
+    const next = result.value.length > pageSize ? (entries.at(-1)?.address ?? null) : null;
     return ok({ suppressions: entries.map(toSuppressionEntry), next });
   },
 });
@@ -118,14 +118,15 @@ export function listLabel(list: string): string {
 }
 
 /** Reads an address into the canonical form that lists store. */
-export function parseCanonicalAddress(written: string): Result<string> {
-  const address = parseAddress(written);
-  if (address === null) return invalid('address', `${quote(written)} is not an email address such as ada@example.com`);
+export function parseCanonicalAddress(addressText: string): Result<string> {
+  const address = parseAddress(addressText);
+  if (address === null)
+    return invalid('address', `${quote(addressText)} is not an email address such as ada@example.com`);
   return ok(canonicalAddress(address));
 }
 
 /** Reads a search: `@exam` is a prefix of a domain, any other text a prefix of an address. Null for all entries. */
-function searchOf(text: string): Result<SuppressionSearch | null> {
+function parseSearch(text: string): Result<SuppressionSearch | null> {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed === '@') return ok(null);
   if (trimmed.length > MAX_SEARCH_LENGTH) {
@@ -134,18 +135,20 @@ function searchOf(text: string): Result<SuppressionSearch | null> {
   if (trimmed.startsWith('@')) {
     return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
   }
-  const whole = parseAddress(trimmed);
-  const prefix = whole === null ? trimmed.normalize('NFC').toLowerCase() : canonicalAddress(whole);
+  const address = parseAddress(trimmed);
+  const prefix = address === null ? trimmed.normalize('NFC').toLowerCase() : canonicalAddress(address);
   return ok({ of: 'address', prefix });
 }
 
 /** Reads a cursor, which is the last address of the previous page. One that this search cannot return is invalid. */
-function cursorOf(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
+function parseCursor(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
   if (text === undefined) return ok(null);
   const address = parseAddress(text);
-  const own =
+  const isValid =
     address !== null &&
     canonicalAddress(address) === text &&
     (search === null || (search.of === 'address' ? text : address.domain).startsWith(search.prefix));
-  return own ? ok(text) : invalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
+  return isValid
+    ? ok(text)
+    : invalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
 }

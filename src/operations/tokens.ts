@@ -7,7 +7,7 @@ import { Type } from '../model/schema.ts';
 import { conflict, memberResult, notFound, ok } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
-import { nullable, oneOf, rowNumber, Time } from './schemas.ts';
+import { nullable, rowNumber, stringEnum, Time } from './schemas.ts';
 
 const TokenId = Type.Integer({ description: 'The number of the token.' });
 
@@ -15,7 +15,7 @@ export const TokenEntry = Type.Object({
   id: TokenId,
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the token.' }),
-  status: oneOf(['works', 'revoked', 'expired']),
+  status: stringEnum(['works', 'revoked', 'expired']),
   readOnly: Type.Boolean({ description: 'The token may read, and change nothing.' }),
   created: Time,
   expires: nullable(Time),
@@ -43,18 +43,18 @@ export const createToken = operation({
   }),
   errors: ['conflict'],
   async run({ name, readOnly, expires }, { store, clock, random }) {
-    const text = parseVisibleText('name', name);
-    if (!text.ok) return text;
+    const label = parseVisibleText('name', name);
+    if (!label.ok) return label;
     const now = clock.now();
     const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
     const { token, prefix, hash } = newToken(random, readOnly);
-    const made = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
-    if (made.kind !== 'done') {
+    const created = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
+    if (created.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
       return conflict('name', message);
     }
-    return ok({ id: made.value.id, token, expires: isoTimeOrNull(expiresAt.value) });
+    return ok({ id: created.value.id, token, expires: isoTimeOrNull(expiresAt.value) });
   },
 });
 
@@ -70,7 +70,7 @@ export const listTokens = operation({
   async run(_input, { store, clock }) {
     const tokens = await store.listTokens();
     const now = clock.now();
-    return ok(tokens.map((token) => tokenEntry(token, now)));
+    return ok(tokens.map((token) => toTokenEntry(token, now)));
   },
 });
 
@@ -95,18 +95,18 @@ export const revokeToken = operation({
   },
 });
 
-function statusOf({ revokedAt, expiresAt }: OperatorToken, now: number): TokenEntry['status'] {
+function tokenStatus({ revokedAt, expiresAt }: OperatorToken, now: number): TokenEntry['status'] {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt <= now ? 'expired' : 'works';
 }
 
-function tokenEntry(token: OperatorToken, now: number): TokenEntry {
+function toTokenEntry(token: OperatorToken, now: number): TokenEntry {
   const { id, name, prefix, createdAt, expiresAt, lastUsedAt } = token;
   return {
     id,
     name,
     prefix,
-    status: statusOf(token, now),
+    status: tokenStatus(token, now),
     readOnly: isReadOnlyToken(prefix),
     created: isoTime(createdAt),
     expires: isoTimeOrNull(expiresAt),

@@ -10,7 +10,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
 import type { InboxContext } from '../operations/context.ts';
-import { type Failed, notFound } from '../operations/errors.ts';
+import { type ErrorResult, notFound } from '../operations/errors.ts';
 import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
 import { readSource } from '../operations/inbox.ts';
 import { frameHtml } from './frame-html.ts';
@@ -79,7 +79,7 @@ export function addInboxFiles(app: FastifyInstance, base: string, context: Inbox
   });
 }
 
-function fail(reply: FastifyReply, { error }: Failed): FastifyReply {
+function fail(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
   const { status, body } = toErrorResponse(error);
   return reply.code(status).send(body);
 }

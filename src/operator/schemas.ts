@@ -2,13 +2,13 @@
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
-import { nullable, oneOf } from '../operations/schemas.ts';
+import { nullable, stringEnum } from '../operations/schemas.ts';
 import type { Parameter } from './route-description.ts';
 
 /** The body of every error. */
 export const ErrorBody = Type.Object(
   {
-    result: oneOf(['error']),
+    result: stringEnum(['error']),
     code: Type.String({ description: 'The error code: kebab-case, stable.' }),
     message: Type.String(),
     field: Type.Optional(Type.String({ description: 'The parameter at fault, if it is a single one.' })),
@@ -19,13 +19,13 @@ export type ErrorBody = Static<typeof ErrorBody>;
 
 /** `POST /sign-in` */
 export const SignedIn = Type.Object({
-  result: oneOf(['ok']),
+  result: stringEnum(['ok']),
   session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
 export type SignedIn = Static<typeof SignedIn>;
 
 /** `POST /sign-out` */
-export const SignedOut = Type.Object({ result: oneOf(['ok']) });
+export const SignedOut = Type.Object({ result: stringEnum(['ok']) });
 
 /** `POST /ticket` */
 export const Ticket = Type.Object({
@@ -59,12 +59,12 @@ export type Session = Static<typeof Session>;
 
 /** The data of an event of `GET /events`. */
 export const Change = Type.Object({
-  topics: Type.Array(oneOf(TOPICS), { description: 'The topics that changed.' }),
+  topics: Type.Array(stringEnum(TOPICS), { description: 'The topics that changed.' }),
 });
 export type Change = Static<typeof Change>;
 
 /** `GET /healthz` */
-export const Liveness = Type.Object({ result: oneOf(['ok']), message: Type.String() });
+export const Liveness = Type.Object({ result: stringEnum(['ok']), message: Type.String() });
 
 /** An OpenAPI document. */
 export const OpenApiDocument = Type.Object({

@@ -3,8 +3,8 @@ import { Anchor, Group, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
 import type {
   AttemptDetails as Attempt,
+  EventDetails,
   MessageDetails,
-  ShownEvent,
 } from '../../../src/operations/messages/schemas.ts';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
@@ -43,7 +43,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-function Event({ event, message }: { readonly event: ShownEvent; readonly message: MessageDetails }) {
+function Event({ event, message }: { readonly event: EventDetails; readonly message: MessageDetails }) {
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>

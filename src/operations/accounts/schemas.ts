@@ -1,7 +1,7 @@
 /** Limits in the input of the operations on accounts, and the results. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, oneOf, Time } from '../schemas.ts';
+import { nullable, stringEnum, Time } from '../schemas.ts';
 
 /** Limits in an input. */
 export const limitMembers = {
@@ -36,12 +36,12 @@ const Reputation = Type.Object(
     emails: Type.Integer({ description: 'Emails handed over or hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that complained.' }),
-    status: oneOf(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
+    status: stringEnum(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
     thresholds: Type.Array(
       Type.Object({
-        metric: oneOf(['bounces', 'complaints']),
+        metric: stringEnum(['bounces', 'complaints']),
         count: Type.Integer(),
-        limitType: oneOf(['rate', 'count'], { description: '`count` while there are fewer than 100 emails.' }),
+        limitType: stringEnum(['rate', 'count'], { description: '`count` while there are fewer than 100 emails.' }),
         limit: nullable(Type.Number({ description: 'A fraction or a count; null: it never locks.' })),
         usage: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
       }),
@@ -52,7 +52,7 @@ const Reputation = Type.Object(
 
 const accountMembers = {
   name: Type.String(),
-  state: oneOf(['active', 'locked']),
+  state: stringEnum(['active', 'locked']),
   reason: nullable(Type.String({ description: 'The reason of the lock.' })),
   lockedAt: nullable(Time),
   created: Time,

@@ -1,13 +1,13 @@
 /** The effective settings in commands and the API. Imports nothing of Node: the dashboard imports the type. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, oneOf } from '../schemas.ts';
+import { nullable, stringEnum } from '../schemas.ts';
 
 export const EffectiveSettings = Type.Array(
   Type.Object({
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
     value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has none.' })),
-    source: oneOf(['default', '.env', 'environment'], { description: 'Where the value comes from.' }),
+    source: stringEnum(['default', '.env', 'environment'], { description: 'Where the value comes from.' }),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

@@ -1,19 +1,19 @@
 /** Results of the operations on sending domains. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, oneOf, Time } from '../schemas.ts';
+import { nullable, stringEnum, Time } from '../schemas.ts';
 
-const KeyState = oneOf(['staged', 'active', 'retiring']);
+const KeyState = stringEnum(['staged', 'active', 'retiring']);
 
 /** A DNS record with the result of the last check. */
 const RECORD_MEMBERS = {
-  purpose: oneOf(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
-  type: oneOf(['TXT', 'CNAME', 'MX', 'SES'], {
+  purpose: stringEnum(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
+  type: stringEnum(['TXT', 'CNAME', 'MX', 'SES'], {
     description: '`SES` is not a DNS record; it is the state of the identity at Amazon SES.',
   }),
   name: Type.String({ description: 'Fully qualified, without a trailing dot.' }),
   value: Type.String(),
-  found: oneOf(['found', 'missing', 'wrong', 'unknown'], {
+  found: stringEnum(['found', 'missing', 'wrong', 'unknown'], {
     description: 'The result of the last check with an answer; `unknown` before the first.',
   }),
 };
@@ -32,7 +32,7 @@ const DETAIL_MEMBERS = {
   domain: Type.String({ description: 'The domain name in A-labels.' }),
   unicode: Type.String({ description: 'The domain name in U-labels.' }),
   account: Type.String({ description: 'The account that may send from it.' }),
-  status: oneOf(['pending', 'authenticated', 'failing']),
+  status: stringEnum(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Its subdomains may send too.' }),
   created: Time,
   checked: nullable(Time),
@@ -48,7 +48,7 @@ const DETAIL_MEMBERS = {
   keys: Type.Array(
     Type.Object({
       selector: Type.String(),
-      algorithm: oneOf(['rsa', 'ed25519']),
+      algorithm: stringEnum(['rsa', 'ed25519']),
       state: KeyState,
       retires: nullable(Time),
     }),
@@ -63,7 +63,7 @@ export type DomainDetails = Static<typeof DomainDetails>;
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: nullable(
-    oneOf(['authenticated', 'lost', 'blocked', 'recovered'], {
+    stringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
       description: 'The change of the status by this check; null for none.',
     }),
   ),
@@ -87,7 +87,7 @@ export type RotatedDomain = Static<typeof RotatedDomain>;
 /** A domain that was removed. */
 export const RemovedDomain = Type.Object({
   domain: Type.String(),
-  status: oneOf(['removed']),
+  status: stringEnum(['removed']),
   records: Type.Array(Type.Object(RECORD_MEMBERS)),
   removedRecords: Type.Array(Type.String(), {
     description: 'Names of the DKIM records; they may be deleted from DNS.',

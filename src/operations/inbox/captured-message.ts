@@ -29,40 +29,40 @@ export interface ParsedCapturedMessage {
 }
 
 export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity): ParsedCapturedMessage {
-  const shown = [...leaves(readEntity(source, source.length))].filter(
+  const bodyParts = [...leafEntities(readEntity(source, source.length))].filter(
     ({ fields }) => !fields.some(({ name, value }) => name === 'content-disposition' && isAttachment(value)),
   );
-  const first = (type: string) => shown.find((leaf) => leaf.type === type)?.text() ?? null;
-  return { headers: headersOf(source), text: first('text/plain'), html: first('text/html') };
+  const firstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.text() ?? null;
+  return { headers: parseHeaderFields(source), text: firstText('text/plain'), html: firstText('text/html') };
 }
 
 /** The parser bounds the depth. */
-function* leaves(entity: Entity): Generator<Entity> {
+function* leafEntities(entity: Entity): Generator<Entity> {
   if (entity.parts.length === 0) yield entity;
-  for (const part of entity.parts) yield* leaves(part);
+  for (const part of entity.parts) yield* leafEntities(part);
 }
 
 function isAttachment(disposition: string): boolean {
   return disposition.trimStart().slice(0, 'attachment'.length).toLowerCase() === 'attachment';
 }
 
-function headersOf(source: Uint8Array): readonly HeaderField[] {
+function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
   const lines = Buffer.from(source.subarray(0, MAX_HEADER_BYTES)).toString('utf8').split('\n', MAX_HEADER_BYTES);
-  const fields: { name: string; pieces: string[] }[] = [];
-  for (const ended of lines) {
-    const line = ended.endsWith('\r') ? ended.slice(0, -1) : ended;
+  const fields: { name: string; valueLines: string[] }[] = [];
+  for (const rawLine of lines) {
+    const line = rawLine.endsWith('\r') ? rawLine.slice(0, -1) : rawLine;
     if (line === '') break;
     if (line.startsWith(' ') || line.startsWith('\t')) {
-      fields.at(-1)?.pieces.push(line);
+      fields.at(-1)?.valueLines.push(line);
       continue;
     }
     if (fields.length >= MAX_FIELDS) break;
     const colon = line.indexOf(':');
     // A line without a colon is not a field. It is shown to make the fault visible.
-    fields.push({ name: line.slice(0, Math.max(0, colon)), pieces: [line.slice(colon + 1)] });
+    fields.push({ name: line.slice(0, Math.max(0, colon)), valueLines: [line.slice(colon + 1)] });
   }
-  return fields.map(({ name, pieces }) => ({
+  return fields.map(({ name, valueLines }) => ({
     name: name.trimEnd(),
-    value: decodeEncodedWords(pieces.join('').trim()),
+    value: decodeEncodedWords(valueLines.join('').trim()),
   }));
 }

@@ -1,7 +1,7 @@
 /** Results of the operations on API keys. Imports nothing of Node: the dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, oneOf, Time } from '../schemas.ts';
+import { nullable, stringEnum, Time } from '../schemas.ts';
 
 export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
 const NewKey = Type.String({ description: 'The key. It is not shown again.' });
@@ -11,7 +11,7 @@ export const KeyEntry = Type.Object({
   account: Type.String(),
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the key.' }),
-  state: oneOf(['active', 'expired', 'revoked']),
+  state: stringEnum(['active', 'expired', 'revoked']),
   created: Time,
   expires: nullable(Time),
   revoked: nullable(Time),

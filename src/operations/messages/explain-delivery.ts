@@ -24,14 +24,14 @@ export function explainDue(status: DeliveryStatus, now: number): readonly string
     ];
   }
   if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];
-  return [`it waits because ${breakerText(delivery, now)}.`, ...lastFailure(delivery)];
+  return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
 /** Why a message that is due later may wait longer than that; empty unless the circuit breaker is open or half-open. */
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];
-  return [`At present ${breakerText(delivery, now)}.`, ...lastFailure(delivery)];
+  return [`At present ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
 /** What a message that is due waits for, in one line. */
@@ -41,12 +41,12 @@ export function dueWaitReason(status: DeliveryStatus, now: number): string {
   if (delivery === null) return 'a node that delivers and whose circuit breaker is closed; this node does not deliver';
   if (delivery.breaker.state === 'closed') return 'a free connection';
   const failure = delivery.lastFailure === null ? '' : `; last failure: ${delivery.lastFailure.text}`;
-  return `the next hop: ${breakerText(delivery, now)}${failure}`;
+  return `the next hop: ${describeBreaker(delivery, now)}${failure}`;
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;
 
-function breakerText({ breaker: { state, retryAt } }: Delivery, now: number): string {
+function describeBreaker({ breaker: { state, retryAt } }: Delivery, now: number): string {
   if (state === 'half-open') return 'the circuit breaker is half-open and one message probes the next hop';
   const probe =
     retryAt === null || retryAt <= now
@@ -55,7 +55,7 @@ function breakerText({ breaker: { state, retryAt } }: Delivery, now: number): st
   return `the circuit breaker is open after several failures in a row; ${probe}`;
 }
 
-function lastFailure({ lastFailure: failure }: Delivery): readonly string[] {
+function describeLastFailure({ lastFailure: failure }: Delivery): readonly string[] {
   if (failure === null) return [];
   return [
     `The last failure, at ${formatTime(failure.at)}: ${endSentence(failure.text)} \`postrider doctor\` checks the next hop.`,

@@ -19,8 +19,8 @@ import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
 import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
 import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
 
-const FEEDBACK = 'feedback:';
-const WHOLE_SERVICE = '*';
+const FEEDBACK_PREFIX = 'feedback:';
+const SERVICE_LIST = '*';
 const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
   bounce: 'after a hard bounce',
   complaint: 'after a complaint',
@@ -45,13 +45,13 @@ export interface ExplainInput {
 /** Returns one sentence per element, the state first. */
 export function explain(input: ExplainInput): readonly string[] {
   const { message, account } = input;
-  const opening = `The message to ${message.to} is ${message.state}: ${meaning(input)}.`;
+  const opening = `The message to ${message.to} is ${message.state}: ${stateMeaning(input)}.`;
   const accepted = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;
-  return [opening, accepted, ...explainState(input), ...bodyRetention(input)];
+  return [opening, accepted, ...explainState(input), ...bodyRetentionSentences(input)];
 }
 
 /** What the state means for this message; more specific than the meaning of the state in general. */
-function meaning({ message, account }: ExplainInput): string {
+function stateMeaning({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return uncertainMeaning(message);
   if (message.state !== 'bounced') return STATE_DESCRIPTIONS[message.state];
@@ -72,35 +72,43 @@ function uncertainMeaning(message: StoredMessage): string {
 function explainState(input: ExplainInput): readonly string[] {
   const { message } = input;
   const attempt = lastAttempt(message);
-  const attempted = attempt === null ? [] : [attemptSentence(attempt)];
+  const attemptSentences = attempt === null ? [] : [attemptSentence(attempt)];
   switch (message.state) {
     case 'queued':
-      return [...attempted, ...sinceLastAttempt(message), ...queuedSentences(input), expirySentence(input)];
+      return [
+        ...attemptSentences,
+        ...changesAfterLastAttempt(message),
+        ...queuedSentences(input),
+        expirySentence(input),
+      ];
     case 'sending':
-      return [...sendingSentences(input), ...attempted];
+      return [...sendingSentences(input), ...attemptSentences];
     case 'delivered':
-      return [...(attempted.length > 0 ? attempted : recordedAs(message, 'delivered')), ...feedbackReports(message)];
+      return [
+        ...(attemptSentences.length > 0 ? attemptSentences : stateEventSentences(message, 'delivered')),
+        ...feedbackReportSentences(message),
+      ];
     case 'bounced':
       return [
-        ...(attempted.length > 0 ? attempted : recordedAs(message, 'bounced')),
-        ...suppressionEffect(attempt),
-        ...feedbackReports(message),
-        ...suppressionLists(input),
+        ...(attemptSentences.length > 0 ? attemptSentences : stateEventSentences(message, 'bounced')),
+        ...suppressionEffectSentences(attempt),
+        ...feedbackReportSentences(message),
+        ...suppressionListSentences(input),
       ];
     case 'complained': {
-      const reports = feedbackReports(message);
-      const cause = reports.length > 0 ? reports : recordedAs(message, 'complained');
-      return [...attempted, ...cause, ...suppressionLists(input)];
+      const reports = feedbackReportSentences(message);
+      const cause = reports.length > 0 ? reports : stateEventSentences(message, 'complained');
+      return [...attemptSentences, ...cause, ...suppressionListSentences(input)];
     }
     case 'suppressed':
-      return [...recordedAs(message, 'suppressed'), ...suppressedSentences(input)];
+      return [...stateEventSentences(message, 'suppressed'), ...suppressedSentences(input)];
     case 'expired':
-      return [...attempted, ...recordedAs(message, 'expired'), NO_FURTHER_ATTEMPT];
+      return [...attemptSentences, ...stateEventSentences(message, 'expired'), NO_FURTHER_ATTEMPT];
     case 'cancelled':
-      return [...recordedAs(message, 'cancelled'), NO_FURTHER_ATTEMPT];
+      return [...stateEventSentences(message, 'cancelled'), NO_FURTHER_ATTEMPT];
     case 'uncertain':
       return [
-        ...attempted,
+        ...attemptSentences,
         'It is not known whether the next hop accepted it. The message stays in this state until an operator decides:',
         `  postrider message retry ${message.id}    sends it again; the recipient may receive it twice`,
         `  postrider message cancel ${message.id}   sends it no more; the recipient may not have received it`,
@@ -153,7 +161,7 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
     ];
   }
   const count = finishedAttempts(message).length;
-  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${attemptCount(count)} made`;
+  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${attemptCountText(count)} made`;
   if (message.dueAt === null) return [`${attempts}.`];
   if (message.dueAt > now) {
     const rule = count === 0 ? [] : [BACKOFF_RULE];
@@ -168,7 +176,7 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
 }
 
 /** What happened after the last attempt: an operator's retry, or a lease that ended without an attempt. */
-function sinceLastAttempt(message: StoredMessage): readonly string[] {
+function changesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const last = message.events.at(-1);
   if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
   if (last?.verb === 'recovered') {
@@ -180,36 +188,36 @@ function sinceLastAttempt(message: StoredMessage): readonly string[] {
 function sendingSentences({ message, now }: ExplainInput): readonly string[] {
   const node = message.owner === null ? 'A node' : `Node ${message.owner}`;
   if (message.dueAt === null) return [`${node} is sending it now.`];
-  const end = formatTime(message.dueAt);
+  const leaseEnd = formatTime(message.dueAt);
   return message.dueAt > now
-    ? [`${node} is sending it. Its lease lasts until ${end}; if the node stops, another node takes over then.`]
+    ? [`${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node takes over then.`]
     : [
-        `The lease of ${node === 'A node' ? 'its node' : node} expired at ${end}; a running service returns it to the queue.`,
+        `The lease of ${node === 'A node' ? 'its node' : node} expired at ${leaseEnd}; a running service returns it to the queue.`,
       ];
 }
 
 function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
-  const end = message.acceptedAt + maxAgeMs;
-  return end > now
-    ? `If no attempt succeeds, it expires at ${formatTime(end)}, in ${formatSpan(end - now)} (POSTRIDER_MAX_AGE).`
-    : `It reached its maximum age at ${formatTime(end)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count. When that time has passed too, a running service marks it as expired.`;
+  const expiresAt = message.acceptedAt + maxAgeMs;
+  return expiresAt > now
+    ? `If no attempt succeeds, it expires at ${formatTime(expiresAt)}, in ${formatSpan(expiresAt - now)} (POSTRIDER_MAX_AGE).`
+    : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count. When that time has passed too, a running service marks it as expired.`;
 }
 
 /** Reports that arrived after delivery, with the bounce or complaint that ended the message. */
-function feedbackReports({ events }: StoredMessage): readonly string[] {
+function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
-    if (!by.startsWith(FEEDBACK)) return [];
+    if (!by.startsWith(FEEDBACK_PREFIX)) return [];
     const effect =
       verb === 'bounced' || verb === 'complained'
         ? `and ended the message as ${verb}`
         : `(${verb}) and changed no state`;
-    const source = by.slice(FEEDBACK.length);
+    const source = by.slice(FEEDBACK_PREFIX.length);
     return [`A feedback report arrived at ${formatTime(at)} by ${source} ${effect}: ${detail ?? 'no reason given'}.`];
   });
 }
 
 /** The event that caused a state, with its recorded detail. */
-function recordedAs(message: StoredMessage, verb: string): readonly string[] {
+function stateEventSentences(message: StoredMessage, verb: string): readonly string[] {
   const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [eventSentence(event)];
 }
@@ -244,22 +252,22 @@ export const LOCAL_FAULT_REMEDY =
 const NEXT_HOP_REMEDY = '`postrider doctor` checks the next hop';
 
 function attemptSentence(attempt: Attempt): string {
-  const hop = attempt.remote === null ? 'the next hop' : attempt.remote;
+  const nextHop = attempt.remote === null ? 'the next hop' : attempt.remote;
   const { outcome } = attempt;
   const at = formatTime(attempt.startedAt);
   const fault = localFaultText(toAttemptDetails(attempt));
   if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt at ${at} succeeded: ${hop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} succeeded: ${nextHop} answered ${endSentence(replyText(outcome))}`;
     case 'bounced':
-      return `The attempt at ${at} hard bounced (${outcome.reason}): ${hop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${endSentence(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${hop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
     case 'unanswered':
-      return `In the last attempt, at ${at}, the whole message was sent to ${hop}, and the connection ended before the reply.`;
+      return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
 }
 
@@ -269,22 +277,24 @@ function replyText({ reply }: Outcome): string {
 
 /** Why a suppressed message was not sent, and what allows later messages to the recipient. */
 function suppressedSentences(input: ExplainInput): readonly string[] {
-  const never = 'It was not sent and will not be sent';
+  const notSent = 'It was not sent and will not be sent';
   // A suppression by a list is recorded by the store; a local answer of the transport is recorded by its source.
-  const local = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
-  if (local !== undefined) return [`${never}: the ${local.by} always suppresses this address.`];
-  const lists = suppressionLists(input);
+  const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
+  if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
+  const lists = suppressionListSentences(input);
   if (lists.length === 0) {
-    return [`${never}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`];
+    return [
+      `${notSent}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`,
+    ];
   }
-  return [`${never}. Other messages to this recipient are not sent either.`, ...lists];
+  return [`${notSent}. Other messages to this recipient are not sent either.`, ...lists];
 }
 
 /** The lists that suppress the recipient for this account: reason, time, and the command that removes the entry. */
-function suppressionLists({ message, account, lists }: ExplainInput): readonly string[] {
-  const valid = lists.filter(({ list }) => list === WHOLE_SERVICE || list === account?.name);
-  return valid.flatMap(({ list, address, reason, source, at }) => {
-    const owner = list === WHOLE_SERVICE ? 'the whole service' : `account ${list}`;
+function suppressionListSentences({ message, account, lists }: ExplainInput): readonly string[] {
+  const applicableLists = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
+  return applicableLists.flatMap(({ list, address, reason, source, at }) => {
+    const owner = list === SERVICE_LIST ? 'the whole service' : `account ${list}`;
     const cause = source === null ? '' : ` of ${source === message.id ? 'this message' : `message ${source}`}`;
     return [
       `The recipient is on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
@@ -293,16 +303,16 @@ function suppressionLists({ message, account, lists }: ExplainInput): readonly s
   });
 }
 
-function suppressionEffect(attempt: Attempt | null): readonly string[] {
+function suppressionEffectSentences(attempt: Attempt | null): readonly string[] {
   if (attempt?.outcome.kind !== 'bounced') return [];
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
-    ? [`${mailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
+    ? [`${mailboxFaultText(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
     : ['It suppresses no recipient: the reply does not say that the mailbox does not exist.'];
 }
 
 /** What a bounce that suppresses reports about the mailbox. */
-function mailboxFault(reason: Reason): string {
+function mailboxFaultText(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':
       return 'The reply says that there is no such mailbox';
@@ -313,12 +323,12 @@ function mailboxFault(reason: Reason): string {
   }
 }
 
-function bodyRetention({ message, keepBodyMs }: ExplainInput): readonly string[] {
+function bodyRetentionSentences({ message, keepBodyMs }: ExplainInput): readonly string[] {
   if (message.message === null) return ['Its body has been erased.'];
   if (message.endedAt === null) return [];
   return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
 }
 
-function attemptCount(count: number): string {
+function attemptCountText(count: number): string {
   return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
 }

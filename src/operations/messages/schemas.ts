@@ -6,11 +6,11 @@ import { STATES, type StoredMessage, type StoredMessageSummary } from '../../mod
 import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
-import { nullable, oneOf, SuppressionListEntry, Time } from '../schemas.ts';
+import { nullable, SuppressionListEntry, stringEnum, Time } from '../schemas.ts';
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
-  state: oneOf(STATES),
+  state: stringEnum(STATES),
   to: Type.String({ description: 'The recipient.' }),
   from: Type.String({ description: 'The sender.' }),
   subject: Type.String(),
@@ -51,10 +51,10 @@ export const AttemptDetails = Type.Object({
   nextHop: nullable(
     Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
   ),
-  outcome: oneOf(['delivered', 'bounced', 'deferred', 'unanswered']),
+  outcome: stringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: nullable(Type.String({ description: 'Why it bounced or was deferred, such as `recipient-unknown`.' })),
   scope: nullable(
-    oneOf(['message', 'transport'], {
+    stringEnum(['message', 'transport'], {
       description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
     }),
   ),
@@ -66,7 +66,7 @@ export const AttemptDetails = Type.Object({
 });
 export type AttemptDetails = Static<typeof AttemptDetails>;
 
-const ShownEvent = Type.Object({
+const EventDetails = Type.Object({
   sequence: Type.Integer({ description: 'The position in the history, from 0.' }),
   at: Time,
   type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
@@ -74,7 +74,7 @@ const ShownEvent = Type.Object({
   detail: nullable(Type.String()),
   attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
 });
-export type ShownEvent = Static<typeof ShownEvent>;
+export type EventDetails = Static<typeof EventDetails>;
 
 export const MessageDetails = Type.Object({
   ...summaryMembers,
@@ -96,7 +96,7 @@ export const MessageDetails = Type.Object({
   ),
   message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
-  events: Type.Array(ShownEvent, { description: 'The history, oldest event first.' }),
+  events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
   suppressions: Type.Array(SuppressionListEntry, {
     description: 'The entries that suppress the recipient for this account now.',
   }),

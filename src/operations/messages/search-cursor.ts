@@ -9,22 +9,22 @@ const ID_BYTES = 16;
 const UUID_PART_ENDS = [8, 12, 16, 20] as const;
 
 /** `filters` are the filters of the search as in the request. */
-export function makeCursor(filters: readonly (string | undefined)[], before: string): string {
-  const id = Buffer.from(before.replaceAll('-', ''), 'hex');
-  return Buffer.concat([digestOf(filters, id), id]).toString('base64url');
+export function encodeCursor(filters: readonly (string | undefined)[], beforeId: string): string {
+  const id = Buffer.from(beforeId.replaceAll('-', ''), 'hex');
+  return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
 }
 
 /** The id before which the next page begins; null for a cursor that is damaged or belongs to another search. */
-export function readCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
+export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;
   const id = bytes.subarray(DIGEST_BYTES);
-  if (!digestOf(filters, id).equals(bytes.subarray(0, DIGEST_BYTES))) return null;
+  if (!computeDigest(filters, id).equals(bytes.subarray(0, DIGEST_BYTES))) return null;
   const hex = id.toString('hex');
-  return [0, ...UUID_PART_ENDS].map((begin, part) => hex.slice(begin, UUID_PART_ENDS[part])).join('-');
+  return [0, ...UUID_PART_ENDS].map((start, index) => hex.slice(start, UUID_PART_ENDS[index])).join('-');
 }
 
-function digestOf(filters: readonly (string | undefined)[], id: Buffer): Buffer {
+function computeDigest(filters: readonly (string | undefined)[], id: Buffer): Buffer {
   const hash = createHash('sha256').update(JSON.stringify(filters.map((filter) => filter ?? null)));
   return hash.update(id).digest().subarray(0, DIGEST_BYTES);
 }

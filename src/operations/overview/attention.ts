@@ -16,24 +16,24 @@ import { transportName } from './health.ts';
 import { hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { AttentionItem } from './schemas.ts';
 
-const OLD_MS = 3_600_000;
+const OLD_MESSAGE_AGE_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
-const TEXT_WIDTH = 200;
+const MAX_TEXT_LENGTH = 200;
 
-export function listAttention(facts: OverviewInput): readonly AttentionItem[] {
-  const { store, now, settings } = facts;
-  const all = [
-    ...installation(facts),
-    ...queue(facts),
+export function listAttention(input: OverviewInput): readonly AttentionItem[] {
+  const { store, now, settings } = input;
+  const items = [
+    ...installationAttention(input),
+    ...queueAttention(input),
     // With `capture:` no message is sent, so missing records do no harm.
     ...(settings.transport.kind === 'capture'
       ? []
-      : store.domains.problems.map((domain) => domainAttention(domain, facts))),
+      : store.domains.problems.map((domain) => domainAttention(domain, input))),
     ...store.accounts.flatMap((account) => accountAttention(account, now)),
     ...store.keys.map((key) => keyAttention(key, now)),
-    ...reports(facts),
+    ...reportAttention(input),
   ];
-  return [...all.filter(({ level }) => level === 'failure'), ...all.filter(({ level }) => level === 'warning')];
+  return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
 
 function failure(text: string, remedy: string, page: string | null = null): AttentionItem {
@@ -48,13 +48,13 @@ function accountPage(name: string): string {
   return `/accounts/${encodeURIComponent(name)}`;
 }
 
-function installation(facts: OverviewInput): readonly AttentionItem[] {
-  const { settings, status, nodes, recent, now } = facts;
-  const found: AttentionItem[] = [];
+function installationAttention(input: OverviewInput): readonly AttentionItem[] {
+  const { settings, status, nodes, recent, now } = input;
+  const items: AttentionItem[] = [];
   if (status !== null && status.storeFault !== null) {
     const { storeFault, storeRemedy = null } = status;
     const remedy = 'Check the disk, or the database server and its log; clients get 500 and retry';
-    found.push(
+    items.push(
       storeRemedy === null
         ? failure('The database does not commit: no message is accepted', remedy)
         : failure(`No message is accepted: ${storeFault}`, storeRemedy),
@@ -63,7 +63,7 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
   const { breaker, alarms } = status?.delivery ?? { breaker: null, alarms: [] };
   if (breaker !== null && breaker.state !== 'closed') {
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
-    found.push(
+    items.push(
       failure(
         `The circuit breaker of the next hop is open: ${transportName(settings.transport)}`,
         remedy,
@@ -73,9 +73,9 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
   }
   const { alarmed } = sumTraffic(recent);
   for (const { reason, text, lastAt } of alarms) {
-    const details = `${formatSpan(now - lastAt)} ago: ${shorten(text, TEXT_WIDTH)}`;
+    const details = `${formatSpan(now - lastAt)} ago: ${shorten(text, MAX_TEXT_LENGTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
-    found.push(
+    items.push(
       reason === SIGNING_ALARM
         ? failure(`Messages cannot be signed, ${details}`, remedy, '/domains')
         : failure(`The next hop rejects this service (${reason}), ${details}`, remedy),
@@ -83,22 +83,22 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
   }
   if (alarmed > 0 && alarms.length === 0) {
     const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
-    const text = `In the last hour ${attempts(alarmed)} failed because the next hop rejected this service or signing failed`;
-    found.push(warning(text, remedy));
+    const text = `In the last hour ${attemptCountText(alarmed)} failed because the next hop rejected this service or signing failed`;
+    items.push(warning(text, remedy));
   }
   if (settings.database.kind === 'postgres') {
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
         'Start it again, or do nothing: other nodes took over its leases, and its entry is removed within one hour';
-      found.push(warning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
+      items.push(warning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
     }
     const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));
     if (!delivering)
-      found.push(failure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
+      items.push(failure('No node delivers', 'Start a node with POSTRIDER_ROLES=all, or with the role deliver'));
   }
-  if (requiresAuthenticatedSender(settings) && facts.store.domains.all === 0) {
-    found.push(
+  if (requiresAuthenticatedSender(settings) && input.store.domains.all === 0) {
+    items.push(
       warning(
         'There is no sending domain: messages of every sender are refused',
         'Add a domain and publish its records',
@@ -106,7 +106,7 @@ function installation(facts: OverviewInput): readonly AttentionItem[] {
       ),
     );
   }
-  return found;
+  return items;
 }
 
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
@@ -116,11 +116,11 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
     'Run `postrider doctor`; then verify the domain, restore the secret that sealed its keys, or rotate the keys',
 };
 
-function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
-  const found: AttentionItem[] = [];
+function queueAttention({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
+  const items: AttentionItem[] = [];
   if (uncertain > 0) {
     const remedy = 'Decide for each message: retry sends it again, cancel sends it no more';
-    found.push(
+    items.push(
       warning(
         `${uncertain} ${uncertain === 1 ? 'message is' : 'messages are'} uncertain: sent without a recorded reply`,
         remedy,
@@ -128,9 +128,9 @@ function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): 
       ),
     );
   }
-  if (oldest !== null && now - oldest.acceptedAt > OLD_MS) {
+  if (oldest !== null && now - oldest.acceptedAt > OLD_MESSAGE_AGE_MS) {
     const remedy = `Its page explains what it waits for; it expires at the age of ${formatSpan(settings.maxAgeMs)}`;
-    found.push(
+    items.push(
       warning(
         `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
         remedy,
@@ -138,7 +138,7 @@ function queue({ queue: { uncertain, oldest }, now, settings }: OverviewInput): 
       ),
     );
   }
-  return found;
+  return items;
 }
 
 function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput): AttentionItem {
@@ -157,9 +157,9 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
       const remedy = 'Publish its DKIM records again';
       if (!maySend(domain))
         return failure(`${name}: the DKIM records are missing, and its messages are refused`, remedy, page);
-      const left = (failingSince ?? now) + GRACE_PERIOD_MS - now;
+      const remainingMs = (failingSince ?? now) + GRACE_PERIOD_MS - now;
       return failure(
-        `${name}: the DKIM records are missing; its messages are refused ${left > 0 ? `in ${formatSpan(left)}` : 'soon'}`,
+        `${name}: the DKIM records are missing; its messages are refused ${remainingMs > 0 ? `in ${formatSpan(remainingMs)}` : 'soon'}`,
         remedy,
         page,
       );
@@ -176,19 +176,19 @@ function domainAttention(domain: DomainProblem, { settings, now }: OverviewInput
 }
 
 function accountAttention(account: Account, now: number): readonly AttentionItem[] {
-  const { name, locked, warning: cause, limits, volumeUsed } = account;
+  const { name, locked, warning: reputationWarning, limits, volumeUsed } = account;
   const page = accountPage(name);
   if (locked !== null)
     return [
       failure(
-        `Account ${name} is locked: ${shorten(locked.reason, TEXT_WIDTH)}`,
+        `Account ${name} is locked: ${shorten(locked.reason, MAX_TEXT_LENGTH)}`,
         'Remove the cause, then unlock the account',
         page,
       ),
     ];
-  const found: AttentionItem[] = [];
-  if (cause !== null)
-    found.push(
+  const items: AttentionItem[] = [];
+  if (reputationWarning !== null)
+    items.push(
       warning(
         `Account ${name} has reached half of a lock threshold`,
         'Check its counts on its page, and the recipients that it sends to',
@@ -196,38 +196,40 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
       ),
     );
   const { volume, volumeExpiresAt } = limits;
-  const more = 'Set a new volume, or inform the owner of the account';
+  const volumeRemedy = 'Set a new volume, or inform the owner of the account';
   if (volume !== null && volumeUsed >= volume)
-    found.push(failure(`Account ${name} has used its volume of ${volume}`, more, page));
+    items.push(failure(`Account ${name} has used its volume of ${volume}`, volumeRemedy, page));
   else if (volume !== null && volumeUsed >= volume * VOLUME_WARNING_FRACTION)
-    found.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, more, page));
+    items.push(warning(`Account ${name} has used ${volumeUsed} of its volume of ${volume}`, volumeRemedy, page));
   if (volumeExpiresAt !== null && volumeExpiresAt <= now)
-    found.push(failure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, more, page));
+    items.push(failure(`The volume of account ${name} expired at ${formatTime(volumeExpiresAt)}`, volumeRemedy, page));
   else if (volumeExpiresAt !== null && volumeExpiresAt - now < 7 * DAY_MS)
-    found.push(warning(`The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`, more, page));
-  return found;
+    items.push(
+      warning(`The volume of account ${name} expires in ${formatSpan(volumeExpiresAt - now)}`, volumeRemedy, page),
+    );
+  return items;
 }
 
 function keyAttention(
   { id, name, account, expiresAt, lastUsedAt, successor }: OverviewInput['store']['keys'][number],
   now: number,
 ): AttentionItem {
-  const left = (expiresAt ?? now) - now;
+  const remainingMs = (expiresAt ?? now) - now;
   if (successor !== null) {
-    const used = `clients still use it although key_${successor} replaces it`;
-    const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
+    const usage = `clients still use it although key_${successor} replaces it`;
+    const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
     return warning(text, 'Configure the new key in all clients before that', accountPage(account));
   }
   const inUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
-  const used = inUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
-  const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(left)}: ${used}`;
+  const usage = inUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
+  const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
   const remedy = 'Rotate it, or configure another key in its clients before that';
-  return inUse && left < DAY_MS
+  return inUse && remainingMs < DAY_MS
     ? failure(text, remedy, accountPage(account))
     : warning(text, remedy, accountPage(account));
 }
 
-function reports({ store, settings }: OverviewInput): readonly AttentionItem[] {
+function reportAttention({ store, settings }: OverviewInput): readonly AttentionItem[] {
   const { notUnderstood } = store;
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
@@ -235,6 +237,6 @@ function reports({ store, settings }: OverviewInput): readonly AttentionItem[] {
   return [warning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
 }
 
-function attempts(count: number): string {
+function attemptCountText(count: number): string {
   return count === 1 ? 'one attempt' : `${count} attempts`;
 }

@@ -22,15 +22,15 @@ export function trafficFigures(range: Range, now: number, steps: readonly Traffi
   const since = rangeStart(range, now);
   const byTime = new Map(steps.map((step) => [step.at, step]));
   return {
-    points: Array.from({ length: count }, (_, n) => {
-      const at = since + n * stepMs;
-      return { at: isoTime(at), ...figures(byTime.get(at) ?? NOTHING) };
+    points: Array.from({ length: count }, (_, index) => {
+      const at = since + index * stepMs;
+      return { at: isoTime(at), ...toFigures(byTime.get(at) ?? NO_TRAFFIC) };
     }),
-    totals: figures(sumTraffic(steps)),
+    totals: toFigures(sumTraffic(steps)),
   };
 }
 
-const NOTHING: Traffic = sumTraffic([]);
+const NO_TRAFFIC: Traffic = sumTraffic([]);
 
 /** The sum of all steps. */
 export function sumTraffic(steps: readonly Traffic[]): Traffic {
@@ -40,7 +40,7 @@ export function sumTraffic(steps: readonly Traffic[]): Traffic {
   return { ...(Object.fromEntries(counts) as Record<(typeof TRAFFIC_COUNTS)[number], number>), latencies };
 }
 
-function figures({
+function toFigures({
   accepted,
   delivered,
   deferred,
@@ -51,10 +51,10 @@ function figures({
   latencies,
 }: Traffic): Figures {
   const counts = { accepted, delivered, deferred, bounced, complained, suppressed, expired };
-  return { ...counts, latencyMs: latencyOf(latencies) };
+  return { ...counts, latencyMs: toLatency(latencies) };
 }
 
-function latencyOf(latencies: Latencies): Figures['latencyMs'] {
+function toLatency(latencies: Latencies): Figures['latencyMs'] {
   const [p50, p99] = [percentile(latencies, 0.5), percentile(latencies, 0.99)];
   return p50 === null || p99 === null ? null : { p50, p99 };
 }

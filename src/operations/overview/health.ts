@@ -9,17 +9,17 @@ import { sumTraffic } from './figures.ts';
 import { hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { HealthItem } from './schemas.ts';
 
-export function listHealth(facts: OverviewInput): readonly HealthItem[] {
+export function listHealth(input: OverviewInput): readonly HealthItem[] {
   return [
-    database(facts),
-    transport(facts),
-    domains(facts),
-    ...(hasFeedbackSource(facts.settings) ? [feedback(facts)] : []),
-    nodes(facts),
+    databaseHealth(input),
+    transport(input),
+    domainHealth(input),
+    ...(hasFeedbackSource(input.settings) ? [feedbackHealth(input)] : []),
+    nodeHealth(input),
   ];
 }
 
-function database({ settings, status }: OverviewInput): HealthItem {
+function databaseHealth({ settings, status }: OverviewInput): HealthItem {
   const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
   if (status === null)
     return {
@@ -45,33 +45,34 @@ export function transportName(transport: TransportSetting): string {
 
 function transport({ settings, status, recent, now }: OverviewInput): HealthItem {
   const name = transportName(settings.transport);
-  const item = (level: HealthItem['level'], text: string): HealthItem => ({
+  const healthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
   });
-  if (status === null) return item('ok', 'only the running service knows its state');
-  if (status.delivery === null) return item('ok', 'this node does not deliver; only delivering nodes know its state');
+  if (status === null) return healthItem('ok', 'only the running service knows its state');
+  if (status.delivery === null)
+    return healthItem('ok', 'this node does not deliver; only delivering nodes know its state');
   const { breaker, alarms } = status.delivery;
   switch (breaker.state) {
     case 'open':
-      return item('failure', `the circuit breaker is open; next probe ${inTime(breaker.retryAt, now)}`);
+      return healthItem('failure', `the circuit breaker is open; next probe ${formatProbeTime(breaker.retryAt, now)}`);
     case 'half-open':
-      return item('warning', 'the circuit breaker is half-open; one message probes the next hop');
+      return healthItem('warning', 'the circuit breaker is half-open; one message probes the next hop');
     case 'closed': {
       const reasons = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
-      if (reasons.length > 0) return item('warning', `rejects this service: ${reasons.join(', ')}`);
+      if (reasons.length > 0) return healthItem('warning', `rejects this service: ${reasons.join(', ')}`);
       const { delivered } = sumTraffic(recent);
-      return item('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
+      return healthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
     }
   }
 }
 
-function inTime(at: number | null, now: number): string {
+function formatProbeTime(at: number | null, now: number): string {
   return at === null || at <= now ? 'now' : `in ${formatSpan(at - now)}`;
 }
 
-function domains({ settings, store }: OverviewInput): HealthItem {
+function domainHealth({ settings, store }: OverviewInput): HealthItem {
   const { all, authenticated, problems } = store.domains;
   if (!requiresAuthenticatedSender(settings)) {
     const count = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
@@ -79,31 +80,31 @@ function domains({ settings, store }: OverviewInput): HealthItem {
     return { part: 'domains', level, text: `${count}; not required` };
   }
   if (all === 0) return { part: 'domains', level: 'warning', text: 'none; messages of every sender are refused' };
-  const blocked = problems.some((domain) => domain.status === 'failing' && !maySend(domain));
-  const level = blocked ? 'failure' : problems.length > 0 ? 'warning' : 'ok';
+  const hasRefusedDomain = problems.some((domain) => domain.status === 'failing' && !maySend(domain));
+  const level = hasRefusedDomain ? 'failure' : problems.length > 0 ? 'warning' : 'ok';
   return { part: 'domains', level, text: `${authenticated} of ${all} authenticated` };
 }
 
-function feedback({ lastFeedbackAt, now }: OverviewInput): HealthItem {
+function feedbackHealth({ lastFeedbackAt, now }: OverviewInput): HealthItem {
   const text =
     lastFeedbackAt === null ? 'no report received yet' : `last report ${formatSpan(now - lastFeedbackAt)} ago`;
   return { part: 'feedback', level: 'ok', text };
 }
 
-function nodes({ settings, status, nodes: known, now }: OverviewInput): HealthItem {
+function nodeHealth({ settings, status, nodes: allNodes, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
     const text = status === null ? 'one at most, with the embedded store' : `one, version ${status.version}`;
     return { part: 'nodes', level: 'ok', text };
   }
-  const alive = known.filter(({ aliveUntil }) => aliveUntil > now);
-  const dead = known.length - alive.length;
+  const alive = allNodes.filter(({ aliveUntil }) => aliveUntil > now);
+  const expired = allNodes.length - alive.length;
   const versions = [...new Set(alive.map(({ version }) => version))].join(' and ');
   const delivering = alive.some(({ roles }) => roles.includes('deliver'));
-  const level = alive.length === 0 || !delivering ? 'failure' : dead > 0 ? 'warning' : 'ok';
-  const parts = [
+  const level = alive.length === 0 || !delivering ? 'failure' : expired > 0 ? 'warning' : 'ok';
+  const texts = [
     `${alive.length} alive${versions === '' ? '' : `, version ${versions}`}`,
     ...(delivering ? [] : ['no node delivers']),
-    ...(dead > 0 ? [`${dead} missed the liveness timeout within the last hour`] : []),
+    ...(expired > 0 ? [`${expired} missed the liveness timeout within the last hour`] : []),
   ];
-  return { part: 'nodes', level, text: parts.join('; ') };
+  return { part: 'nodes', level, text: texts.join('; ') };
 }

@@ -36,7 +36,7 @@ export async function readOverviewInput(
 ): Promise<OverviewInput> {
   const until = now + RATE_WINDOW_MS;
   const minutes = store.readTraffic(rangeStart('1h', now), until, MINUTE_MS);
-  const [steps, recent, queue, facts, nodes, lastFeedbackAt] = await Promise.all([
+  const [steps, recent, queue, overviewData, nodes, lastFeedbackAt] = await Promise.all([
     range === '1h' ? minutes : store.readTraffic(rangeStart(range, now), until, RANGES[range].stepMs),
     minutes,
     store.queueFigures(),
@@ -44,5 +44,5 @@ export async function readOverviewInput(
     store.listNodes(now),
     hasFeedbackSource(settings) ? store.lastFeedbackAt() : null,
   ]);
-  return { now, settings, status: service, steps, recent, queue, store: facts, nodes, lastFeedbackAt };
+  return { now, settings, status: service, steps, recent, queue, store: overviewData, nodes, lastFeedbackAt };
 }

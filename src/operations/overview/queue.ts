@@ -9,8 +9,8 @@ export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** Minimum window: one message in the first 10 s is not a rate of six per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
 /** Rates that differ by less than a tenth or by less than one per minute count as equal. */
-const MARGIN = 1.1;
-const MARGIN_PER_MINUTE = 1;
+const RATE_MARGIN_FACTOR = 1.1;
+const MIN_RATE_MARGIN_PER_MINUTE = 1;
 /** A queue that empties within this time is draining, whatever arrives. */
 const SHORT_QUEUE_MS = 5_000;
 
@@ -41,24 +41,27 @@ export function queueStatus({ figures, recent, nextDueAt, breakerOpen }: QueueIn
   const minutes = Math.max(MIN_WINDOW_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
   const [arrivals, departures] = [accepted / minutes, ended / minutes];
   const { queued, sending } = figures;
-  const waiting = queued + sending;
-  const rates = { departuresPerMinute: rounded(departures), arrivalsPerMinute: rounded(arrivals) };
-  const status = (trend: Trend, inMinutes: number | null = null): QueueStatus => ({
+  const queueDepth = queued + sending;
+  const rates = { departuresPerMinute: roundRate(departures), arrivalsPerMinute: roundRate(arrivals) };
+  const toStatus = (trend: Trend, inMinutes: number | null = null): QueueStatus => ({
     ...figures,
     ...rates,
     trend,
     emptyAt: inMinutes === null ? null : Math.round(now + inMinutes * MINUTE_MS),
     nextDueAt: trend === 'waiting' && queued > 0 ? nextDueAt : null,
   });
-  if (waiting === 0) return status('empty');
-  const nothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
-  if (breakerOpen || nothingDue) return status('waiting');
-  if (waiting <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return status('draining', waiting / departures);
-  if (arrivals > departures * MARGIN && arrivals - departures > MARGIN_PER_MINUTE) return status('growing');
-  if (ended === 0) return status('waiting');
-  return departures > arrivals * MARGIN ? status('draining', waiting / (departures - arrivals)) : status('steady');
+  if (queueDepth === 0) return toStatus('empty');
+  const isNothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
+  if (breakerOpen || isNothingDue) return toStatus('waiting');
+  if (queueDepth <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return toStatus('draining', queueDepth / departures);
+  if (arrivals > departures * RATE_MARGIN_FACTOR && arrivals - departures > MIN_RATE_MARGIN_PER_MINUTE)
+    return toStatus('growing');
+  if (ended === 0) return toStatus('waiting');
+  return departures > arrivals * RATE_MARGIN_FACTOR
+    ? toStatus('draining', queueDepth / (departures - arrivals))
+    : toStatus('steady');
 }
 
-function rounded(perMinute: number): number {
+function roundRate(perMinute: number): number {
   return perMinute >= 10 ? Math.round(perMinute) : Math.round(perMinute * 10) / 10;
 }

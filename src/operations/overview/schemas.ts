@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
-import { nullable, oneOf, Time } from '../schemas.ts';
+import { nullable, stringEnum, Time } from '../schemas.ts';
 
 /** The ranges with their steps. */
 export const RANGES = {
@@ -16,15 +16,15 @@ export type Range = keyof typeof RANGES;
 // The keys of the table are its type's.
 export const RANGE_NAMES = Object.keys(RANGES) as Range[];
 
-const count = (description: string) => Type.Integer({ description });
-const figures = {
-  accepted: count('Messages accepted.'),
-  delivered: count('Messages delivered.'),
-  deferred: count('Delivery attempts that were deferred.'),
-  bounced: count('Messages bounced.'),
-  complained: count('Messages with a complaint.'),
-  suppressed: count('Messages suppressed.'),
-  expired: count('Messages expired.'),
+const counter = (description: string) => Type.Integer({ description });
+const figureMembers = {
+  accepted: counter('Messages accepted.'),
+  delivered: counter('Messages delivered.'),
+  deferred: counter('Delivery attempts that were deferred.'),
+  bounced: counter('Messages bounced.'),
+  complained: counter('Messages with a complaint.'),
+  suppressed: counter('Messages suppressed.'),
+  expired: counter('Messages expired.'),
   latencyMs: nullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
@@ -32,7 +32,7 @@ const figures = {
     ),
   ),
 };
-export const Figures = Type.Object(figures);
+export const Figures = Type.Object(figureMembers);
 export type Figures = Static<typeof Figures>;
 
 const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
@@ -40,24 +40,28 @@ const LEVELS = ['warning', 'failure'] as const;
 const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
 export type Trend = (typeof TRENDS)[number];
 
-export const HealthItem = Type.Object({ part: oneOf(PARTS), level: oneOf(['ok', ...LEVELS]), text: Type.String() });
+export const HealthItem = Type.Object({
+  part: stringEnum(PARTS),
+  level: stringEnum(['ok', ...LEVELS]),
+  text: Type.String(),
+});
 export type HealthItem = Static<typeof HealthItem>;
 
 export const AttentionItem = Type.Object({
-  level: oneOf(LEVELS),
+  level: stringEnum(LEVELS),
   text: Type.String(),
   remedy: Type.String(),
   page: nullable(Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' })),
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 
-const when = (description: string) => nullable(Type.String({ format: 'date-time', description }));
+const optionalTime = (description: string) => nullable(Type.String({ format: 'date-time', description }));
 
 export const Overview = Type.Object({
-  range: oneOf(RANGE_NAMES),
+  range: stringEnum(RANGE_NAMES),
   stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
   everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
-  points: Type.Array(Type.Object({ at: Time, ...figures }), {
+  points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
     description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),
   totals: Figures,
@@ -67,11 +71,11 @@ export const Overview = Type.Object({
     uncertain: Type.Integer(),
     departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
     arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
-    trend: oneOf(TRENDS),
+    trend: stringEnum(TRENDS),
     oldestId: nullable(Type.String({ format: 'uuid' })),
-    oldestAt: when('The time of acceptance of the oldest message in the queue.'),
-    emptyAt: when('While the queue drains: the estimated time at which it is empty.'),
-    nextDueAt: when('While the queue waits: when the next message is due.'),
+    oldestAt: optionalTime('The time of acceptance of the oldest message in the queue.'),
+    emptyAt: optionalTime('While the queue drains: the estimated time at which it is empty.'),
+    nextDueAt: optionalTime('While the queue waits: when the next message is due.'),
   }),
   health: Type.Array(HealthItem),
   attention: Type.Array(AttentionItem, { description: 'Failures first.' }),

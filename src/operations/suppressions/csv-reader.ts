@@ -42,14 +42,22 @@ const MAX_LINE_BYTES = 65_536;
 /** Limit of the cells of one row, which may span many lines by quotes. Exports have a few dozen. */
 const MAX_ROW_CELLS = 1_000;
 /** Size of one write to the parser: about a thousand of the shortest rows. */
-const PIECE_BYTES = 2_048;
+const MAX_PARSER_WRITE_BYTES = 2_048;
 /** Tolerance for a time in the future, as clocks differ. */
-const MAX_FUTURE_MS = 86_400_000;
+const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
 
 /** Normalized column names: lower case, letters and digits only. */
-const ADDRESS_NAMES = ['address', 'email', 'emailaddress', 'recipient', 'recipientaddress', 'recipientemail', 'mail'];
-const REASON_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event'];
-const TIME_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
+const ADDRESS_COLUMN_NAMES = [
+  'address',
+  'email',
+  'emailaddress',
+  'recipient',
+  'recipientaddress',
+  'recipientemail',
+  'mail',
+];
+const REASON_COLUMN_NAMES = ['reason', 'suppressionreason', 'type', 'bouncetype', 'event'];
+const TIME_COLUMN_NAMES = ['at', 'created', 'createdat', 'lastupdatetime', 'bouncedat', 'date', 'time', 'timestamp'];
 
 const REASONS: Readonly<Record<string, SuppressionReason>> = {
   bounce: 'bounce',
@@ -79,11 +87,11 @@ interface Columns {
   readonly at: number;
   readonly source: number;
   /** The file has a status column too, as SendGrid's list of bounces has: the reason column contains the reply of the server. */
-  readonly bounces: boolean;
+  readonly isBounceList: boolean;
 }
 
 /** The columns of a file without a header row. */
-const DEFAULT_COLUMNS: Columns = { address: 0, reason: 1, at: 2, source: 3, bounces: false };
+const DEFAULT_COLUMNS: Columns = { address: 0, reason: 1, at: 2, source: 3, isBounceList: false };
 
 /**
  * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk beyond a fault.
@@ -96,20 +104,20 @@ export async function* readCsv(
   hooks: CsvHooks = {},
 ): AsyncGenerator<CsvRow> {
   try {
-    yield* rowsOf(source, { ...options, ...hooks });
+    yield* parseRows(source, { ...options, ...hooks });
   } catch (error) {
     throw error instanceof CsvFault ? new ContentError(`${name} ${error.message}`) : error;
   }
 }
 
-async function* rowsOf(source: AsyncIterable<Buffer>, options: CsvOptions & CsvHooks): AsyncGenerator<CsvRow> {
+async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & CsvHooks): AsyncGenerator<CsvRow> {
   const chunks = textChunks(source, options)[Symbol.asyncIterator]();
-  const first = await chunks.next();
-  if (first.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
-  const recorded: { fault: ParseFault | null } = { fault: null };
+  const firstChunk = await chunks.next();
+  if (firstChunk.done === true) throw new CsvFault('is empty; give rows such as ada@example.com,bounce');
+  const parseState: { fault: ParseFault | null } = { fault: null };
   const parser: Parser = parse({
     bom: true,
-    delimiter: delimiterOf(first.value),
+    delimiter: detectDelimiter(firstChunk.value),
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     // A quote inside a cell is an ordinary character: `"ada lovelace"@example.com` needs no doubled quotes.
@@ -127,18 +135,18 @@ async function* rowsOf(source: AsyncIterable<Buffer>, options: CsvOptions & CsvH
     skip_records_with_error: true,
     on_skip: (error) => {
       if (error !== undefined) {
-        recorded.fault ??= { code: error.code, line: Number(error.lines), emptyLines: Number(error.empty_lines) };
+        parseState.fault ??= { code: error.code, line: Number(error.lines), emptyLines: Number(error.empty_lines) };
       }
       return undefined;
     },
     cast: (cell, { index, lines, empty_lines }) => {
-      if (index >= MAX_ROW_CELLS) recorded.fault ??= { code: TOO_MANY_CELLS, line: lines, emptyLines: empty_lines };
+      if (index >= MAX_ROW_CELLS) parseState.fault ??= { code: TOO_MANY_CELLS, line: lines, emptyLines: empty_lines };
       return cell;
     },
   });
   // An error of the source destroys the parser, and the loop below throws it.
   pipeline(
-    joined(first.value, chunks, () => recorded.fault !== null),
+    splitChunks(firstChunk.value, chunks, () => parseState.fault !== null),
     parser,
   ).catch(() => undefined);
   let columns: Columns | null = null;
@@ -146,13 +154,13 @@ async function* rowsOf(source: AsyncIterable<Buffer>, options: CsvOptions & CsvH
   let emptyLines = 0;
   for await (const row of parser as AsyncIterable<ParsedRow>) {
     const { lines, empty_lines } = row.info;
-    if (recorded.fault !== null && lines >= recorded.fault.line) break;
-    const start = line + (empty_lines - emptyLines);
+    if (parseState.fault !== null && lines >= parseState.fault.line) break;
+    const startLine = line + (empty_lines - emptyLines);
     emptyLines = empty_lines;
     line = lines + 1;
     const cells = row.record.map((cell) => cell.trim());
     if (columns === null) {
-      columns = headerOf(cells);
+      columns = parseHeader(cells);
       if (columns !== null) {
         options.onHeader?.();
         continue;
@@ -160,13 +168,18 @@ async function* rowsOf(source: AsyncIterable<Buffer>, options: CsvOptions & CsvH
       columns = DEFAULT_COLUMNS;
     }
     if (cells.every((cell) => cell === '')) continue;
-    const entry = entryOf(cells, columns, options);
+    const entry = parseEntry(cells, columns, options);
     yield typeof entry === 'string'
-      ? { kind: 'bad', line: start, lastLine: lines, fault: lines > start ? `${OPEN_QUOTE}${entry}` : entry }
+      ? {
+          kind: 'bad',
+          line: startLine,
+          lastLine: lines,
+          fault: lines > startLine ? `${OPEN_QUOTE_FAULT}${entry}` : entry,
+        }
       : { kind: 'entry', entry };
   }
-  const { fault } = recorded;
-  if (fault !== null) throw csvFault(fault, line + fault.emptyLines - emptyLines);
+  const { fault } = parseState;
+  if (fault !== null) throw toCsvFault(fault, line + fault.emptyLines - emptyLines);
 }
 
 interface ParsedRow {
@@ -181,43 +194,43 @@ interface ParseFault {
   readonly emptyLines: number;
 }
 
-const OPEN_QUOTE = 'a quote makes one row of these lines; ';
+const OPEN_QUOTE_FAULT = 'a quote makes one row of these lines; ';
 
 const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
 
-function csvFault({ code }: ParseFault, line: number): CsvFault {
+function toCsvFault({ code }: ParseFault, line: number): CsvFault {
   switch (code) {
     case 'CSV_MAX_RECORD_SIZE':
-      return unreadable(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
+      return unreadableFault(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
     case TOO_MANY_CELLS:
-      return unreadable(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
+      return unreadableFault(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
     default:
-      return unreadable(line, 'a quote in this line is not closed; correct the line');
+      return unreadableFault(line, 'a quote in this line is not closed; correct the line');
   }
 }
 
-function unreadable(line: number, why: string): CsvFault {
-  return new CsvFault(`cannot be read from line ${line} on: ${why}`);
+function unreadableFault(line: number, reason: string): CsvFault {
+  return new CsvFault(`cannot be read from line ${line} on: ${reason}`);
 }
 
 async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks): AsyncGenerator<Buffer> {
   let line = 1;
-  let begun = false;
-  const length = new LineLength();
+  let hasStarted = false;
+  const lineLength = new LineLength();
   for await (const chunk of source) {
     if (chunk.length === 0) continue;
-    const fault = begun ? null : otherFormat(chunk);
+    const fault = hasStarted ? null : detectOtherFormat(chunk);
     if (fault !== null) throw new CsvFault(fault);
-    begun = true;
-    const nul = chunk.indexOf(0);
-    if (nul !== -1) {
-      line += countLines(chunk.subarray(0, nul));
+    hasStarted = true;
+    const nulIndex = chunk.indexOf(0);
+    if (nulIndex !== -1) {
+      line += countLines(chunk.subarray(0, nulIndex));
       throw new CsvFault(`is not CSV: line ${line} contains binary data; give a text file in UTF-8`);
     }
-    const tooLong = length.exceededAt(chunk);
-    if (tooLong !== null) {
-      line += countLines(chunk.subarray(0, tooLong));
-      throw unreadable(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
+    const excessIndex = lineLength.findExcess(chunk);
+    if (excessIndex !== null) {
+      line += countLines(chunk.subarray(0, excessIndex));
+      throw unreadableFault(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
     }
     line += countLines(chunk);
     onBytes?.(chunk.length);
@@ -231,7 +244,7 @@ class LineLength {
   #open = 0;
 
   /** The index in `chunk` at which a line exceeds the limit, or null. */
-  exceededAt(chunk: Buffer): number | null {
+  findExcess(chunk: Buffer): number | null {
     let start = 0;
     for (;;) {
       const window = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#open);
@@ -256,20 +269,24 @@ const CARRIAGE_RETURN = 13;
  * Yields the chunks in small pieces, because the parser creates all rows of a piece at once. The event loop runs other work between
  * two pieces. Ends when `stopped` returns true, so that nothing after a fault is read.
  */
-async function* joined(first: Buffer, rest: AsyncIterator<Buffer>, stopped: () => boolean): AsyncGenerator<Buffer> {
+async function* splitChunks(
+  firstChunk: Buffer,
+  remaining: AsyncIterator<Buffer>,
+  isStopped: () => boolean,
+): AsyncGenerator<Buffer> {
   try {
-    for (let chunk = first; ; ) {
-      for (let at = 0; at < chunk.length; at += PIECE_BYTES) {
-        if (stopped()) return;
-        yield chunk.subarray(at, at + PIECE_BYTES);
+    for (let chunk = firstChunk; ; ) {
+      for (let at = 0; at < chunk.length; at += MAX_PARSER_WRITE_BYTES) {
+        if (isStopped()) return;
+        yield chunk.subarray(at, at + MAX_PARSER_WRITE_BYTES);
         await turn();
       }
-      const next = stopped() ? null : await rest.next();
+      const next = isStopped() ? null : await remaining.next();
       if (next === null || next.done === true) return;
       chunk = next.value;
     }
   } finally {
-    await rest.return?.();
+    await remaining.return?.();
   }
 }
 
@@ -280,16 +297,16 @@ function countLines(bytes: Buffer): number {
 }
 
 /** Detects other file formats by their first bytes. */
-function otherFormat(first: Buffer): string | null {
-  const starts = (...bytes: readonly number[]) => bytes.every((byte, at) => first[at] === byte);
-  if (starts(0xff, 0xfe) || starts(0xfe, 0xff)) return 'is UTF-16 text; save it as CSV in UTF-8';
-  if (starts(0x50, 0x4b, 3, 4)) return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8';
-  if (starts(0x1f, 0x8b)) return 'is compressed; decompress it first';
+function detectOtherFormat(first: Buffer): string | null {
+  const startsWithBytes = (...bytes: readonly number[]) => bytes.every((byte, at) => first[at] === byte);
+  if (startsWithBytes(0xff, 0xfe) || startsWithBytes(0xfe, 0xff)) return 'is UTF-16 text; save it as CSV in UTF-8';
+  if (startsWithBytes(0x50, 0x4b, 3, 4)) return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8';
+  if (startsWithBytes(0x1f, 0x8b)) return 'is compressed; decompress it first';
   return null;
 }
 
 /** The most frequent delimiter outside quotes in the first line: comma, semicolon (spreadsheets in much of Europe) or tab. */
-function delimiterOf(chunk: Buffer): string {
+function detectDelimiter(chunk: Buffer): string {
   const counts: Record<string, number> = { ',': 0, ';': 0, '\t': 0 };
   let quoted = false;
   for (const character of chunk.toString('latin1')) {
@@ -301,17 +318,18 @@ function delimiterOf(chunk: Buffer): string {
 }
 
 /** The columns that a header row names; null for a row that is not a header. */
-function headerOf(cells: readonly string[]): Columns | null {
+function parseHeader(cells: readonly string[]): Columns | null {
   const names = cells.map(normalizeWord);
-  const columnOf = (known: readonly string[]) => known.map((name) => names.indexOf(name)).find((at) => at !== -1) ?? -1;
-  const address = columnOf(ADDRESS_NAMES);
+  const findColumn = (columnNames: readonly string[]) =>
+    columnNames.map((name) => names.indexOf(name)).find((at) => at !== -1) ?? -1;
+  const address = findColumn(ADDRESS_COLUMN_NAMES);
   if (address === -1) return null;
   return {
     address,
-    reason: columnOf(REASON_NAMES),
-    at: columnOf(TIME_NAMES),
-    source: columnOf(['source']),
-    bounces: columnOf(['status']) !== -1 && columnOf(REASON_NAMES) !== -1,
+    reason: findColumn(REASON_COLUMN_NAMES),
+    at: findColumn(TIME_COLUMN_NAMES),
+    source: findColumn(['source']),
+    isBounceList: findColumn(['status']) !== -1 && findColumn(REASON_COLUMN_NAMES) !== -1,
   };
 }
 
@@ -325,19 +343,19 @@ function normalizeWord(text: string): string {
 }
 
 /** The entry of a row, or its fault. */
-function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
+function parseEntry(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
   const cell = (at: number): string => (at === -1 ? '' : (cells[at] ?? ''));
-  const written = cell(columns.address);
-  if (written === '') return 'the row has no address';
-  if (written.includes('\uFFFD')) return `${quote(written)} is not UTF-8 text`;
-  const address = parseAddress(written);
-  if (address === null) return `${quote(written)} is not an email address`;
-  const reason = parseReason(cell(columns.reason), columns.bounces, options.reason);
+  const addressText = cell(columns.address);
+  if (addressText === '') return 'the row has no address';
+  if (addressText.includes('\uFFFD')) return `${quote(addressText)} is not UTF-8 text`;
+  const address = parseAddress(addressText);
+  if (address === null) return `${quote(addressText)} is not an email address`;
+  const reason = parseReason(cell(columns.reason), columns.isBounceList, options.reason);
   if (reason === null) return `the reason ${quote(cell(columns.reason))} is not bounce, complaint or manual`;
   const time = cell(columns.at);
   const at = time === '' ? options.now : parseTime(time);
   if (at === null) return `${quote(time)} is not a time such as 2030-12-31T18:00:00Z`;
-  if (at > options.now + MAX_FUTURE_MS) return `the time ${quote(time)} is in the future`;
+  if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return `the time ${quote(time)} is in the future`;
   const source = cell(columns.source).toLowerCase();
   return { address: canonicalAddress(address), reason, source: isMessageId(source) ? source : null, at };
 }
@@ -346,11 +364,15 @@ function entryOf(cells: readonly string[], columns: Columns, options: CsvOptions
  * Reads a reason in the spelling of any provider; null for an unknown one. With `bounces` the file is a list of bounces, whose
  * reason column contains the reply of the server.
  */
-export function parseReason(text: string, bounces: boolean, otherwise: SuppressionReason): SuppressionReason | null {
+export function parseReason(
+  text: string,
+  isBounceList: boolean,
+  defaultReason: SuppressionReason,
+): SuppressionReason | null {
   const word = normalizeWord(text);
   if (Object.hasOwn(REASONS, word)) return REASONS[word] ?? null;
-  if (bounces) return 'bounce';
-  return text === '' ? otherwise : null;
+  if (isBounceList) return 'bounce';
+  return text === '' ? defaultReason : null;
 }
 
 /** Reads ISO 8601, also with a space for the T and without a zone (UTC); or seconds or milliseconds since 1970. */

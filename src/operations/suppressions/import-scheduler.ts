@@ -7,9 +7,9 @@ import type { Clock } from '../../clock.ts';
 import type { OperatorStore } from '../../store/contract.ts';
 
 /** Rows of one batch while no message is accepted. */
-const MAX_ROWS = 5_000;
+const MAX_BATCH_ROWS = 5_000;
 /** Rows of one batch while messages are accepted. */
-const MIN_ROWS = 500;
+const MIN_BATCH_ROWS = 500;
 /** After this time without a new message, none is expected. */
 const IDLE_MS = 1_000;
 
@@ -33,19 +33,19 @@ export function createImportScheduler(
   clock: Clock,
 ): ImportScheduler {
   const running = new Set<Promise<unknown>>();
-  let rows = MIN_ROWS;
-  let newest: string | null | undefined;
-  let newestSince = 0;
-  let last: Promise<unknown> = Promise.resolve();
+  let nextBatchRows = MIN_BATCH_ROWS;
+  let newestId: string | null | undefined;
+  let newestChangedAt = 0;
+  let lastBatch: Promise<unknown> = Promise.resolve();
   let stopping = false;
   let endPause: () => void = () => undefined;
 
-  async function runOne<T>(add: () => Promise<T>): Promise<T> {
-    const begun = performance.now();
+  async function addBatch<T>(add: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
     const result = await add();
-    const tookMs = performance.now() - begun;
-    rows = (await isAccepting()) ? MIN_ROWS : MAX_ROWS;
-    if (rows === MIN_ROWS && !stopping) await pause(tookMs);
+    const tookMs = performance.now() - startedAt;
+    nextBatchRows = (await isAccepting()) ? MIN_BATCH_ROWS : MAX_BATCH_ROWS;
+    if (nextBatchRows === MIN_BATCH_ROWS && !stopping) await pause(tookMs);
     return result;
   }
 
@@ -53,9 +53,9 @@ export function createImportScheduler(
   async function isAccepting(): Promise<boolean> {
     const id = await store.newestId().catch(() => undefined);
     const now = clock.now();
-    if (id === undefined || id !== newest) newestSince = now;
-    newest = id;
-    if (now - newestSince >= IDLE_MS) return false;
+    if (id === undefined || id !== newestId) newestChangedAt = now;
+    newestId = id;
+    if (now - newestChangedAt >= IDLE_MS) return false;
     const nodes = await store.listNodes(now).catch(() => null);
     return nodes === null || nodes.some(({ aliveUntil }) => aliveUntil > now);
   }
@@ -71,10 +71,10 @@ export function createImportScheduler(
   }
 
   return {
-    batchRows: () => rows,
+    batchRows: () => nextBatchRows,
     runBatch(add) {
-      const step = last.then(() => runOne(add));
-      last = step.catch(() => undefined);
+      const step = lastBatch.then(() => addBatch(add));
+      lastBatch = step.catch(() => undefined);
       return step;
     },
     isStopping: () => stopping,

@@ -35,8 +35,8 @@ export interface RereadableContent {
 /** Opens content so that it can be read twice. @throws SpoolError, and what `open` throws */
 export async function makeRereadable({ name, open: openContent }: FileContent): Promise<RereadableContent> {
   const { bytes, reread, close } = await openContent();
-  const first = readable(bytes, name);
-  if (reread !== null) return { bytes: first, reread: (size) => readable(reread(size), name), close };
+  const firstPass = withContentErrors(bytes, name);
+  if (reread !== null) return { bytes: firstPass, reread: (size) => withContentErrors(reread(size), name), close };
   let spool: FileHandle;
   try {
     spool = await openSpool();
@@ -45,8 +45,8 @@ export async function makeRereadable({ name, open: openContent }: FileContent): 
     throw error;
   }
   return {
-    bytes: copied(first, spool),
-    reread: (size) => readable(fileBytes(spool, size), name),
+    bytes: copyToSpool(firstPass, spool),
+    reread: (size) => withContentErrors(readFileBytes(spool, size), name),
     async close() {
       await spool.close();
       await close();
@@ -55,11 +55,11 @@ export async function makeRereadable({ name, open: openContent }: FileContent): 
 }
 
 /** Reads up to `size` bytes from the beginning of a file. The file remains open. */
-export function fileBytes(handle: FileHandle, size = Number.POSITIVE_INFINITY): AsyncIterable<Buffer> {
+export function readFileBytes(handle: FileHandle, size = Number.POSITIVE_INFINITY): AsyncIterable<Buffer> {
   return handle.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES, start: 0, end: size - 1 });
 }
 
-async function* readable(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
+async function* withContentErrors(bytes: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   try {
     yield* bytes;
   } catch (error) {
@@ -74,22 +74,22 @@ async function openSpool(): Promise<FileHandle> {
     await unlink(path);
     return spool;
   } catch (error) {
-    throw spoolError(error);
+    throw toSpoolError(error);
   }
 }
 
-async function* copied(source: AsyncIterable<Buffer>, spool: FileHandle): AsyncGenerator<Buffer> {
+async function* copyToSpool(source: AsyncIterable<Buffer>, spool: FileHandle): AsyncGenerator<Buffer> {
   for await (const chunk of source) {
     try {
       await spool.writeFile(chunk);
     } catch (error) {
-      throw spoolError(error);
+      throw toSpoolError(error);
     }
     yield chunk;
   }
 }
 
-function spoolError(error: unknown): SpoolError {
+function toSpoolError(error: unknown): SpoolError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
   return new SpoolError(
     `the file to import cannot be stored in ${tmpdir()} (${code}); set TMPDIR to a folder with enough space`,

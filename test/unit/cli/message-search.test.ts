@@ -1,6 +1,6 @@
 /** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
-import { makeCursor, readCursor } from '../../../src/operations/messages/search-cursor.ts';
+import { decodeCursor, encodeCursor } from '../../../src/operations/messages/search-cursor.ts';
 import { newIdAt, newMessage } from '../../rig/messages.ts';
 import { commandRig } from './command-rig.ts';
 
@@ -77,14 +77,14 @@ test.each([
 
 test('a cursor is valid for its own search only, and a damaged one is refused', () => {
   const id = newIdAt(JANUARY);
-  const cursor = makeCursor(['rita', undefined, 'x'], id);
-  expect(readCursor(['rita', undefined, 'x'], cursor)).toBe(id);
-  expect(readCursor(['rita', 'x', undefined], cursor)).toBeNull();
-  expect(readCursor(['rita'], cursor)).toBeNull();
+  const cursor = encodeCursor(['rita', undefined, 'x'], id);
+  expect(decodeCursor(['rita', undefined, 'x'], cursor)).toBe(id);
+  expect(decodeCursor(['rita', 'x', undefined], cursor)).toBeNull();
+  expect(decodeCursor(['rita'], cursor)).toBeNull();
   for (let at = 0; at < cursor.length; at += 1) {
     const damaged = `${cursor.slice(0, at)}${cursor[at] === 'A' ? 'B' : 'A'}${cursor.slice(at + 1)}`;
-    expect(readCursor(['rita', undefined, 'x'], damaged)).toBeNull();
+    expect(decodeCursor(['rita', undefined, 'x'], damaged)).toBeNull();
   }
   for (const other of ['', cursor.slice(1), `${cursor}A`, `${cursor}=`, ` ${cursor}`])
-    expect(readCursor(['rita', undefined, 'x'], other)).toBeNull();
+    expect(decodeCursor(['rita', undefined, 'x'], other)).toBeNull();
 });

@@ -5,7 +5,7 @@ import { SecretError } from '../../../src/domains/secret.ts';
 import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
 import { operation, perform } from '../../../src/operations/operation.ts';
-import { oneOf } from '../../../src/operations/schemas.ts';
+import { stringEnum } from '../../../src/operations/schemas.ts';
 import {
   operationRoute,
   pathParameters,
@@ -19,7 +19,7 @@ import { operationRig } from './operation-rig.ts';
 
 const SCHEMA = Type.Object({
   name: Type.String({ maxLength: 5 }),
-  reason: oneOf(['bounce', 'manual'], { default: 'manual' }),
+  reason: stringEnum(['bounce', 'manual'], { default: 'manual' }),
   limit: Type.Integer({ minimum: 1, maximum: 10, default: 5 }),
   subdomains: Type.Optional(Type.Boolean()),
 });
@@ -62,7 +62,7 @@ describe('an operation', () => {
     id: 'failTest',
     summary: 'Fail',
     changes: true,
-    input: Type.Object({ as: oneOf(['store', 'secret', 'bug', 'warning']) }),
+    input: Type.Object({ as: stringEnum(['store', 'secret', 'bug', 'warning']) }),
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
     async run({ as }, { warn }) {
