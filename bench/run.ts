@@ -10,7 +10,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
-import { newKeys } from '../src/domains/keys.ts';
+import { createKeys } from '../src/domains/keys.ts';
 import { recordsFor } from '../src/domains/records.ts';
 import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
@@ -212,7 +212,7 @@ async function authenticate(folder: string, name: string): Promise<void> {
   const sealing = deriveKey(loadOrCreateSecret(join(folder, 'data/secret')), 'dkim');
   const algorithms = ['rsa', 'ed25519'] as const;
   const random = () => Math.random();
-  const keys = await newKeys({
+  const keys = await createKeys({
     domain: name,
     algorithms,
     state: 'active',

@@ -5,7 +5,7 @@
 
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
-import { newKeys } from '../src/domains/keys.ts';
+import { createKeys } from '../src/domains/keys.ts';
 import { sealingKey } from '../src/domains/setup.ts';
 import type { AccountLimits, ChangeResult } from '../src/model/account.ts';
 import { newApiKey, newToken } from '../src/model/credentials.ts';
@@ -92,7 +92,7 @@ function opening(stage: ActionContext, { account, limits }: Application, number:
 
 async function keysOf({ settings, chance, now }: ActionContext): Promise<ReadonlyMap<string, readonly DkimKey[]>> {
   const made = APPLICATIONS.map(async ({ domain }) => {
-    const keys = await newKeys({
+    const keys = await createKeys({
       domain,
       algorithms: ['rsa', 'ed25519'],
       state: 'active',

@@ -3,7 +3,7 @@
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
 import { recordsFor } from '../src/domains/records.ts';
-import { domainUpdateFrom, sendingSetup } from '../src/domains/setup.ts';
+import { evaluateDomainChecks, sendingSetup } from '../src/domains/setup.ts';
 import { checkRecords } from '../src/domains/verify.ts';
 import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -38,7 +38,7 @@ export async function checkDomain(
   const domain = await store.findDomain(name);
   if (domain === null) return;
   const checks = await checkRecords(recordsFor(domain, sendingSetup(settings)), resolver);
-  await store.updateDomain(domainUpdateFrom(domain, checks, at, settings.maxAgeMs).update);
+  await store.updateDomain(evaluateDomainChecks(domain, checks, at, settings.maxAgeMs).update);
 }
 
 /** A TXT record in strings of at most 255 octets (RFC 1035 section 3.3). */

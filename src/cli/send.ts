@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import { formatHostPort } from '../config/host.ts';
-import { apiKeyOf } from '../config/load.ts';
+import { findApiKey } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { newApiKey } from '../model/credentials.ts';
@@ -80,7 +80,7 @@ async function givenKey(context: Context, { key: flag, account }: SendFlags): Pr
   // --account takes precedence over POSTRIDER_API_KEY.
   if (account !== undefined) return null;
   if (flag === undefined) {
-    const key = apiKeyOf(context.environment, context.dotEnv());
+    const key = findApiKey(context.environment, context.dotEnv());
     return key === null ? null : checkedKey('POSTRIDER_API_KEY', key);
   }
   return checkedKey('--key', flag === '-' ? await context.inputLine('--key') : flag);

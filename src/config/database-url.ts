@@ -32,29 +32,30 @@ export function isDatabaseUrl(text: string): boolean {
 /** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
 export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const shown = quote(maskUrl(text));
-  const wrong = (what: string) => invalid(`${shown} ${what}; one looks like ${EXAMPLE}`);
+  const invalidUrl = (what: string) => invalid(`${shown} ${what}; one looks like ${EXAMPLE}`);
   const start = text.indexOf('://');
-  if (start < 0) return wrong('needs // after the colon');
-  const rest = text.slice(start + 3);
-  const question = rest.indexOf('?');
-  const beforeQuery = question < 0 ? rest : rest.slice(0, question);
+  if (start < 0) return invalidUrl('needs // after the colon');
+  const afterScheme = text.slice(start + 3);
+  const queryIndex = afterScheme.indexOf('?');
+  const beforeQuery = queryIndex < 0 ? afterScheme : afterScheme.slice(0, queryIndex);
   const slash = beforeQuery.indexOf('/');
   // An @ after the first / belongs to a password with an unencoded / or ?. The errors below would quote parts of it.
   if (slash >= 0 && beforeQuery.includes('@', slash))
-    return wrong('has an @ after its first / (write / as %2F and @ as %40)');
+    return invalidUrl('has an @ after its first / (write / as %2F and @ as %40)');
   const authority = slash < 0 ? beforeQuery : beforeQuery.slice(0, slash);
-  const database = slash < 0 ? '' : decoded(beforeQuery.slice(slash + 1));
-  if (database === null || database === '' || database.includes('/')) return wrong('names no database after the host');
+  const database = slash < 0 ? '' : percentDecode(beforeQuery.slice(slash + 1));
+  if (database === null || database === '' || database.includes('/'))
+    return invalidUrl('names no database after the host');
   const at = authority.lastIndexOf('@');
-  const login = at < 0 ? '' : authority.slice(0, at);
-  const colon = login.indexOf(':');
-  const user = decoded(colon < 0 ? login : login.slice(0, colon));
-  const password = colon < 0 ? null : decoded(login.slice(colon + 1));
+  const credentials = at < 0 ? '' : authority.slice(0, at);
+  const colon = credentials.indexOf(':');
+  const user = percentDecode(colon < 0 ? credentials : credentials.slice(0, colon));
+  const password = colon < 0 ? null : percentDecode(credentials.slice(colon + 1));
   if (user === null || (colon >= 0 && password === null))
-    return wrong('has a % in its user or password that is not percent-encoded; write %25');
+    return invalidUrl('has a % in its user or password that is not percent-encoded; write %25');
 
   const parameters = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(question < 0 ? '' : rest.slice(question + 1))) {
+  for (const [name, value] of new URLSearchParams(queryIndex < 0 ? '' : afterScheme.slice(queryIndex + 1))) {
     if (!PARAMETERS.includes(name)) return invalid(unknownParameter(shown, name));
     parameters.set(name, value);
   }
@@ -88,12 +89,12 @@ function unknownParameter(shown: string, name: string): string {
 function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
   const hosts: HostPort[] = [];
   for (const part of (text === '' ? '127.0.0.1' : text).split(',')) {
-    const socket = decoded(part) ?? part;
+    const socket = percentDecode(part) ?? part;
     const end = part.startsWith('[') ? part.indexOf(']') + 1 : part.includes(':') ? part.lastIndexOf(':') : part.length;
     const isSocket = socket.startsWith('/');
     const host = isSocket ? socket : part.slice(0, end).replace(/^\[|\]$/g, '');
-    const given = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
-    const number = /^\d{1,5}$/.test(given) ? Number(given) : 0;
+    const portText = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
+    const number = /^\d{1,5}$/.test(portText) ? Number(portText) : 0;
     // Neither is quoted: in a mistyped URL it may be part of the password.
     if (!isSocket && !isHost(host)) return 'its host is not a host name or address';
     if (number < 1 || number > 65_535) return 'its port is not a number from 1 to 65535';
@@ -103,7 +104,7 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
 }
 
 /** The percent-decoded text, or null if it is malformed. */
-function decoded(text: string): string | null {
+function percentDecode(text: string): string | null {
   try {
     return decodeURIComponent(text);
   } catch {

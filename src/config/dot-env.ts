@@ -64,8 +64,8 @@ function checkValue(text: string, from: number, line: number, name: string): num
     const close = text.indexOf(quote, open + 1);
     if (close === -1) throw fault(line, `the value of ${name} has no closing ${quote}; add it`);
     const last = lineEnd(text, close);
-    const after = text.slice(close + 1, last).trim();
-    if (after !== '' && !after.startsWith('#')) {
+    const trailing = text.slice(close + 1, last).trim();
+    if (trailing !== '' && !trailing.startsWith('#')) {
       throw fault(line, `text follows the closing ${quote} of ${name}; enclose the whole value in one pair of quotes`);
     }
     return last;

@@ -21,10 +21,10 @@ export function parseListen(text: string): Parsed<HostPort> {
   if (colon === -1) return fault;
   const port = parseCount(text.slice(colon + 1), 0, 65535);
   if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
-  const written = text.slice(0, colon);
-  if (written === '') return valid({ host: '0.0.0.0', port: port.value });
-  const bracketed = written.startsWith('[') && written.endsWith(']');
-  const host = bracketed ? written.slice(1, -1) : written;
+  const hostText = text.slice(0, colon);
+  if (hostText === '') return valid({ host: '0.0.0.0', port: port.value });
+  const bracketed = hostText.startsWith('[') && hostText.endsWith(']');
+  const host = bracketed ? hostText.slice(1, -1) : hostText;
   if (bracketed ? !isIPv6(host) : !isHost(host)) return fault;
   if (!bracketed && isIPv6(host))
     return invalid(`${quote(text)} needs brackets around the IPv6 address: [${host}]:${port.value}`);
@@ -34,10 +34,10 @@ export function parseListen(text: string): Parsed<HostPort> {
 /** A comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
-  const wrong = networks.find((network) => !isNetwork(network));
-  if (wrong === undefined) return valid(Object.freeze([...new Set(networks)]));
+  const invalidNetwork = networks.find((network) => !isNetwork(network));
+  if (invalidNetwork === undefined) return valid(Object.freeze([...new Set(networks)]));
   return invalid(
-    `${quote(wrong)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
+    `${quote(invalidNetwork)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );
 }
 

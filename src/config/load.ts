@@ -25,7 +25,7 @@ export interface DescribedSetting {
 /** Read by `postrider send` only. It is not a setting of the service, which ignores it. */
 const API_KEY = 'POSTRIDER_API_KEY';
 
-interface Given {
+interface GivenValue {
   readonly text: string;
   readonly source: Source;
 }
@@ -39,7 +39,7 @@ const NAMES: readonly string[] = SPECS.map((spec) => spec.name);
  * @throws SettingsError
  */
 export function loadSettings(environment: Environment, dotEnv: string | null): Settings {
-  const given = gather(environment, dotEnv);
+  const given = collectGiven(environment, dotEnv);
   const read = <T>(spec: SettingSpec<T>): T | null => {
     const text = given.get(spec.name)?.text ?? spec.default;
     if (text === null) return null;
@@ -48,18 +48,18 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     return parsed.value;
   };
   const settings: Settings = {
-    database: present(read(SETTINGS_TABLE.database)),
-    transport: present(read(SETTINGS_TABLE.transport)),
-    listen: present(read(SETTINGS_TABLE.listen)),
-    operatorListen: present(read(SETTINGS_TABLE.operatorListen)),
+    database: requireValue(read(SETTINGS_TABLE.database)),
+    transport: requireValue(read(SETTINGS_TABLE.transport)),
+    listen: requireValue(read(SETTINGS_TABLE.listen)),
+    operatorListen: requireValue(read(SETTINGS_TABLE.operatorListen)),
     operatorPassword: read(SETTINGS_TABLE.operatorPassword),
     trustedProxies: read(SETTINGS_TABLE.trustedProxies) ?? [],
     tls: pairTls(read(SETTINGS_TABLE.tlsCert), read(SETTINGS_TABLE.tlsKey)),
-    senders: present(read(SETTINGS_TABLE.senders)),
-    maxAgeMs: present(read(SETTINGS_TABLE.maxAgeMs)),
-    maxRequestBytes: present(read(SETTINGS_TABLE.maxRequestBytes)),
-    keepBodyMs: present(read(SETTINGS_TABLE.keepBodyMs)),
-    onUncertain: present(read(SETTINGS_TABLE.onUncertain)),
+    senders: requireValue(read(SETTINGS_TABLE.senders)),
+    maxAgeMs: requireValue(read(SETTINGS_TABLE.maxAgeMs)),
+    maxRequestBytes: requireValue(read(SETTINGS_TABLE.maxRequestBytes)),
+    keepBodyMs: requireValue(read(SETTINGS_TABLE.keepBodyMs)),
+    onUncertain: requireValue(read(SETTINGS_TABLE.onUncertain)),
     secret: read(SETTINGS_TABLE.secret),
     dns: read(SETTINGS_TABLE.dns),
     returnPathDomain: read(SETTINGS_TABLE.returnPathDomain),
@@ -67,8 +67,8 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     feedbackHttpListen: read(SETTINGS_TABLE.feedbackHttpListen),
     sesTopics: read(SETTINGS_TABLE.sesTopics) ?? [],
     sesQueue: read(SETTINGS_TABLE.sesQueue),
-    roles: present(read(SETTINGS_TABLE.roles)),
-    logLevel: present(read(SETTINGS_TABLE.logLevel)),
+    roles: requireValue(read(SETTINGS_TABLE.roles)),
+    logLevel: requireValue(read(SETTINGS_TABLE.logLevel)),
   };
   checkListeners(settings);
   checkFeedback(settings);
@@ -78,7 +78,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
 /** The effective settings in the order of the table, secrets masked. @throws SettingsError like `loadSettings` */
 export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
   loadSettings(environment, dotEnv);
-  const given = gather(environment, dotEnv);
+  const given = collectGiven(environment, dotEnv);
   return SPECS.map((spec) => {
     const found = given.get(spec.name);
     const text = found?.text ?? spec.default;
@@ -88,13 +88,13 @@ export function describeSettings(environment: Environment, dotEnv: string | null
 }
 
 /** The API key for `postrider send` from the environment or `.env`; null if neither sets it. */
-export function apiKeyOf(environment: Environment, dotEnv: string | null): string | null {
+export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
   const key = environment[API_KEY] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY]) ?? '';
   return key === '' ? null : key;
 }
 
-function gather(environment: Environment, dotEnv: string | null): ReadonlyMap<string, Given> {
-  const given = new Map<string, Given>();
+function collectGiven(environment: Environment, dotEnv: string | null): ReadonlyMap<string, GivenValue> {
+  const given = new Map<string, GivenValue>();
   const add = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
       if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY) continue;
@@ -119,7 +119,7 @@ function sourceText(source: Source): string {
 }
 
 /** The value of a setting that has a default; a test checks that the table has one. */
-function present<T>(value: T | null): T {
+function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
 }
@@ -127,36 +127,38 @@ function present<T>(value: T | null): T {
 function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {
   if (certPath !== null && keyPath !== null) return { certPath, keyPath };
   if (certPath === null && keyPath === null) return null;
-  const [has, lacks] =
+  const [set, missing] =
     certPath === null
       ? [SETTINGS_TABLE.tlsKey, SETTINGS_TABLE.tlsCert]
       : [SETTINGS_TABLE.tlsCert, SETTINGS_TABLE.tlsKey];
-  throw new SettingsError(`${has.name} is set and ${lacks.name} is not; HTTPS needs both`);
+  throw new SettingsError(`${set.name} is set and ${missing.name} is not; HTTPS needs both`);
 }
 
 function checkListeners({ listen, operatorListen, operatorPassword, roles, ...feedback }: Settings): void {
   const feedbackListen = roles.has('feedback') ? feedback.feedbackListen : null;
   const feedbackHttpListen = roles.has('feedback') ? feedback.feedbackHttpListen : null;
   const listeners = [
-    ...(roles.has('api') ? [{ name: SETTINGS_TABLE.listen.name, at: listen }] : []),
-    ...(roles.has('operator') ? [{ name: SETTINGS_TABLE.operatorListen.name, at: operatorListen }] : []),
-    ...(feedbackListen === null ? [] : [{ name: SETTINGS_TABLE.feedbackListen.name, at: feedbackListen }]),
-    ...(feedbackHttpListen === null ? [] : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, at: feedbackHttpListen }]),
+    ...(roles.has('api') ? [{ name: SETTINGS_TABLE.listen.name, address: listen }] : []),
+    ...(roles.has('operator') ? [{ name: SETTINGS_TABLE.operatorListen.name, address: operatorListen }] : []),
+    ...(feedbackListen === null ? [] : [{ name: SETTINGS_TABLE.feedbackListen.name, address: feedbackListen }]),
+    ...(feedbackHttpListen === null
+      ? []
+      : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, address: feedbackHttpListen }]),
   ];
-  for (const [index, { name, at }] of listeners.entries()) {
-    const same = listeners.slice(0, index).find((other) => at.port !== 0 && sameAddress(other.at, at));
-    if (same === undefined) continue;
+  for (const [index, { name, address: at }] of listeners.entries()) {
+    const duplicate = listeners.slice(0, index).find((other) => at.port !== 0 && isSameAddress(other.address, at));
+    if (duplicate === undefined) continue;
     throw new SettingsError(
-      `${same.name} and ${name} are both ${formatHostPort(at)}; set another port for one of them`,
+      `${duplicate.name} and ${name} are both ${formatHostPort(at)}; set another port for one of them`,
     );
   }
   if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
-    const where = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} accepts other machines`;
-    throw new SettingsError(`${where}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} accepts other machines`;
+    throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }
 
-function sameAddress(one: HostPort, other: HostPort): boolean {
+function isSameAddress(one: HostPort, other: HostPort): boolean {
   return one.port === other.port && one.host === other.host;
 }
 
@@ -177,8 +179,8 @@ function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, s
       `${SETTINGS_TABLE.sesTopics.name} is set, and no listener or queue receives their events; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
-  const idle = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
-  if (idle && roles.size === 1 && roles.has('feedback')) {
+  const hasNoSource = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
+  if (hasNoSource && roles.size === 1 && roles.has('feedback')) {
     throw new SettingsError(
       `${SETTINGS_TABLE.roles.name}: the role feedback has nothing to do; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );

@@ -1,7 +1,7 @@
 /** The suggestion in error messages: the known name that is closest to a mistyped one. */
 
 /** Edit distance of two texts; a swap of neighbours is one edit. Quadratic; both texts are first cut to 64 characters. */
-function distance(left: string, right: string): number {
+function editDistance(left: string, right: string): number {
   const a = left.slice(0, 64);
   const b = right.slice(0, 64);
   let beforePrevious: number[] = [];
@@ -9,14 +9,14 @@ function distance(left: string, right: string): number {
   for (let row = 1; row <= a.length; row += 1) {
     const current = [row];
     for (let column = 1; column <= b.length; column += 1) {
-      const same = a[row - 1] === b[column - 1] ? 0 : 1;
-      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
+      const substitutionCost = a[row - 1] === b[column - 1] ? 0 : 1;
+      const isSwapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
       current.push(
         Math.min(
           (previous[column] ?? 0) + 1,
           (current[column - 1] ?? 0) + 1,
-          (previous[column - 1] ?? 0) + same,
-          swapped ? (beforePrevious[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+          (previous[column - 1] ?? 0) + substitutionCost,
+          isSwapped ? (beforePrevious[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
         ),
       );
     }
@@ -28,23 +28,25 @@ function distance(left: string, right: string): number {
 
 /** The closest of `known` that differs in at most a third of its letters; else one with which `name` begins; else null. */
 export function closestName(name: string, known: readonly string[]): string | null {
-  const written = name.toLowerCase();
+  const lowerCaseName = name.toLowerCase();
   let best: string | null = null;
-  let fewest = Number.POSITIVE_INFINITY;
+  let fewestEdits = Number.POSITIVE_INFINITY;
   for (const candidate of known) {
-    const edits = distance(written, candidate.toLowerCase());
-    if (edits < fewest && edits <= Math.max(1, Math.floor(candidate.length / 3))) {
+    const edits = editDistance(lowerCaseName, candidate.toLowerCase());
+    if (edits < fewestEdits && edits <= Math.max(1, Math.floor(candidate.length / 3))) {
       best = candidate;
-      fewest = edits;
+      fewestEdits = edits;
     }
   }
   return (
-    best ?? known.find((candidate) => candidate.length >= 3 && written.startsWith(candidate.toLowerCase())) ?? null
+    best ??
+    known.find((candidate) => candidate.length >= 3 && lowerCaseName.startsWith(candidate.toLowerCase())) ??
+    null
   );
 }
 
 /** ` (did you mean X?)`, or an empty text. */
 export function didYouMean(name: string, known: readonly string[]): string {
-  const near = closestName(name, known);
-  return near === null ? '' : ` (did you mean ${near}?)`;
+  const suggestion = closestName(name, known);
+  return suggestion === null ? '' : ` (did you mean ${suggestion}?)`;
 }

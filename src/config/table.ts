@@ -37,10 +37,10 @@ export interface SettingSpec<T> extends Kind<T> {
 }
 
 const ROLES: readonly Role[] = ['api', 'deliver', 'feedback', 'operator'];
-const SECOND = 1000;
-const DAY = 86_400_000;
+const SECOND_MS = 1000;
+const DAY_MS = 86_400_000;
 
-const SHOWN: { readonly [secrecy in Secrecy]: (text: string) => string } = {
+const FORMATTERS: { readonly [secrecy in Secrecy]: (text: string) => string } = {
   no: (text) => text,
   password: maskUrl,
   whole: () => MASK,
@@ -49,12 +49,12 @@ const SHOWN: { readonly [secrecy in Secrecy]: (text: string) => string } = {
 /** `given` holds the default or null, the example, and the secrecy of the value. */
 function spec<T>(
   name: string,
-  given: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
+  value: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
   kind: Kind<T>,
   meaning: string,
 ): SettingSpec<T> {
-  const secret = given.secret ?? 'no';
-  return { ...kind, name, default: given.default, meaning, example: given.example, secret, show: SHOWN[secret] };
+  const secret = value.secret ?? 'no';
+  return { ...kind, name, default: value.default, meaning, example: value.example, secret, show: FORMATTERS[secret] };
 }
 
 function kind<T>(type: string, parse: (text: string) => Parsed<T>, range: string | null = null): Kind<T> {
@@ -141,8 +141,8 @@ function parseFile(text: string): Parsed<string> {
 }
 
 function parsePassword(text: string): Parsed<string> {
-  const fits = text.length >= 8 && text.length <= 200;
-  return fits ? valid(text) : invalid('the password must have 8 to 200 characters');
+  const isValid = text.length >= 8 && text.length <= 200;
+  return isValid ? valid(text) : invalid('the password must have 8 to 200 characters');
 }
 
 function parseSecretText(text: string): Parsed<string> {
@@ -156,16 +156,16 @@ const TOPIC = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9
 
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
-  const wrong = topics.find((topic) => !TOPIC.test(topic));
-  if (wrong === undefined) return valid(Object.freeze([...new Set(topics)]));
+  const invalidTopic = topics.find((topic) => !TOPIC.test(topic));
+  if (invalidTopic === undefined) return valid(Object.freeze([...new Set(topics)]));
   return invalid(
-    `${quote(wrong)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
+    `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );
 }
 
 function parseQueue(text: string): Parsed<string> {
   const url = URL.parse(text);
-  const fits =
+  const isValid =
     url !== null &&
     (url.protocol === 'https:' || url.protocol === 'http:') &&
     url.username === '' &&
@@ -173,7 +173,7 @@ function parseQueue(text: string): Parsed<string> {
     url.search === '' &&
     url.hash === '' &&
     url.pathname.length > 1;
-  if (fits) return valid(text);
+  if (isValid) return valid(text);
   return invalid(
     `${quote(text)} is not the URL of an SQS queue such as https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback`,
   );
@@ -256,7 +256,7 @@ export const SETTINGS_TABLE = {
   maxAgeMs: spec(
     'POSTRIDER_MAX_AGE',
     { default: '24h', example: '10m' },
-    durationBetween(SECOND, 30 * DAY),
+    durationBetween(SECOND_MS, 30 * DAY_MS),
     'Maximum age of a message. A message that is older and not delivered ends as `expired`. Time in which no service runs does not count.',
   ),
   maxRequestBytes: spec(
@@ -268,7 +268,7 @@ export const SETTINGS_TABLE = {
   keepBodyMs: spec(
     'POSTRIDER_KEEP_BODY',
     { default: '7d', example: '1d' },
-    durationBetween(0, 3650 * DAY),
+    durationBetween(0, 3650 * DAY_MS),
     'Retention of message bodies. A body is erased this long after the message reached a terminal state, never before.',
   ),
   onUncertain: spec(

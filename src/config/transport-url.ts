@@ -28,18 +28,18 @@ export function defaultEhloName(): string {
 export function parseTransport(text: string): Parsed<TransportSetting> {
   const colon = text.indexOf(':');
   const scheme = colon === -1 ? text : text.slice(0, colon);
-  const rest = text.slice(scheme.length + 1);
+  const afterScheme = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
       if (colon === -1) return invalid(`${quote(maskUrl(text))} needs a colon: capture:`);
-      return rest === ''
+      return afterScheme === ''
         ? valid({ kind: 'capture' })
         : invalid(`${quote(text)} has text after the colon; write capture:`);
     case 'smtp':
     case 'smtps':
-      return parseSmtp(scheme.toLowerCase() === 'smtps', rest, quote(maskUrl(text)));
+      return parseSmtp(scheme.toLowerCase() === 'smtps', afterScheme, quote(maskUrl(text)));
     default: {
-      if (scheme.toLowerCase() === 'ses') return parseSes(rest, quote(maskUrl(text)));
+      if (scheme.toLowerCase() === 'ses') return parseSes(afterScheme, quote(maskUrl(text)));
       if (PLANNED_SCHEMES.includes(scheme.toLowerCase())) {
         return invalid(
           `the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`,
@@ -56,31 +56,31 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
 const SES_PARAMETERS = ['endpoint', 'configuration-set'];
 
 /** `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials; the URL never contains them. */
-function parseSes(rest: string, shown: string): Parsed<TransportSetting> {
-  if (!rest.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
-  const mark = rest.indexOf('?');
-  const region = rest.slice(2, mark === -1 ? undefined : mark).replace(/\/$/, '');
+function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> {
+  if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
+  const queryIndex = afterScheme.indexOf('?');
+  const region = afterScheme.slice(2, queryIndex === -1 ? undefined : queryIndex).replace(/\/$/, '');
   if (region.includes('@'))
     return invalid(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return invalid(`${shown} names no region, as in ${SES_EXAMPLE}`);
-  const given = new Map<string, string>();
-  for (const part of mark === -1 ? [] : rest.slice(mark + 1).split('&')) {
+  const parameters = new Map<string, string>();
+  for (const part of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
     const equals = part.indexOf('=');
     const name = equals === -1 ? part : part.slice(0, equals);
     const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
     if (!SES_PARAMETERS.includes(name)) {
       return unknownParameter(shown, name, SES_PARAMETERS);
     }
-    if (given.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
-    given.set(name, value);
+    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    parameters.set(name, value);
   }
-  const endpoint = given.get('endpoint') ?? null;
+  const endpoint = parameters.get('endpoint') ?? null;
   if (endpoint !== null && !isEndpoint(endpoint)) {
     return invalid(
       `${shown}: endpoint must be an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`,
     );
   }
-  const configurationSet = given.get('configuration-set') ?? null;
+  const configurationSet = parameters.get('configuration-set') ?? null;
   if (configurationSet !== null && !/^[A-Za-z0-9_-]{1,64}$/.test(configurationSet)) {
     return invalid(`${shown}: configuration-set must be a name of letters, digits, - and _, at most 64`);
   }
@@ -106,27 +106,29 @@ function isEndpoint(text: string): boolean {
 }
 
 /** `rest` is the text after the colon of the scheme; `shown` is the whole text, safe to print. */
-function parseSmtp(implicit: boolean, rest: string, shown: string): Parsed<TransportSetting> {
-  if (!rest.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
-  if (hasSpaceOrControl(rest)) return invalid(`${shown} contains a space or control character; percent-encode it`);
+function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string): Parsed<TransportSetting> {
+  if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
+  if (hasSpaceOrControl(afterScheme))
+    return invalid(`${shown} contains a space or control character; percent-encode it`);
   // The user part may contain ? and /, so it is split off first.
-  const at = rest.lastIndexOf('@');
-  const auth = parseCredentials(at === -1 ? null : rest.slice(2, at), shown);
+  const at = afterScheme.lastIndexOf('@');
+  const auth = parseCredentials(at === -1 ? null : afterScheme.slice(2, at), shown);
   if (!auth.ok) return auth;
-  const tail = at === -1 ? rest.slice(2) : rest.slice(at + 1);
-  if (tail.includes('#')) return invalid(`${shown} has a #; write %23 if it belongs to a user name or password`);
-  const mark = tail.indexOf('?');
-  const authority = mark === -1 ? tail : tail.slice(0, mark);
+  const afterCredentials = at === -1 ? afterScheme.slice(2) : afterScheme.slice(at + 1);
+  if (afterCredentials.includes('#'))
+    return invalid(`${shown} has a #; write %23 if it belongs to a user name or password`);
+  const queryIndex = afterCredentials.indexOf('?');
+  const authority = queryIndex === -1 ? afterCredentials : afterCredentials.slice(0, queryIndex);
   const hostPort = parseHostPort(
     authority.endsWith('/') ? authority.slice(0, -1) : authority,
-    implicit ? 465 : 25,
+    usesImplicitTls ? 465 : 25,
     shown,
   );
   if (!hostPort.ok) return hostPort;
-  return parseParameters(mark === -1 ? '' : tail.slice(mark + 1), shown, {
+  return parseParameters(queryIndex === -1 ? '' : afterCredentials.slice(queryIndex + 1), shown, {
     kind: 'smtp',
     ...hostPort.value,
-    tls: implicit ? 'implicit' : 'offered',
+    tls: usesImplicitTls ? 'implicit' : 'offered',
     auth: auth.value,
     connections: DEFAULT_CONNECTIONS,
     verifyCertificate: true,
@@ -150,13 +152,13 @@ function percentDecode(text: string): string | null {
   }
 }
 
-function parseCredentials(written: string | null, shown: string): Parsed<Smtp['auth']> {
-  if (written === null) return valid(null);
-  const colon = written.indexOf(':');
+function parseCredentials(credentials: string | null, shown: string): Parsed<Smtp['auth']> {
+  if (credentials === null) return valid(null);
+  const colon = credentials.indexOf(':');
   if (colon === -1)
     return invalid(`${shown} has a user name without a password; write user:password@, percent-encoded`);
-  const user = percentDecode(written.slice(0, colon));
-  const pass = percentDecode(written.slice(colon + 1));
+  const user = percentDecode(credentials.slice(0, colon));
+  const pass = percentDecode(credentials.slice(colon + 1));
   if (user === null || pass === null) {
     return invalid(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
   }
@@ -174,8 +176,8 @@ function parseHostPort(text: string, defaultPort: number, shown: string): Parsed
   if (text.includes('/')) return invalid(`${shown} has a path; remove it, as in ${EXAMPLE}`);
   const bracket = text.startsWith('[') ? text.indexOf(']') : -1;
   const colon = text.indexOf(':', bracket + 1);
-  const written = colon === -1 ? text : text.slice(0, colon);
-  const host = bracket > 0 ? written.slice(1, -1) : written;
+  const hostText = colon === -1 ? text : text.slice(0, colon);
+  const host = bracket > 0 ? hostText.slice(1, -1) : hostText;
   if (host === '') return invalid(`${shown} has no host; add one, as in ${EXAMPLE}`);
   if (!isHost(host)) return invalid(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
   const port = colon === -1 ? valid(defaultPort) : parseCount(text.slice(colon + 1), 1, 65535);
@@ -185,8 +187,8 @@ function parseHostPort(text: string, defaultPort: number, shown: string): Parsed
 
 const PARAMETERS = ['tls', 'connections', 'verify', 'name'];
 
-function parseParameters(query: string, shown: string, base: Smtp): Parsed<Smtp> {
-  let smtp = base;
+function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<Smtp> {
+  let smtp = defaults;
   const seen = new Set<string>();
   for (const part of query === '' ? [] : query.split('&')) {
     const equals = part.indexOf('=');
@@ -194,9 +196,9 @@ function parseParameters(query: string, shown: string, base: Smtp): Parsed<Smtp>
     const value = percentDecode(equals === -1 ? '' : part.slice(equals + 1)) ?? '';
     if (seen.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
     seen.add(name);
-    const next = applyParameter(smtp, name, value, shown);
-    if ('ok' in next) return next;
-    smtp = next;
+    const updated = applyParameter(smtp, name, value, shown);
+    if ('ok' in updated) return updated;
+    smtp = updated;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
     return invalid(`${shown} has verify=no, which is valid only with ?tls=required or smtps://`);

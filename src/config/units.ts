@@ -37,18 +37,18 @@ export function quote(text: string): string {
 }
 
 /** The leading decimal digits as a safe integer, and the rest of the text; null if there is no number or it is too large. */
-function splitNumber(text: string): { readonly number: number; readonly rest: string } | null {
+function splitNumber(text: string): { readonly number: number; readonly suffix: string } | null {
   let end = 0;
   while (end < text.length && text.charCodeAt(end) >= 48 && text.charCodeAt(end) <= 57) end += 1;
   if (end === 0) return null;
   const number = Number(text.slice(0, end));
-  return Number.isSafeInteger(number) ? { number, rest: text.slice(end) } : null;
+  return Number.isSafeInteger(number) ? { number, suffix: text.slice(end) } : null;
 }
 
 /** `500ms`, `10s`, `15m`, `24h`, `30d` → milliseconds. A number without a unit is invalid. */
 export function parseDuration(text: string): Parsed<number> {
   const parts = splitNumber(text);
-  const unit = parts && Object.hasOwn(MS_PER, parts.rest) ? MS_PER[parts.rest as keyof typeof MS_PER] : undefined;
+  const unit = parts && Object.hasOwn(MS_PER, parts.suffix) ? MS_PER[parts.suffix as keyof typeof MS_PER] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
   // Dates reach 8.64e15 ms; a longer duration could not be added to one.
   if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
@@ -66,7 +66,7 @@ export function formatDuration(ms: number): string {
 /** `1048576`, `512KiB`, `1MiB`, `1MB` → bytes. */
 export function parseSize(text: string): Parsed<number> {
   const parts = splitNumber(text);
-  const unit = parts && Object.hasOwn(BYTES_PER, parts.rest) ? BYTES_PER[parts.rest] : undefined;
+  const unit = parts && Object.hasOwn(BYTES_PER, parts.suffix) ? BYTES_PER[parts.suffix] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
   if (!Number.isSafeInteger(value)) return invalid(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
   return valid(value);
@@ -75,8 +75,8 @@ export function parseSize(text: string): Parsed<number> {
 /** Bytes in the largest binary unit that divides them, in the form that `parseSize` reads. */
 export function formatSize(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
-    const per = BYTES_PER[unit] ?? 1;
-    if (bytes !== 0 && bytes % per === 0) return `${bytes / per}${unit}`;
+    const unitBytes = BYTES_PER[unit] ?? 1;
+    if (bytes !== 0 && bytes % unitBytes === 0) return `${bytes / unitBytes}${unit}`;
   }
   return String(bytes);
 }
@@ -87,7 +87,7 @@ export const MAX_INT32 = 2_147_483_647;
 /** A whole number from `min` to `max`, in decimal digits. */
 export function parseCount(text: string, min: number, max: number): Parsed<number> {
   const parts = splitNumber(text);
-  if (parts?.rest !== '' || parts.number < min || parts.number > max) {
+  if (parts?.suffix !== '' || parts.number < min || parts.number > max) {
     return invalid(`${quote(text)} is not a whole number from ${min} to ${max}`);
   }
   return valid(parts.number);
@@ -106,8 +106,8 @@ export function parsePercent(text: string): Parsed<number> {
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
   const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitNumber(text);
-  if (!parts || parts.number < 1 || !parts.rest.startsWith('/')) return fault;
-  const period = parts.rest.slice(1);
+  if (!parts || parts.number < 1 || !parts.suffix.startsWith('/')) return fault;
+  const period = parts.suffix.slice(1);
   const duration = parseDuration(Object.hasOwn(MS_PER, period) ? `1${period}` : period);
   if (!duration.ok || duration.value < 1000) return fault;
   return valid({ limit: parts.number, periodMs: duration.value });
@@ -122,10 +122,10 @@ export function parseThrottle(text: string): Parsed<{ readonly perSecond: number
   const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitNumber(text);
   if (!parts || parts.number < 1) return fault;
-  const plain = parts.rest === '/s';
-  if (!plain && !parts.rest.startsWith('/s:')) return fault;
-  const burst = plain ? { number: parts.number, rest: '' } : splitNumber(parts.rest.slice(3));
-  if (burst?.rest !== '' || burst.number < 1) return fault;
+  const hasDefaultBurst = parts.suffix === '/s';
+  if (!hasDefaultBurst && !parts.suffix.startsWith('/s:')) return fault;
+  const burst = hasDefaultBurst ? { number: parts.number, suffix: '' } : splitNumber(parts.suffix.slice(3));
+  if (burst?.suffix !== '' || burst.number < 1) return fault;
   if (Math.max(parts.number, burst.number) > MAX_INT32)
     return invalid(`${quote(text)} is too large for a throttle; its numbers go up to ${MAX_INT32}`);
   return valid({ perSecond: parts.number, burst: burst.number });
@@ -149,22 +149,26 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   );
   const duration = parseDuration(text);
   if (duration.ok) {
-    const moment = direction === 'ahead' ? now + duration.value : now - duration.value;
-    return Math.abs(moment) <= 8.64e15 ? valid(moment) : fault;
+    const timestampMs = direction === 'ahead' ? now + duration.value : now - duration.value;
+    return Math.abs(timestampMs) <= 8.64e15 ? valid(timestampMs) : fault;
   }
   const match = text.length <= 32 ? DATE.exec(text) : null;
   if (!match) return fault;
   const field = (index: number): number => Number(match[index] ?? '0');
   const [month, day, hour, minute, second] = [field(2), field(3), field(4), field(5), field(6)];
   const ms = Number((match[7] ?? '0').padEnd(3, '0'));
-  const wall = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
-  const back = new Date(wall);
+  const localMs = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
+  const normalized = new Date(localMs);
   // Date.UTC turns 31 February into a day of March; such a date is an error.
-  const carried =
-    back.getUTCMonth() !== month - 1 || back.getUTCDate() !== day || hour > 23 || minute > 59 || second > 59;
-  const zone = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
-  if (carried || field(1) < 1970 || field(9) > 14 || field(10) > 59) return fault;
-  return valid(wall - zone);
+  const isInvalidDate =
+    normalized.getUTCMonth() !== month - 1 ||
+    normalized.getUTCDate() !== day ||
+    hour > 23 ||
+    minute > 59 ||
+    second > 59;
+  const zoneMs = (match[8] === '-' ? -1 : 1) * (field(9) * 60 + field(10)) * MS_PER.m;
+  if (isInvalidDate || field(1) < 1970 || field(9) > 14 || field(10) > 59) return fault;
+  return valid(localMs - zoneMs);
 }
 
 /** ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */

@@ -95,13 +95,17 @@ function privateKeyFault(leaf: X509Certificate, pem: Buffer): string | null {
 
 function leafFinding(leaf: X509Certificate, chain: readonly X509Certificate[], now: number): Finding {
   const [from, to] = [Date.parse(leaf.validFrom), Date.parse(leaf.validTo)];
-  const names = namesOf(leaf);
+  const names = listHostNames(leaf);
   const nameList = names.length === 0 ? 'no host name' : names.slice(0, 5).join(', ') + (names.length > 5 ? ', …' : '');
   const renew = 'renew it; Postrider loads the new files without a restart';
   if (now < from)
-    return failure(CHECK, `for ${nameList}; it is not valid before ${day(from)}`, 'check the clock of this machine');
-  if (now >= to) return failure(CHECK, `for ${nameList}; it expired on ${day(to)}`, renew);
-  const detail = `for ${nameList}; valid until ${day(to)}`;
+    return failure(
+      CHECK,
+      `for ${nameList}; it is not valid before ${formatDay(from)}`,
+      'check the clock of this machine',
+    );
+  if (now >= to) return failure(CHECK, `for ${nameList}; it expired on ${formatDay(to)}`, renew);
+  const detail = `for ${nameList}; valid until ${formatDay(to)}`;
   if (to - now < EXPIRY_WARNING_MS)
     return warning(CHECK, `${detail}, ${Math.ceil((to - now) / DAY_MS)} days from now`, renew);
   // RFC 9110 section 4.3.4 and RFC 6125: clients compare only the subject alternative names.
@@ -120,27 +124,27 @@ function leafFinding(leaf: X509Certificate, chain: readonly X509Certificate[], n
       'use a file with the full chain (fullchain.pem), because clients may not find the intermediate certificate',
     );
   }
-  const broken = chain.findIndex((certificate, at) => {
+  const brokenIndex = chain.findIndex((certificate, at) => {
     const issuer = chain[at + 1];
     return issuer !== undefined && !certificate.checkIssued(issuer);
   });
-  if (broken !== -1) {
+  if (brokenIndex !== -1) {
     return warning(
       CHECK,
-      `${detail}; certificate ${broken + 2} of the file did not issue the one before it`,
+      `${detail}; certificate ${brokenIndex + 2} of the file did not issue the one before it`,
       'order the chain: the certificate of this host first, each issuer after it',
     );
   }
   return ok(CHECK, detail);
 }
 
-function namesOf(leaf: X509Certificate): readonly string[] {
+function listHostNames(leaf: X509Certificate): readonly string[] {
   return (leaf.subjectAltName ?? '')
     .split(', ')
     .filter((name) => name.startsWith('DNS:') || name.startsWith('IP Address:'))
     .map((name) => name.slice(name.indexOf(':') + 1));
 }
 
-function day(ms: number): string {
+function formatDay(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }

@@ -13,7 +13,7 @@ const MAX_FILE_OFFSET_MS = 10_000;
 /** Maximum drift of the wall clock from the monotonic clock during the check. A larger drift means that the clock was set. */
 const MAX_JUMP_MS = 100;
 
-const LIST = new Intl.ListFormat('en');
+const LIST_FORMAT = new Intl.ListFormat('en');
 
 export interface ClockParts {
   /** This machine's time, ms since the epoch. */
@@ -31,23 +31,29 @@ export interface ClockParts {
 }
 
 /** Duration of the comparison with the monotonic clock. */
-const OBSERVE_MS = 1_000;
+const OBSERVATION_MS = 1_000;
 
 export async function checkClock(parts: ClockParts): Promise<readonly Finding[]> {
   const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime, greeting } = parts;
-  const before = { wall: now(), steady: monotonic() };
-  const [received, file] = await Promise.all([greeting, fileOffset(now, readFileSystemTime), wait(OBSERVE_MS)]);
-  const jump = now() - before.wall - (monotonic() - before.steady);
-  const relay = received === null ? null : parseGreetingTime(received.text);
-  const offset = relay === null || received === null ? null : relay - received.at;
+  const before = { wall: now(), monotonic: monotonic() };
+  const [received, fileOffsetMs] = await Promise.all([
+    greeting,
+    readFileOffsetMs(now, readFileSystemTime),
+    wait(OBSERVATION_MS),
+  ]);
+  const jumpMs = now() - before.wall - (monotonic() - before.monotonic);
+  const relayTimeMs = received === null ? null : parseGreetingTime(received.text);
+  const relayOffsetMs = relayTimeMs === null || received === null ? null : relayTimeMs - received.at;
 
   const remedy = 'synchronize the clock by NTP (systemd-timesyncd, chrony)';
-  if (offset !== null && Math.abs(offset) >= RELAY_WARNING_MS) {
-    const detail = `the clock is ${seconds(offset)} ${offset > 0 ? 'behind' : 'ahead of'} the relay's clock`;
-    return [Math.abs(offset) >= RELAY_FAILURE_MS ? failure('clock', detail, remedy) : warning('clock', detail, remedy)];
+  if (relayOffsetMs !== null && Math.abs(relayOffsetMs) >= RELAY_WARNING_MS) {
+    const detail = `the clock is ${formatOffset(relayOffsetMs)} ${relayOffsetMs > 0 ? 'behind' : 'ahead of'} the relay's clock`;
+    return [
+      Math.abs(relayOffsetMs) >= RELAY_FAILURE_MS ? failure('clock', detail, remedy) : warning('clock', detail, remedy),
+    ];
   }
   if (newestAcceptedAt !== null && newestAcceptedAt - now() > MAX_AHEAD_MS) {
-    const ahead = seconds(newestAcceptedAt - now());
+    const ahead = formatOffset(newestAcceptedAt - now());
     return [
       warning(
         'clock',
@@ -56,35 +62,35 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
       ),
     ];
   }
-  if (file !== null && Math.abs(file) > MAX_FILE_OFFSET_MS) {
-    const detail = `the file system of the database is ${seconds(file)} ${file > 0 ? 'ahead of' : 'behind'} the clock`;
+  if (fileOffsetMs !== null && Math.abs(fileOffsetMs) > MAX_FILE_OFFSET_MS) {
+    const detail = `the file system of the database is ${formatOffset(fileOffsetMs)} ${fileOffsetMs > 0 ? 'ahead of' : 'behind'} the clock`;
     return [warning('clock', detail, remedy)];
   }
-  if (Math.abs(jump) > MAX_JUMP_MS) {
-    return [warning('clock', `the clock changed by ${Math.round(jump)} ms within one second`, remedy)];
+  if (Math.abs(jumpMs) > MAX_JUMP_MS) {
+    return [warning('clock', `the clock changed by ${Math.round(jumpMs)} ms within one second`, remedy)];
   }
   const comparisons = [
-    ...(offset === null ? [] : ["the relay's greeting"]),
+    ...(relayOffsetMs === null ? [] : ["the relay's greeting"]),
     ...(newestAcceptedAt === null ? [] : ['the newest message']),
-    ...(file === null ? [] : ['the file system']),
+    ...(fileOffsetMs === null ? [] : ['the file system']),
   ];
-  const agreement = comparisons.length === 0 ? '' : ` and agrees with ${LIST.format(comparisons)}`;
+  const agreement = comparisons.length === 0 ? '' : ` and agrees with ${LIST_FORMAT.format(comparisons)}`;
   return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; the clock is steady${agreement}`)];
 }
 
 /** Returns by how many ms the file system's time is ahead. */
-async function fileOffset(
+async function readFileOffsetMs(
   now: () => number,
   readFileSystemTime: ClockParts['readFileSystemTime'],
 ): Promise<number | null> {
   const before = now();
-  const file = await readFileSystemTime();
-  if (file === null) return null;
+  const fileTimeMs = await readFileSystemTime();
+  if (fileTimeMs === null) return null;
   const after = now();
-  return file < before ? Math.min(0, file - before) : Math.max(0, file - after);
+  return fileTimeMs < before ? Math.min(0, fileTimeMs - before) : Math.max(0, fileTimeMs - after);
 }
 
-function seconds(ms: number): string {
+function formatOffset(ms: number): string {
   const whole = Math.round(Math.abs(ms) / 1000);
   if (whole < 120) return `${whole} s`;
   return whole < 7200 ? `${Math.round(whole / 60)} min` : `${Math.round(whole / 3600)} h`;

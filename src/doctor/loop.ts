@@ -96,13 +96,13 @@ function timeoutFinding(
   message: StoredMessage | null,
   timeoutMs: number,
 ): Finding {
-  const within = `within ${Math.round(timeoutMs / 1000)} s`;
+  const timeoutText = `within ${Math.round(timeoutMs / 1000)} s`;
   if (message?.state === 'delivered')
-    return failure(check, `the message to ${to} was delivered, but no feedback report arrived ${within}`, remedy);
+    return failure(check, `the message to ${to} was delivered, but no feedback report arrived ${timeoutText}`, remedy);
   const last = message?.events.at(-1)?.detail ?? 'there was no delivery attempt';
   return failure(
     check,
-    `the message to ${to} was not delivered ${within}: ${last}`,
+    `the message to ${to} was not delivered ${timeoutText}: ${last}`,
     `check that a service with the role deliver runs, and run \`postrider message explain ${id}\``,
   );
 }

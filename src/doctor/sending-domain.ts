@@ -37,9 +37,10 @@ export async function checkSendingDomain({
   const fatal = faulty.filter(({ purpose, name }) => purpose === 'dkim' && signing.has(name));
   const unknown = checks.filter(({ found }) => found === 'unknown');
   const remedy = `run \`postrider domain verify ${domain.name}\`: it lists the records found and the records to publish`;
-  if (fatal.length > 0 && authenticationRequired) return [failure(check, listed(fatal), remedy)];
-  if (faulty.length > 0) return [warning(check, listed(faulty), remedy)];
-  if (unknown.length > 0) return [warning(check, listed(unknown), 'check that the name servers of the domain respond')];
+  if (fatal.length > 0 && authenticationRequired) return [failure(check, listRecords(fatal), remedy)];
+  if (faulty.length > 0) return [warning(check, listRecords(faulty), remedy)];
+  if (unknown.length > 0)
+    return [warning(check, listRecords(unknown), 'check that the name servers of the domain respond')];
   if (domain.status !== 'authenticated') {
     return [
       warning(
@@ -53,7 +54,7 @@ export async function checkSendingDomain({
 }
 
 /** `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
-function listed(checks: readonly RecordCheck[]): string {
+function listRecords(checks: readonly RecordCheck[]): string {
   return checks.map(({ purpose, found, name }) => `${TITLES[purpose]} ${found} (${name})`).join(', ');
 }
 

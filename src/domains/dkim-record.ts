@@ -19,21 +19,21 @@ export function compareDkim(expected: string, seen: readonly string[]): RecordFi
     return wrong(`${seen.length} records at one selector, so that verifiers may take either; leave the one shown`);
   }
   const tags = parseTags(seen[0] ?? '');
-  const wanted = parseTags(expected);
-  if (tags === null || wanted === null) {
+  const expectedTags = parseTags(expected);
+  if (tags === null || expectedTags === null) {
     return wrong('it is no list of tags, or has one twice; publish it as shown, without quotes around it');
   }
   const version = tags.get('v');
   if (version !== undefined && (version !== 'DKIM1' || tags.keys().next().value !== 'v')) {
     return wrong('v= must be DKIM1 and come first; publish it as shown');
   }
-  const key = bare(tags.get('p'));
+  const key = withoutWhiteSpace(tags.get('p'));
   if (key === null) return wrong('it holds no key (p=); publish it as shown');
   if (key === '') return wrong('its key is revoked (p= is empty); publish it as shown');
   const type = (tags.get('k') ?? 'rsa').toLowerCase();
-  if (type !== (wanted.get('k') ?? 'rsa')) return wrong(`it is of type k=${type}, not ${wanted.get('k')}`);
-  const wantedKey = bare(wanted.get('p')) ?? '';
-  if (unpadded(key) !== unpadded(wantedKey)) return wrong(keyFault(key, wantedKey));
+  if (type !== (expectedTags.get('k') ?? 'rsa')) return wrong(`it is of type k=${type}, not ${expectedTags.get('k')}`);
+  const expectedKey = withoutWhiteSpace(expectedTags.get('p')) ?? '';
+  if (withoutPadding(key) !== withoutPadding(expectedKey)) return wrong(keyFault(key, expectedKey));
   if (tags.has('h') && !listIncludes(tags.get('h') ?? '', ['sha256']))
     return wrong('its h= does not allow sha256; leave h= out');
   if (tags.has('s') && !listIncludes(tags.get('s') ?? '', ['*', 'email']))
@@ -48,11 +48,11 @@ function wrong(detail: string): RecordFinding {
   return { found: 'wrong', detail };
 }
 
-function keyFault(key: string, wanted: string): string {
-  if (wanted.startsWith(key)) {
-    return `its key is cut off after ${key.length} of ${wanted.length} characters; publish the rest in further strings`;
+function keyFault(key: string, expected: string): string {
+  if (expected.startsWith(key)) {
+    return `its key is cut off after ${key.length} of ${expected.length} characters; publish the rest in further strings`;
   }
-  return `it holds another key (p=${clipped(key)}, expected p=${clipped(wanted)}); publish it as shown`;
+  return `it holds another key (p=${clipped(key)}, expected p=${clipped(expected)}); publish it as shown`;
 }
 
 function clipped(key: string): string {
@@ -60,11 +60,11 @@ function clipped(key: string): string {
 }
 
 /** White space inside p= means nothing (RFC 6376 section 3.6.1). */
-function bare(value: string | undefined): string | null {
+function withoutWhiteSpace(value: string | undefined): string | null {
   return value === undefined ? null : value.split(/\s/).join('');
 }
 
-function unpadded(base64: string): string {
+function withoutPadding(base64: string): string {
   let end = base64.length;
   while (end > 0 && base64.charCodeAt(end - 1) === 0x3d) end -= 1;
   return base64.slice(0, end);

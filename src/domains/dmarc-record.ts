@@ -5,7 +5,7 @@ import { parseTags } from './tag-list.ts';
 const POLICIES = ['none', 'quarantine', 'reject'];
 
 /** RFC 7489 section 6.6.3: records that do not begin with the version are somebody else's. */
-export function isDmarc(text: string): boolean {
+export function isDmarcRecord(text: string): boolean {
   const start = text.trimStart();
   const version = start.slice(0, (start.indexOf(';') + 1 || start.length + 1) - 1);
   return version.split(/\s/).join('') === 'v=DMARC1';
@@ -13,11 +13,11 @@ export function isDmarc(text: string): boolean {
 
 /** What the TXT records at `_dmarc` say. Any policy will do; the suggested one is the mildest. */
 export function checkDmarc(texts: readonly string[]): RecordFinding {
-  const records = texts.filter(isDmarc);
+  const records = texts.filter(isDmarcRecord);
   const [record] = records;
   if (record === undefined) {
-    const other = texts.length > 0 ? 'no record there begins with v=DMARC1' : 'no record';
-    return { found: texts.length > 0 ? 'wrong' : 'missing', detail: `${other}; publish it as shown` };
+    const problem = texts.length > 0 ? 'no record there begins with v=DMARC1' : 'no record';
+    return { found: texts.length > 0 ? 'wrong' : 'missing', detail: `${problem}; publish it as shown` };
   }
   if (records.length > 1) {
     return { found: 'wrong', detail: `${records.length} DMARC records, which count as none; leave one` };

@@ -58,38 +58,43 @@ export function createResolver(
   limits: Partial<ResolverLimits> = {},
 ): Resolver {
   const { timeoutMs, tries } = { ...LIMITS, ...limits };
-  const node = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
-  if (server !== null) node.setServers([serverText(server.host, server.port)]);
+  const nodeResolver = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
+  if (server !== null) nodeResolver.setServers([formatServer(server.host, server.port)]);
   return {
-    txt: (name) => ask(async () => (await node.resolveTxt(name)).map((strings) => strings.join(''))),
+    txt: (name) => lookUp(async () => (await nodeResolver.resolveTxt(name)).map((strings) => strings.join(''))),
     mx: (name) =>
-      ask(async () =>
-        (await node.resolveMx(name)).map(({ priority, exchange }) => ({ priority, exchange: plain(exchange) })),
+      lookUp(async () =>
+        (await nodeResolver.resolveMx(name)).map(({ priority, exchange }) => ({
+          priority,
+          exchange: normalizeName(exchange),
+        })),
       ),
-    cname: (name) => ask(async () => (await node.resolveCname(name)).map(plain)),
+    cname: (name) => lookUp(async () => (await nodeResolver.resolveCname(name)).map(normalizeName)),
     async addresses(name) {
-      return joined(await Promise.all([ask(() => node.resolve4(name)), ask(() => node.resolve6(name))]));
+      return combineFamilies(
+        await Promise.all([lookUp(() => nodeResolver.resolve4(name)), lookUp(() => nodeResolver.resolve6(name))]),
+      );
     },
     // Not `node.reverse`, which looks into the hosts file first: what counts is what others see.
-    reverse: (address) => ask(async () => (await node.resolvePtr(pointerName(address))).map(plain)),
+    reverse: (address) => lookUp(async () => (await nodeResolver.resolvePtr(reverseName(address))).map(normalizeName)),
   };
 }
 
 /** The name whose PTR records say where an address points back to (RFC 1035 section 3.5, RFC 3596 section 2.5). */
-function pointerName(address: string): string {
+function reverseName(address: string): string {
   const version = isIP(address);
   if (version === 0) throw new Error(`${address} is no IP address`);
   if (version === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
   // In groups of hexadecimal digits, whatever form it came in.
   const [left = '', right] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text = '') => (text === '' ? [] : text.split(':'));
-  const [front, back] = [groups(left), groups(right)];
-  const all = [...front, ...new Array<string>(8 - front.length - back.length).fill('0'), ...back];
+  const [leading, trailing] = [groups(left), groups(right)];
+  const all = [...leading, ...new Array<string>(8 - leading.length - trailing.length).fill('0'), ...trailing];
   const digits = all.map((group) => group.padStart(4, '0')).join('');
   return `${[...digits].reverse().join('.')}.ip6.arpa`;
 }
 
-function serverText(host: string, port: number): string {
+function formatServer(host: string, port: number): string {
   const address = host === 'localhost' ? '127.0.0.1' : host.startsWith('[') ? host.slice(1, -1) : host;
   const version = isIP(address);
   if (version === 0) {
@@ -100,9 +105,9 @@ function serverText(host: string, port: number): string {
   return version === 6 ? `[${address}]:${port}` : `${address}:${port}`;
 }
 
-async function ask<T>(question: () => Promise<readonly T[]>): Promise<Lookup<T>> {
+async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>> {
   try {
-    const values = await question();
+    const values = await query();
     return values.length === 0 ? { kind: 'none' } : { kind: 'found', values };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
@@ -112,13 +117,13 @@ async function ask<T>(question: () => Promise<readonly T[]>): Promise<Lookup<T>>
 }
 
 /** Found where one family is; none only where both are known to be none. */
-function joined([four, six]: readonly [Lookup, Lookup]): Lookup {
-  const values = [four, six].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
+function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
+  const values = [ipv4, ipv6].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
   if (values.length > 0) return { kind: 'found', values };
-  return four.kind === 'failed' ? four : six;
+  return ipv4.kind === 'failed' ? ipv4 : ipv6;
 }
 
-function plain(name: string): string {
+function normalizeName(name: string): string {
   const lower = name.toLowerCase();
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }

@@ -21,12 +21,12 @@ const generate = promisify(generateKeyPair);
 const RSA_BITS = 2048;
 /** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX = 12;
-const RANDOM_LETTERS = 'abcdefghjkmnpqrstuvwxyz23456789';
-const RANDOM_LENGTH = 4;
-const MAX_TRIES = 100;
+const SELECTOR_ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
+const RANDOM_CHARACTERS = 4;
+const MAX_ATTEMPTS = 100;
 
 /** Generates a key pair on another thread. */
-export async function newKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
+export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
   const pair =
     algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
   const privateKey = pair.privateKey.export({ format: 'der', type: 'pkcs8' });
@@ -43,7 +43,7 @@ export function publicKeyText(key: KeyObject): string {
   return (type === 'ed25519' ? der.subarray(ED25519_PREFIX) : der).toString('base64');
 }
 
-export interface NewKeys {
+export interface KeyRequest {
   readonly domain: string;
   readonly algorithms: readonly DkimAlgorithm[];
   readonly state: 'staged' | 'active';
@@ -57,13 +57,13 @@ export interface NewKeys {
 }
 
 /** Generates and seals keys; `active` for the first keys of a domain, `staged` for a rotation. */
-export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
-  const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = wanted;
-  const stem = newStem(now, random, usedSelectors);
-  const pairs = await Promise.all(algorithms.map(newKeyPair));
+export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[]> {
+  const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = request;
+  const selectorStem = createSelectorStem(now, random, usedSelectors);
+  const pairs = await Promise.all(algorithms.map(createKeyPair));
   return pairs.map(({ algorithm, publicKey, privateKey }) => {
-    const selector = `${stem}${SUFFIX[algorithm]}`;
-    const sealed = seal(sealingKey, privateKey, associated(domain, selector));
+    const selector = `${selectorStem}${SELECTOR_SUFFIX[algorithm]}`;
+    const sealed = seal(sealingKey, privateKey, associatedData(domain, selector));
     privateKey.fill(0);
     const activatedAt = state === 'active' ? now : null;
     return { selector, algorithm, publicKey, sealed, state, createdAt: now, activatedAt, retireAt: null };
@@ -72,22 +72,23 @@ export async function newKeys(wanted: NewKeys): Promise<readonly DkimKey[]> {
 
 /** The private key as PKCS#8; throws a SecretError that names domain and selector. */
 export function unsealKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
-  return unseal(sealingKey, sealed, associated(domain, selector));
+  return unseal(sealingKey, sealed, associatedData(domain, selector));
 }
 
-function associated(domain: string, selector: string): string {
+function associatedData(domain: string, selector: string): string {
   return `dkim:${domain}:${selector}`;
 }
 
-const SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
+const SELECTOR_SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
 
 /** `pr`, the day, four random characters: `pr20261121k7xm`, to which the algorithm's letter is added. */
-function newStem(now: number, random: () => number, taken: readonly string[]): string {
+function createSelectorStem(now: number, random: () => number, usedSelectors: readonly string[]): string {
   const day = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
-  for (let tries = 0; tries < MAX_TRIES; tries++) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     let stem = `pr${day}`;
-    for (let i = 0; i < RANDOM_LENGTH; i++) stem += RANDOM_LETTERS[Math.floor(random() * RANDOM_LETTERS.length)] ?? 'a';
-    if (!taken.some((selector) => selector.startsWith(stem))) return stem;
+    for (let i = 0; i < RANDOM_CHARACTERS; i++)
+      stem += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
+    if (!usedSelectors.some((selector) => selector.startsWith(stem))) return stem;
   }
   throw new Error('No free selector was drawn; the source of randomness repeats itself');
 }

@@ -26,14 +26,14 @@ const NEUTRAL = /\p{Script=Common}|\p{Script=Inherited}/u;
 const OTHER = 'other';
 
 /** How Japanese, Chinese and Korean are written, with Latin among them. */
-const WRITTEN_TOGETHER: readonly (readonly string[])[] = [
+const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
   ['Latin', 'Han', 'Hangul'],
 ];
 
 /** The scripts of the label where they are not written together, else null. */
-export function mixedScripts(label: string): readonly string[] | null {
+export function findMixedScripts(label: string): readonly string[] | null {
   const scripts = new Set<string>();
   for (const character of label) {
     if (NEUTRAL.test(character)) continue;
@@ -41,5 +41,5 @@ export function mixedScripts(label: string): readonly string[] | null {
   }
   if (scripts.size < 2) return null;
   const found = [...scripts];
-  return WRITTEN_TOGETHER.some((usual) => found.every((script) => usual.includes(script))) ? null : found;
+  return COMBINABLE_SCRIPTS.some((combination) => found.every((script) => combination.includes(script))) ? null : found;
 }

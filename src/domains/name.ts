@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { parse } from 'tldts';
 import { parseHost } from '../model/address.ts';
-import { mixedScripts } from './mixed-scripts.ts';
+import { findMixedScripts } from './mixed-scripts.ts';
 
 export type DomainName =
   /** `warning`: one line about a name that looks like another, else null. */
@@ -14,10 +14,10 @@ export type DomainName =
   | { readonly ok: false; readonly fault: string };
 
 /** RFC 1035 section 2.3.4. */
-const MAX_NAME = 253;
-const MAX_LABEL = 63;
+const MAX_NAME_LENGTH = 253;
+const MAX_LABEL_LENGTH = 63;
 /** Of the name of a DKIM record before the domain: a selector (keys.ts) and `._domainkey.`. */
-const RECORD_PREFIX = 'prYYYYMMDDxxxxa._domainkey.'.length;
+const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const EXAMPLE = 'give one such as example.com';
 
 export function parseDomainName(text: string): DomainName {
@@ -26,8 +26,8 @@ export function parseDomainName(text: string): DomainName {
   if (fault !== null) return { ok: false, fault };
   const name = parseHost(typed, 0);
   if (name === null) return { ok: false, fault: labelFault(typed) };
-  if (name.length > MAX_NAME - RECORD_PREFIX) {
-    const fault = `${quote(text)} has ${name.length} characters, ${MAX_NAME - RECORD_PREFIX} at most leave room for the names of its DKIM records; give a shorter one`;
+  if (name.length > MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH) {
+    const fault = `${quote(text)} has ${name.length} characters, ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH} at most leave room for the names of its DKIM records; give a shorter one`;
     return { ok: false, fault };
   }
   const suffix = parse(name, { allowPrivateDomains: true });
@@ -37,7 +37,7 @@ export function parseDomainName(text: string): DomainName {
       : 'anybody may register below it';
     return { ok: false, fault: `${quote(text)} is a public suffix: ${owner}; give a domain that is yours` };
   }
-  return { ok: true, name, warning: warningOf(name) };
+  return { ok: true, name, warning: mixedScriptWarning(name) };
 }
 
 /**
@@ -54,8 +54,8 @@ function shapeFault(typed: string): string | null {
   if (typed === '') return `a domain name is missing; ${EXAMPLE}`;
   if (typed.includes('@')) return `${shown} is an address; give the domain alone, such as example.com`;
   if (typed.includes('/')) return `${shown} is a URL or a path; give the domain alone, such as example.com`;
-  if (typed.length > MAX_NAME) {
-    return `${shown} has ${typed.length} characters; a domain name has at most ${MAX_NAME}`;
+  if (typed.length > MAX_NAME_LENGTH) {
+    return `${shown} has ${typed.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
   }
   if (isIP(typed.startsWith('[') && typed.endsWith(']') ? typed.slice(1, -1) : typed) !== 0) {
     return `${shown} is an IP address; mail is sent in the name of a domain, such as example.com`;
@@ -71,17 +71,18 @@ function labelFault(typed: string): string {
   const labels = typed.split('.');
   if (labels.some((label) => label === '')) return `${shown} has an empty label; ${EXAMPLE}`;
   if (labels.length === 1) return `${shown} is a single label; ${EXAMPLE}`;
-  const long = labels.find((label) => label.length > MAX_LABEL);
-  if (long !== undefined) return `${shown} has a label of ${long.length} characters; a label has at most ${MAX_LABEL}`;
+  const longLabel = labels.find((label) => label.length > MAX_LABEL_LENGTH);
+  if (longLabel !== undefined)
+    return `${shown} has a label of ${longLabel.length} characters; a label has at most ${MAX_LABEL_LENGTH}`;
   if (typed.includes('_')) return `${shown} has an underscore, which no mail domain has; ${EXAMPLE}`;
   return `${shown} is not a domain name: labels are letters, digits and inner hyphens, the last not digits alone; ${EXAMPLE}`;
 }
 
-function warningOf(name: string): string | null {
+function mixedScriptWarning(name: string): string | null {
   if (!name.includes('xn--')) return null;
   const shown = domainToUnicode(name);
   for (const label of shown.split('.')) {
-    const scripts = mixedScripts(label);
+    const scripts = findMixedScripts(label);
     if (scripts !== null) {
       return `${shown} mixes ${scripts.join(' and ')} letters in one label, as look-alikes of other names do`;
     }

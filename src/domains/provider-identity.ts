@@ -37,7 +37,7 @@ export function checkProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
 ): Promise<ProviderStatus | null> {
-  return atProvider(settings, domain, (identities) => identities.view(domain.name));
+  return withIdentities(settings, domain, (identities) => identities.view(domain.name));
 }
 
 /** The same, with the identity made where it is missing, and given the key that signs now where it has one of before. */
@@ -46,8 +46,8 @@ export function ensureProviderIdentity(
   domain: SendingDomain,
   keys: IdentityKeys,
 ): Promise<ProviderStatus | null> {
-  return atProvider(settings, domain, (identities) =>
-    ensureIdentity(identities, domain, keys, keyOf(settings, domain)),
+  return withIdentities(settings, domain, (identities) =>
+    ensureIdentity(identities, domain, keys, keyOpener(settings, domain)),
   );
 }
 
@@ -58,64 +58,64 @@ export function ensureProviderIdentity(
 export function updateWithProviderKey(
   settings: ProviderSettings,
   update: DomainStore['updateDomain'],
-  failed: (what: string, error: unknown) => void,
+  onError: (operation: string, error: unknown) => void,
 ): DomainStore['updateDomain'] {
   if (settings.transport.kind !== 'ses') return update;
-  return async (wanted) => {
-    const changed = await update(wanted);
+  return async (domainUpdate) => {
+    const changed = await update(domainUpdate);
     if (changed.kind !== 'done') return changed;
     const { value: domain } = changed;
     if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return changed;
-    const provider = await atProvider(settings, domain, (identities) =>
-      updateIdentityKey(identities, domain, keyOf(settings, domain)),
+    const provider = await withIdentities(settings, domain, (identities) =>
+      updateIdentityKey(identities, domain, keyOpener(settings, domain)),
     );
     if (provider?.identityCheck.found === 'unknown') {
-      failed(`give Amazon SES the new key of ${domain.name}`, new Error(provider.identityCheck.detail));
+      onError(`give Amazon SES the new key of ${domain.name}`, new Error(provider.identityCheck.detail));
     }
     return changed;
   };
 }
 
-async function atProvider(
+async function withIdentities(
   { transport }: ProviderSettings,
   { name }: SendingDomain,
   work: (identities: SesIdentities) => Promise<SesIdentity | null>,
 ): Promise<ProviderStatus | null> {
   if (transport.kind !== 'ses') return null;
   const { region } = transport;
-  const viewOf = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
+  const statusOf = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
     const checks = identityChecks(name, region, identity, fault);
-    const easy = identity !== null && identity.origin !== 'EXTERNAL';
+    const usesEasyDkim = identity !== null && identity.origin !== 'EXTERNAL';
     return {
       records: identityRecords(name, region, identity),
       checks,
       identityCheck: checks[0] as RecordCheck,
-      usesEasyDkim: easy,
+      usesEasyDkim,
     };
   };
   let identities: SesIdentities | null = null;
   try {
     identities = await openSesIdentities(transport);
-    return viewOf(await work(identities), null);
+    return statusOf(await work(identities), null);
   } catch (error) {
-    return viewOf(null, faultText(error));
+    return statusOf(null, errorText(error));
   } finally {
     identities?.close();
   }
 }
 
 /** `AccessDeniedException: …`: the provider's name for it is what its documentation is searched for. One line. */
-function faultText(error: unknown): string {
+function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name } = error;
   const causes = error instanceof AggregateError ? error.errors.map(String).join('; ') : '';
-  const said = error.message === '' ? causes : error.message;
-  const line = said.split('\n', 1).join('').trim();
+  const text = error.message === '' ? causes : error.message;
+  const line = text.split('\n', 1).join('').trim();
   return name === 'Error' || line === '' ? line || name : `${name}: ${line}`;
 }
 
 /** Opens keys of the domain for the provider; the copy in the clear is wiped. */
-function keyOf(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
+function keyOpener(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
   return (selector, sealed) => {
     const opened = unsealKey(sealingKey(settings), name, selector, sealed);
     const privateKey = opened.toString('base64');

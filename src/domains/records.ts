@@ -16,7 +16,7 @@ export interface SendingSetup {
 
 const RETURN_PATH_PRIORITY = 10;
 /** RFC 1035 section 3.3: octets of one string of a TXT record. */
-const STRING_OCTETS = 255;
+const MAX_STRING_OCTETS = 255;
 
 /**
  * All records of the domain in the order to publish them: its keys (also retiring ones, for messages still on their way), SPF of the
@@ -37,7 +37,7 @@ export function recordsFor(
   records.push(...provider);
   // SPF applies to the envelope sender (RFC 7208 section 2.4): the return path if there is one, else the From domain.
   records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
-  const reports = reportsTo === null ? '' : `; rua=mailto:${uriText(reportsTo)}`;
+  const reports = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reports}` });
   if (returnPath !== null) {
     const value = `${RETURN_PATH_PRIORITY} ${returnPathHost ?? returnPath}`;
@@ -47,7 +47,7 @@ export function recordsFor(
 }
 
 /** An address in a mailto URI of a tag list: reserved characters of the list and of the URI are percent-encoded. */
-function uriText(address: string): string {
+function encodeMailtoAddress(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
 }
 
@@ -72,8 +72,8 @@ function zoneValue({ type, value }: DnsRecord): string {
 /** RFC 1035 section 5.1: quoted strings, which a reader of the record joins with nothing between them. */
 function zoneStrings(value: string): string {
   const strings: string[] = [];
-  for (let at = 0; at === 0 || at < value.length; at += STRING_OCTETS) {
-    const piece = value.slice(at, at + STRING_OCTETS);
+  for (let at = 0; at === 0 || at < value.length; at += MAX_STRING_OCTETS) {
+    const piece = value.slice(at, at + MAX_STRING_OCTETS);
     strings.push(`"${piece.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`);
   }
   return strings.join(' ');

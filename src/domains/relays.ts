@@ -8,24 +8,24 @@ export interface RelayFacts {
   /** The SPF record to suggest. */
   readonly spf: string;
   /** Header fields, lower case, that must stay unsigned. */
-  readonly rewrites: ReadonlySet<string>;
+  readonly rewrittenFields: ReadonlySet<string>;
 }
 
-interface Known {
+interface KnownRelay {
   readonly prefix: string;
   readonly suffix: string;
   readonly spf: string;
-  readonly rewrites: readonly string[];
+  readonly rewrittenFields: readonly string[];
 }
 
-const KNOWN: readonly Known[] = [
+const KNOWN_RELAYS: readonly KnownRelay[] = [
   {
     // Amazon SES, SMTP interface. Its Developer Guide ("Header fields", "Manual DKIM signing"): Date and Message-ID are
     // replaced, so they are not to be signed.
     prefix: 'email-smtp',
     suffix: '.amazonaws.com',
     spf: 'v=spf1 include:amazonses.com ~all',
-    rewrites: ['date', 'message-id'],
+    rewrittenFields: ['date', 'message-id'],
   },
 ];
 
@@ -38,8 +38,8 @@ export const NEUTRAL_SPF = 'v=spf1 ?all';
  */
 export function relayFacts(host: string | null): RelayFacts {
   const name = (host ?? '').toLowerCase();
-  const known = KNOWN.find(({ prefix, suffix }) => name.startsWith(prefix) && name.endsWith(suffix));
-  if (known !== undefined) return { spf: known.spf, rewrites: new Set(known.rewrites) };
+  const relay = KNOWN_RELAYS.find(({ prefix, suffix }) => name.startsWith(prefix) && name.endsWith(suffix));
+  if (relay !== undefined) return { spf: relay.spf, rewrittenFields: new Set(relay.rewrittenFields) };
   const isPublicName = isIP(name) === 0 && name.includes('.') && !name.includes(':');
-  return { spf: isPublicName ? `v=spf1 a:${name} ?all` : NEUTRAL_SPF, rewrites: new Set() };
+  return { spf: isPublicName ? `v=spf1 a:${name} ?all` : NEUTRAL_SPF, rewrittenFields: new Set() };
 }

@@ -15,24 +15,25 @@ export class SecretError extends Error {
   override readonly name = 'SecretError';
 }
 
-const DIGITS = 64;
-const NONCE = 12;
-const TAG = 16;
+const SECRET_DIGITS = 64;
+const NONCE_OCTETS = 12;
+const TAG_OCTETS = 16;
 /** The first byte of what is sealed: AES-256-GCM with a 96-bit nonce. */
-const VERSION = 1;
-const WORDING = `${DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
+const SEAL_VERSION = 1;
+const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
 
 /** The secret in `text`, or null where it is not 64 hexadecimal digits. */
 export function parseSecret(text: string): Buffer | null {
-  if (text.length !== DIGITS) return null;
+  if (text.length !== SECRET_DIGITS) return null;
   const secret = Buffer.from(text, 'hex');
-  return secret.length === DIGITS / 2 ? secret : null;
+  return secret.length === SECRET_DIGITS / 2 ? secret : null;
 }
 
 /** POSTRIDER_SECRET as a setting; throws a SecretError that does not repeat it. */
-export function secretFromSetting(text: string): Buffer {
+export function parseSecretSetting(text: string): Buffer {
   const secret = parseSecret(text);
-  if (secret === null) throw new SecretError(`POSTRIDER_SECRET has ${text.length} characters; it must be ${WORDING}`);
+  if (secret === null)
+    throw new SecretError(`POSTRIDER_SECRET has ${text.length} characters; it must be ${SECRET_FORMAT}`);
   return secret;
 }
 
@@ -42,19 +43,19 @@ export function secretFromSetting(text: string): Buffer {
  */
 export function loadOrCreateSecret(path: string): Buffer {
   try {
-    return read(path) ?? make(path);
+    return readSecretFile(path) ?? createSecretFile(path);
   } catch (error) {
     if (error instanceof SecretError) throw error;
-    throw new SecretError(`the secret file ${path} cannot be used (${codeOf(error)}); set POSTRIDER_SECRET instead`);
+    throw new SecretError(`the secret file ${path} cannot be used (${errorCode(error)}); set POSTRIDER_SECRET instead`);
   }
 }
 
-function read(path: string): Buffer | null {
+function readSecretFile(path: string): Buffer | null {
   let file: number;
   try {
     file = openSync(path, 'r');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   }
   try {
@@ -63,11 +64,11 @@ function read(path: string): Buffer | null {
       const shown = (mode & 0o777).toString(8).padStart(4, '0');
       throw new SecretError(`the secret file ${path} is open to other users (mode ${shown}); run: chmod 600 ${path}`);
     }
-    const content = Buffer.alloc(4 * DIGITS);
+    const content = Buffer.alloc(4 * SECRET_DIGITS);
     const text = content.toString('latin1', 0, readSync(file, content));
     const secret = parseSecret(text.trimEnd());
     if (secret === null) {
-      throw new SecretError(`the secret file ${path} does not hold ${WORDING}; restore it from a backup`);
+      throw new SecretError(`the secret file ${path} does not hold ${SECRET_FORMAT}; restore it from a backup`);
     }
     return secret;
   } finally {
@@ -76,10 +77,10 @@ function read(path: string): Buffer | null {
 }
 
 /** Writes a temporary file and links it to `path`, which fails if another process was first. */
-function make(path: string): Buffer {
-  const secret = randomBytes(DIGITS / 2);
-  const draft = `${path}.${randomBytes(6).toString('hex')}`;
-  const file = openSync(draft, 'wx', 0o600);
+function createSecretFile(path: string): Buffer {
+  const secret = randomBytes(SECRET_DIGITS / 2);
+  const temporaryPath = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = openSync(temporaryPath, 'wx', 0o600);
   try {
     try {
       writeSync(file, `${secret.toString('hex')}\n`);
@@ -87,14 +88,14 @@ function make(path: string): Buffer {
     } finally {
       closeSync(file);
     }
-    linkSync(draft, path);
+    linkSync(temporaryPath, path);
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
-    const other = read(path);
-    if (other === null) throw error;
-    return other;
+    if (errorCode(error) !== 'EEXIST') throw error;
+    const existing = readSecretFile(path);
+    if (existing === null) throw error;
+    return existing;
   } finally {
-    unlinkSync(draft);
+    unlinkSync(temporaryPath);
   }
   const folder = openSync(dirname(path), 'r');
   try {
@@ -105,41 +106,46 @@ function make(path: string): Buffer {
   return secret;
 }
 
-function codeOf(error: unknown): string {
+function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
 }
 
 /** A 256-bit key for one use, such as `dkim` (HKDF, RFC 5869). */
-export function deriveKey(secret: Buffer, use: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${use}`, 32));
+export function deriveKey(secret: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${purpose}`, 32));
 }
 
 /**
  * Encrypts with AES-256-GCM and a new random nonce; base64url. `associated` identifies the data and must be the same to unseal it. The
  * nonce is not a parameter, because a repeated nonce would reveal the key.
  */
-export function seal(key: Buffer, plaintext: Buffer, associated: string): string {
-  const nonce = randomBytes(NONCE);
-  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG });
-  cipher.setAAD(Buffer.from(associated, 'utf8'));
-  const sealed = [Buffer.of(VERSION), nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()];
+export function seal(key: Buffer, plaintext: Buffer, associatedData: string): string {
+  const nonce = randomBytes(NONCE_OCTETS);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_OCTETS });
+  cipher.setAAD(Buffer.from(associatedData, 'utf8'));
+  const sealed = [Buffer.of(SEAL_VERSION), nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()];
   return Buffer.concat(sealed).toString('base64url');
 }
 
 /** Decrypts sealed data. Throws a SecretError that names `associated` if the secret is another one or the data was changed. */
-export function unseal(key: Buffer, sealed: string, associated: string): Buffer {
+export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
-  if (bytes.length < 1 + NONCE + TAG || bytes[0] !== VERSION) {
-    throw new SecretError(`${associated} is not stored in a form that this version can open`);
+  if (bytes.length < 1 + NONCE_OCTETS + TAG_OCTETS || bytes[0] !== SEAL_VERSION) {
+    throw new SecretError(`${associatedData} is not stored in a form that this version can open`);
   }
-  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + NONCE), { authTagLength: TAG });
-  decipher.setAAD(Buffer.from(associated, 'utf8'));
-  decipher.setAuthTag(bytes.subarray(bytes.length - TAG));
+  const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + NONCE_OCTETS), {
+    authTagLength: TAG_OCTETS,
+  });
+  decipher.setAAD(Buffer.from(associatedData, 'utf8'));
+  decipher.setAuthTag(bytes.subarray(bytes.length - TAG_OCTETS));
   try {
-    return Buffer.concat([decipher.update(bytes.subarray(1 + NONCE, bytes.length - TAG)), decipher.final()]);
+    return Buffer.concat([
+      decipher.update(bytes.subarray(1 + NONCE_OCTETS, bytes.length - TAG_OCTETS)),
+      decipher.final(),
+    ]);
   } catch {
     throw new SecretError(
-      `${associated} cannot be opened: POSTRIDER_SECRET (or the file secret beside the database) is not the one it was sealed with, or the stored text was changed`,
+      `${associatedData} cannot be opened: POSTRIDER_SECRET (or the file secret beside the database) is not the one it was sealed with, or the stored text was changed`,
     );
   }
 }

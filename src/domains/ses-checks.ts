@@ -14,9 +14,9 @@ const SPF = 'v=spf1 include:amazonses.com ~all';
 
 /** What to publish for the provider, MX and SPF of a custom MAIL FROM domain included; then its own lines. */
 export function identityRecords(domain: string, region: string, identity: SesIdentity | null): readonly DnsRecord[] {
-  const easy = identity !== null && identity.origin !== 'EXTERNAL';
+  const usesEasyDkim = identity !== null && identity.origin !== 'EXTERNAL';
   const mailFrom = identity?.mailFrom ?? null;
-  const records = easy
+  const records = usesEasyDkim
     ? identity.tokens.map(
         (token): DnsRecord => ({
           purpose: 'provider',
@@ -31,13 +31,15 @@ export function identityRecords(domain: string, region: string, identity: SesIde
     records.push({ purpose: 'provider', type: 'MX', name: mailFrom.domain, value });
     records.push({ purpose: 'spf', type: 'TXT', name: mailFrom.domain, value: SPF });
   }
-  return [...records, ...viewRecords(domain, identity)];
+  return [...records, ...statusRecords(domain, identity)];
 }
 
-function viewRecords(domain: string, identity: SesIdentity | null): readonly DnsRecord[] {
-  const view = (value: string): DnsRecord => ({ purpose: 'provider', type: 'SES', name: domain, value });
+function statusRecords(domain: string, identity: SesIdentity | null): readonly DnsRecord[] {
+  const statusRecord = (value: string): DnsRecord => ({ purpose: 'provider', type: 'SES', name: domain, value });
   const mailFrom = identity?.mailFrom ?? null;
-  return mailFrom === null ? [view(VERIFIED)] : [view(VERIFIED), view(mailFromValue(mailFrom.domain))];
+  return mailFrom === null
+    ? [statusRecord(VERIFIED)]
+    : [statusRecord(VERIFIED), statusRecord(mailFromValue(mailFrom.domain))];
 }
 
 type Finding = Omit<RecordCheck, keyof DnsRecord>;
@@ -49,13 +51,13 @@ export function identityChecks(
   identity: SesIdentity | null,
   fault: string | null,
 ): readonly RecordCheck[] {
-  return viewRecords(domain, identity).map((record) => {
+  return statusRecords(domain, identity).map((record) => {
     if (fault !== null) {
       const detail = `Amazon SES could not be asked (${fault}); nothing is concluded from it`;
       return { ...record, found: 'unknown', seen: [], detail };
     }
-    const about = record.value === VERIFIED ? identityFinding(domain, identity) : mailFromFinding(region, identity);
-    return { ...record, ...about };
+    const finding = record.value === VERIFIED ? identityFinding(domain, identity) : mailFromFinding(region, identity);
+    return { ...record, ...finding };
   });
 }
 
@@ -67,24 +69,24 @@ function identityFinding(domain: string, identity: SesIdentity | null): Finding 
   const { verified, dkim, fault } = identity;
   const seen = [`${verified ? 'verified' : 'not verified'}, DKIM ${dkim}${fault === null ? '' : `, ${fault}`}`];
   if (!verified) {
-    const detail = `Amazon SES has not verified it yet: ${waitText(identity)}`;
+    const detail = `Amazon SES has not verified it yet: ${pendingText(identity)}`;
     return { found: 'wrong', seen, detail };
   }
   if (dkim === 'SUCCESS' || dkim === 'NOT_STARTED') {
     return { found: 'found', seen, detail: 'Amazon SES takes mail from it' };
   }
-  const detail = `Amazon SES takes mail from it, and does not see its DKIM key now (${dkim}): ${keyText(identity)}`;
+  const detail = `Amazon SES takes mail from it, and does not see its DKIM key now (${dkim}): ${keyRemedy(identity)}`;
   return { found: 'found', seen, detail };
 }
 
-function waitText(identity: SesIdentity): string {
+function pendingText(identity: SesIdentity): string {
   const why = identity.fault === null ? '' : ` (${identity.fault})`;
   return identity.dkim === 'FAILED'
-    ? `it did not find the DKIM record${why}: ${keyText(identity)}, then verify again`
-    : `it looks for the DKIM record${why}, for minutes or hours: ${keyText(identity)}`;
+    ? `it did not find the DKIM record${why}: ${keyRemedy(identity)}, then verify again`
+    : `it looks for the DKIM record${why}, for minutes or hours: ${keyRemedy(identity)}`;
 }
 
-function keyText({ origin, tokens }: SesIdentity): string {
+function keyRemedy({ origin, tokens }: SesIdentity): string {
   if (origin !== 'EXTERNAL') return 'publish its three CNAME records';
   return `publish the record of ${tokens.length === 0 ? 'the RSA key' : `the selector ${tokens.join(', ')}`}`;
 }
@@ -95,7 +97,7 @@ function mailFromFinding(region: string, identity: SesIdentity | null): Finding 
   if (mailFrom === null) return { found: 'missing', seen: [], detail: 'no custom MAIL FROM domain is set' };
   const { domain, status, required } = mailFrom;
   const seen = [status];
-  const until = required
+  const consequence = required
     ? 'it refuses mail until then'
     : 'until then its own name stands there, and SPF does not align';
   switch (status) {
@@ -104,11 +106,11 @@ function mailFromFinding(region: string, identity: SesIdentity | null): Finding 
     case 'TEMPORARY_FAILURE':
       return { found: 'unknown', seen, detail: 'Amazon SES could not look its MX up; nothing is concluded from it' };
     case 'FAILED': {
-      const detail = `Amazon SES found no MX of ${domain}: publish 10 feedback-smtp.${region}.amazonses.com and set it again there; ${until}`;
+      const detail = `Amazon SES found no MX of ${domain}: publish 10 feedback-smtp.${region}.amazonses.com and set it again there; ${consequence}`;
       return { found: 'wrong', seen, detail };
     }
     default: {
-      const detail = `Amazon SES looks for the MX of ${domain}, for minutes or days; ${until}`;
+      const detail = `Amazon SES looks for the MX of ${domain}, for minutes or days; ${consequence}`;
       return { found: 'wrong', seen, detail };
     }
   }

@@ -48,22 +48,22 @@ export interface SesIdentities {
   close(): void;
 }
 
-const ANSWER_MS = 20_000;
-const KEY_ZONE = 'dkim.amazonses.com';
+const RESPONSE_TIMEOUT_MS = 20_000;
+const DEFAULT_KEY_ZONE = 'dkim.amazonses.com';
 
 /** Loads the SDK and opens the API; credentials are found as the SDK finds them. */
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({ region, ...(endpoint === null ? {} : { endpoint }), maxAttempts: 2 });
-  const bound = () => ({ abortSignal: AbortSignal.timeout(ANSWER_MS) });
-  const attributes = ({ selector, privateKey }: SesKey) => ({
+  const withTimeout = () => ({ abortSignal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
+  const signingAttributes = ({ selector, privateKey }: SesKey) => ({
     DomainSigningSelector: selector,
     DomainSigningPrivateKey: privateKey,
   });
 
   async function view(EmailIdentity: string): Promise<SesIdentity | null> {
     try {
-      const answer = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), bound());
+      const answer = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), withTimeout());
       const { DkimAttributes: dkim, MailFromAttributes: mailFrom } = answer;
       return {
         verified: answer.VerifiedForSendingStatus === true,
@@ -71,7 +71,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
         dkim: dkim?.Status ?? 'NOT_STARTED',
         origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',
         tokens: dkim?.Tokens ?? [],
-        keyZone: dkim?.SigningHostedZone ?? KEY_ZONE,
+        keyZone: dkim?.SigningHostedZone ?? DEFAULT_KEY_ZONE,
         // The API gives an empty object, or an empty name, where none is set.
         mailFrom: mailFrom?.MailFromDomain
           ? {
@@ -91,22 +91,22 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
     view,
     async create(EmailIdentity, key) {
       try {
-        const signing = key === null ? {} : { DkimSigningAttributes: attributes(key) };
-        await client.send(new sdk.CreateEmailIdentityCommand({ EmailIdentity, ...signing }), bound());
+        const signing = key === null ? {} : { DkimSigningAttributes: signingAttributes(key) };
+        await client.send(new sdk.CreateEmailIdentityCommand({ EmailIdentity, ...signing }), withTimeout());
       } catch (error) {
         if (!(error instanceof sdk.AlreadyExistsException)) throw error;
       }
-      const made = await view(EmailIdentity);
-      if (made === null) throw new Error(`Amazon SES did not keep the identity ${EmailIdentity}`);
-      return made;
+      const identity = await view(EmailIdentity);
+      if (identity === null) throw new Error(`Amazon SES did not keep the identity ${EmailIdentity}`);
+      return identity;
     },
     async replaceKey(EmailIdentity, key) {
       const command = new sdk.PutEmailIdentityDkimSigningAttributesCommand({
         EmailIdentity,
         SigningAttributesOrigin: 'EXTERNAL',
-        SigningAttributes: attributes(key),
+        SigningAttributes: signingAttributes(key),
       });
-      await client.send(command, bound());
+      await client.send(command, withTimeout());
     },
     close: () => client.destroy(),
   };
@@ -115,21 +115,21 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
 /** How the identity is made where there is none: with our key, or with the provider's. */
 export type IdentityKeys = 'own' | 'easy';
 
-type Named = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
+type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
 /** Opens an RSA key. */
-type KeyOf = (selector: string, sealed: string) => SesKey;
+type OpenKey = (selector: string, sealed: string) => SesKey;
 
 /** The identity of the domain, made where it is missing; where it is there, as `updateIdentityKey` leaves it. */
 export async function ensureIdentity(
   identities: SesIdentities,
-  domain: Named,
+  domain: IdentityDomain,
   keys: IdentityKeys,
-  keyOf: KeyOf,
+  openKey: OpenKey,
 ): Promise<SesIdentity> {
-  const there = await updateIdentityKey(identities, domain, keyOf);
-  if (there !== null) return there;
-  const own = signingKey(domain);
-  const key = keys === 'easy' || own === undefined ? null : keyOf(own.selector, own.sealed);
+  const identity = await updateIdentityKey(identities, domain, openKey);
+  if (identity !== null) return identity;
+  const currentKey = signingKey(domain);
+  const key = keys === 'easy' || currentKey === undefined ? null : openKey(currentKey.selector, currentKey.sealed);
   return identities.create(domain.name, key);
 }
 
@@ -139,18 +139,19 @@ export async function ensureIdentity(
  */
 export async function updateIdentityKey(
   identities: SesIdentities,
-  domain: Named,
-  keyOf: KeyOf,
+  domain: IdentityDomain,
+  openKey: OpenKey,
 ): Promise<SesIdentity | null> {
-  const there = await identities.view(domain.name);
-  const own = signingKey(domain);
-  if (there === null || own === undefined || !isOutdated(there, domain, own.selector)) return there;
-  await identities.replaceKey(domain.name, keyOf(own.selector, own.sealed));
+  const identity = await identities.view(domain.name);
+  const currentKey = signingKey(domain);
+  if (identity === null || currentKey === undefined || !isOutdated(identity, domain, currentKey.selector))
+    return identity;
+  await identities.replaceKey(domain.name, openKey(currentKey.selector, currentKey.sealed));
   return identities.view(domain.name);
 }
 
 /** The provider takes no Ed25519. */
-function signingKey({ keys }: Named): Named['keys'][number] | undefined {
+function signingKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | undefined {
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
@@ -160,9 +161,9 @@ function isOutdated(
   { published }: Pick<SendingDomain, 'published'>,
   selector: string,
 ): boolean {
-  const ours = tokens.length > 0 && tokens.every((token) => OUR_SELECTOR.test(token));
-  return origin === 'EXTERNAL' && ours && !tokens.includes(selector) && published.includes(selector);
+  const hasOwnKey = tokens.length > 0 && tokens.every((token) => OWN_SELECTOR.test(token));
+  return origin === 'EXTERNAL' && hasOwnKey && !tokens.includes(selector) && published.includes(selector);
 }
 
 /** As keys.ts names RSA keys, those of an earlier time included, which are no longer known. */
-const OUR_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;
+const OWN_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;

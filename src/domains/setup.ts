@@ -13,18 +13,18 @@ import { createResolver } from './dns.ts';
 import { unsealKey } from './keys.ts';
 import { recordsFor, type SendingSetup } from './records.ts';
 import { type RelayFacts, relayFacts } from './relays.ts';
-import { deriveKey, loadOrCreateSecret, SecretError, secretFromSetting } from './secret.ts';
+import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from './secret.ts';
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
 /** What the records to publish depend on. */
 export function sendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
-  const { spf } = factsOf(transport);
+  const { spf } = transportFacts(transport);
   // Amazon SES puts an envelope sender of its own in place of any other.
   return { returnPath: transport.kind === 'ses' ? null : returnPathDomain, returnPathHost: null, spf, reportsTo: null };
 }
 
-function factsOf(transport: Settings['transport']): RelayFacts {
+function transportFacts(transport: Settings['transport']): RelayFacts {
   switch (transport.kind) {
     case 'capture':
       return relayFacts(null);
@@ -53,7 +53,7 @@ export function operatorKey(settings: Pick<Settings, 'secret' | 'database' | 'op
 }
 
 function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
-  if (secret !== null) return secretFromSetting(secret);
+  if (secret !== null) return parseSecretSetting(secret);
   // Beside the embedded database its folder is there; with a database server nothing else has made it.
   if (database.kind === 'postgres') mkdirSync(dataFolder(database), { recursive: true, mode: 0o700 });
   return loadOrCreateSecret(secretPath({ database }));
@@ -64,14 +64,14 @@ function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'dat
  * file itself, so that every path to the database finds the same secret; one beside the link goes before it.
  */
 export function secretPath({ database }: Pick<Settings, 'database'>): string {
-  const beside = join(dataFolder(database), 'secret');
-  if (database.kind === 'postgres' || existsSync(beside)) return beside;
+  const defaultPath = join(dataFolder(database), 'secret');
+  if (database.kind === 'postgres' || existsSync(defaultPath)) return defaultPath;
   try {
-    const real = realpathSync(database.path);
-    return real === resolve(database.path) ? beside : join(dirname(real), 'secret');
+    const realPath = realpathSync(database.path);
+    return realPath === resolve(database.path) ? defaultPath : join(dirname(realPath), 'secret');
   } catch {
     // There is no database yet.
-    return beside;
+    return defaultPath;
   }
 }
 
@@ -100,14 +100,14 @@ export async function checkSecret(
   const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
   if (sealed.length === 0) return;
   const path = secretPath(settings);
-  const anew = 'or `postrider domain remove DOMAIN` for each domain and add them again';
+  const otherRemedy = 'or `postrider domain remove DOMAIN` for each domain and add them again';
   if (settings.secret === null && !existsSync(path)) {
     throw new SecretError(
-      `the secret file ${path} is gone, and the stored DKIM keys open only with it; restore it from a backup, or set POSTRIDER_SECRET to what it held, ${anew}`,
+      `the secret file ${path} is gone, and the stored DKIM keys open only with it; restore it from a backup, or set POSTRIDER_SECRET to what it held, ${otherRemedy}`,
     );
   }
   const key = sealingKey(settings);
-  const opens = sealed.some(({ name, selector, sealed: text }) => {
+  const canOpenKey = sealed.some(({ name, selector, sealed: text }) => {
     try {
       unsealKey(key, name, selector, text).fill(0);
       return true;
@@ -115,10 +115,10 @@ export async function checkSecret(
       return false;
     }
   });
-  if (opens) return;
-  const which = settings.secret === null ? `the secret file ${path}` : 'POSTRIDER_SECRET';
+  if (canOpenKey) return;
+  const secretName = settings.secret === null ? `the secret file ${path}` : 'POSTRIDER_SECRET';
   throw new SecretError(
-    `${which} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the one of before, ${anew}`,
+    `${secretName} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the one of before, ${otherRemedy}`,
   );
 }
 
@@ -129,7 +129,7 @@ export interface DomainCheckResult {
 }
 
 /** The update that the checks of a domain's records lead to. Keys whose records are seen take over first. */
-export function domainUpdateFrom(
+export function evaluateDomainChecks(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
   now: number,
@@ -149,18 +149,21 @@ export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
 
 /** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
 export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
-  const sealing = sealingKey(settings);
+  const key = sealingKey(settings);
   const { transport } = settings;
-  const { rewrites } = factsOf(transport);
+  const { rewrittenFields } = transportFacts(transport);
   return {
-    signer: createSigner({ openKey: (...named) => unsealKey(sealing, ...named), unsignedHeaders: rewrites }),
+    signer: createSigner({
+      openKey: (...keyReference) => unsealKey(key, ...keyReference),
+      unsignedHeaders: rewrittenFields,
+    }),
     mustSign: requiresAuthenticatedSender(settings),
     returnPath: returnPathKey(settings),
   };
 }
 
 /** The check of one domain for the watcher: looks its records up and says what follows; null where nothing was answered. */
-export function domainCheck(
+export function createDomainCheck(
   settings: Settings,
   clock: Clock,
 ): (domain: SendingDomain) => Promise<DomainCheckResult | null> {
@@ -169,6 +172,6 @@ export function domainCheck(
   return async (domain) => {
     const checks = await checkRecords(recordsFor(domain, setup), resolver);
     if (checks.every(({ found }) => found === 'unknown')) return null;
-    return domainUpdateFrom(domain, checks, clock.now(), settings.maxAgeMs);
+    return evaluateDomainChecks(domain, checks, clock.now(), settings.maxAgeMs);
   };
 }

@@ -23,7 +23,7 @@ import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 
 /** The keys with which messages from an address of this domain are signed. */
-interface Signing {
+interface DomainSigning {
   /** The `d=` of the signature: the sending domain itself, or the one it is a subdomain of. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
@@ -64,7 +64,7 @@ export class DomainCache {
   }
 
   /** The keys that must sign messages of the account from this domain, or null if it was never authenticated for the account. */
-  signingFor(accountId: number, name: string): Signing | null {
+  signingFor(accountId: number, name: string): DomainSigning | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
@@ -75,8 +75,8 @@ export class DomainCache {
     const exact = this.#byName.get(name);
     if (exact !== undefined) return exact.accountId === accountId ? exact : null;
     for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
-      const above = this.#byName.get(name.slice(dot + 1));
-      if (above !== undefined) return above.accountId === accountId && above.subdomains ? above : null;
+      const parent = this.#byName.get(name.slice(dot + 1));
+      if (parent !== undefined) return parent.accountId === accountId && parent.subdomains ? parent : null;
     }
     return null;
   }
@@ -121,28 +121,28 @@ export function createPrepare({
       returnPath === null
         ? envelopeFrom
         : `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
-    const message = (bytes: Buffer): OutgoingMessage => ({
+    const toOutgoing = (bytes: Buffer): OutgoingMessage => ({
       id: mail.id,
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
     });
     if (mustSign && signing?.maySend !== true) {
-      const why =
+      const reason =
         signing === null
           ? `the account has no authenticated domain ${domain}; \`postrider domain list\` shows those there are`
           : `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
-      const waits = new Error(why);
-      onError(waits);
-      throw waits;
+      const error = new Error(reason);
+      onError(error);
+      throw error;
     }
-    if (signing === null) return message(data);
+    if (signing === null) return toOutgoing(data);
     const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
       domain: signing.domain,
       selector,
       algorithm,
       sealed,
     }));
-    return signer.sign(data, bodyAt, keys, mail.acceptedAt).then(message, (error: unknown) => {
+    return signer.sign(data, bodyAt, keys, mail.acceptedAt).then(toOutgoing, (error: unknown) => {
       onError(error);
       throw error;
     });
@@ -181,35 +181,39 @@ const MAX_KEYS = 4_000;
 
 interface OpenKey {
   /** Cached with the key, so the beginning of its signatures is built once. */
-  readonly name: SignatureIdentity;
+  readonly identity: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
 export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
   /** By record name, least recently used first. */
-  const opened = new Map<string, OpenKey>();
+  const openKeys = new Map<string, OpenKey>();
 
   let hasLoweredPriority = false;
 
-  const keyOf = (wanted: SigningKey): OpenKey => {
-    const name = `${wanted.selector}._domainkey.${wanted.domain}`;
-    let entry = opened.get(name);
-    if (entry === undefined || entry.sealed !== wanted.sealed || entry.name.algorithm !== wanted.algorithm) {
-      const { domain, selector, algorithm, sealed } = wanted;
-      entry = { name: { domain, selector, algorithm }, sealed, key: load(wanted, name) };
+  const getKey = (signingKey: SigningKey): OpenKey => {
+    const name = `${signingKey.selector}._domainkey.${signingKey.domain}`;
+    let entry = openKeys.get(name);
+    if (
+      entry === undefined ||
+      entry.sealed !== signingKey.sealed ||
+      entry.identity.algorithm !== signingKey.algorithm
+    ) {
+      const { domain, selector, algorithm, sealed } = signingKey;
+      entry = { identity: { domain, selector, algorithm }, sealed, key: loadKey(signingKey, name) };
     }
-    opened.delete(name);
-    opened.set(name, entry);
-    if (opened.size > maxKeys) opened.delete(opened.keys().next().value ?? name);
+    openKeys.delete(name);
+    openKeys.set(name, entry);
+    if (openKeys.size > maxKeys) openKeys.delete(openKeys.keys().next().value ?? name);
     return entry;
   };
 
-  const load = (wanted: SigningKey, name: string): KeyObject => {
+  const loadKey = (signingKey: SigningKey, name: string): KeyObject => {
     // Both go into the header as they are.
-    const host = `${wanted.selector}.${wanted.domain}`;
+    const host = `${signingKey.selector}.${signingKey.domain}`;
     if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is no name of a DKIM key`);
-    const der = openKey(wanted.domain, wanted.selector, wanted.sealed);
+    const der = openKey(signingKey.domain, signingKey.selector, signingKey.sealed);
     let key: KeyObject;
     try {
       key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
@@ -218,7 +222,8 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
     } finally {
       der.fill(0);
     }
-    if (key.asymmetricKeyType !== wanted.algorithm) throw new Error(`The DKIM key ${name} is not ${wanted.algorithm}`);
+    if (key.asymmetricKeyType !== signingKey.algorithm)
+      throw new Error(`The DKIM key ${name} is not ${signingKey.algorithm}`);
     return key;
   };
 
@@ -226,12 +231,12 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
     sign(data, bodyAt, keys, at) {
       return new Promise((resolve, reject) => {
         if (keys.length === 0) throw new Error('There is no DKIM key to sign with');
-        const shared = prepareSignable(data, bodyAt, except);
+        const signable = prepareSignable(data, bodyAt, except);
         const fields = new Array<string>(keys.length).fill('');
-        let missing = keys.length;
-        for (const [index, wanted] of keys.entries()) {
-          const { name, key } = keyOf(wanted);
-          const input = signatureInput(shared, name, at);
+        let pending = keys.length;
+        for (const [index, signingKey] of keys.entries()) {
+          const { identity: name, key } = getKey(signingKey);
+          const input = signatureInput(signable, name, at);
           signWith(name.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key, (error, signature) => {
             if (error !== null) {
               reject(new Error(`Signing as ${name.selector}._domainkey.${name.domain} failed: ${error.message}`));
@@ -243,8 +248,8 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
               hasLoweredPriority = true;
               yieldSigningThreads();
             }
-            missing -= 1;
-            if (missing === 0) resolve(prependSignatures(fields, data));
+            pending -= 1;
+            if (pending === 0) resolve(prependSignatures(fields, data));
           });
         }
       });

@@ -10,14 +10,14 @@ const VERSION = 'v=spf1';
 const MAX_LOOKUPS = 10;
 
 /** RFC 7208 section 4.5: the version, and then nothing or a space. */
-export function isSpf(text: string): boolean {
+export function isSpfRecord(text: string): boolean {
   const start = text.slice(0, VERSION.length + 1).toLowerCase();
   return start === VERSION || start === `${VERSION} `;
 }
 
 /** What the TXT records of a name say about SPF; `expected` is the record that was suggested. */
 export function checkSpf(expected: string, texts: readonly string[]): RecordFinding {
-  const records = texts.filter(isSpf);
+  const records = texts.filter(isSpfRecord);
   const [record] = records;
   if (record === undefined) return { found: 'missing', detail: `no SPF record; publish ${expected}` };
   if (records.length > 1) {
@@ -28,30 +28,30 @@ export function checkSpf(expected: string, texts: readonly string[]): RecordFind
   const fault = spfFault(record);
   if (fault !== null) return { found: 'wrong', detail: `${fault}, which makes the whole record an error` };
   const terms = record.toLowerCase().split(' ');
-  const absent = expected
+  const missingTerms = expected
     .toLowerCase()
     .split(' ')
     .filter((term) => term.startsWith('include:') && !terms.some((other) => other === term || other === `+${term}`));
-  if (absent.length === 0) return { found: 'found', detail: 'found' };
+  if (missingTerms.length === 0) return { found: 'found', detail: 'found' };
   return {
     found: 'found',
-    detail: `found; without ${absent.join(' ')} the relay's mail passes SPF only for its own domain`,
+    detail: `found; without ${missingTerms.join(' ')} the relay's mail passes SPF only for its own domain`,
   };
 }
 
 /** Why the record cannot be read, in a few words; null where it can. */
 export function spfFault(record: string): string | null {
   let lookups = 0;
-  const once = new Set<string>();
+  const seenModifiers = new Set<string>();
   for (const term of record.slice(VERSION.length).split(' ')) {
     if (term === '') continue;
     const equals = term.indexOf('=');
     const name = equals === -1 ? '' : term.slice(0, equals).toLowerCase();
     if (equals !== -1 && isModifier(name)) {
       if (name !== 'redirect' && name !== 'exp') continue;
-      if (once.has(name)) return `${name}= stands twice`;
+      if (seenModifiers.has(name)) return `${name}= stands twice`;
       if (equals === term.length - 1) return `${name}= names no domain`;
-      once.add(name);
+      seenModifiers.add(name);
       if (name === 'redirect') lookups += 1;
       continue;
     }
@@ -73,21 +73,24 @@ function isModifier(name: string): boolean {
 }
 
 /** `+include:example.com` → `include`, `example.com`. */
-function parts(term: string): { readonly kind: string; readonly value: string | null } {
-  const bare = '+-~?'.includes(term.charAt(0)) ? term.slice(1) : term;
-  const colon = bare.indexOf(':');
-  const slash = bare.indexOf('/');
+function splitTerm(term: string): { readonly kind: string; readonly value: string | null } {
+  const unqualified = '+-~?'.includes(term.charAt(0)) ? term.slice(1) : term;
+  const colon = unqualified.indexOf(':');
+  const slash = unqualified.indexOf('/');
   const end = colon !== -1 && (slash === -1 || colon < slash) ? colon : slash;
-  if (end === -1) return { kind: bare.toLowerCase(), value: null };
-  return { kind: bare.slice(0, end).toLowerCase(), value: bare.slice(bare[end] === ':' ? end + 1 : end) };
+  if (end === -1) return { kind: unqualified.toLowerCase(), value: null };
+  return {
+    kind: unqualified.slice(0, end).toLowerCase(),
+    value: unqualified.slice(unqualified[end] === ':' ? end + 1 : end),
+  };
 }
 
 function needsLookup(term: string): boolean {
-  return ['include', 'a', 'mx', 'ptr', 'exists'].includes(parts(term).kind);
+  return ['include', 'a', 'mx', 'ptr', 'exists'].includes(splitTerm(term).kind);
 }
 
 function mechanismFault(term: string): string | null {
-  const { kind, value } = parts(term);
+  const { kind, value } = splitTerm(term);
   const shown = term.length > 60 ? `${term.slice(0, 59)}…` : term;
   switch (kind) {
     case 'all':
@@ -110,8 +113,8 @@ function mechanismFault(term: string): string | null {
 
 function isNetwork(value: string | null, isAddress: (text: string) => boolean, bits: number): boolean {
   if (value === null) return false;
-  const [address = '', length, ...more] = value.split('/');
-  if (!isAddress(address) || more.length > 0) return false;
+  const [address = '', length, ...extraParts] = value.split('/');
+  if (!isAddress(address) || extraParts.length > 0) return false;
   if (length === undefined) return true;
   return length !== '' && length.length <= 3 && String(Number(length)) === length && Number(length) <= bits;
 }

@@ -30,6 +30,6 @@ function isTagName(name: string): boolean {
 }
 
 /** True if the colon-separated list contains one of `wanted`. */
-export function listIncludes(value: string, wanted: readonly string[]): boolean {
-  return value.split(':').some((item) => wanted.includes(item.trim().toLowerCase()));
+export function listIncludes(value: string, accepted: readonly string[]): boolean {
+  return value.split(':').some((item) => accepted.includes(item.trim().toLowerCase()));
 }

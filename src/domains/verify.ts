@@ -8,7 +8,7 @@ import { compareDkim, type RecordFinding } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
 import { organisationalDomain } from './name.ts';
-import { checkSpf, isSpf } from './spf-record.ts';
+import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
 /** The maximum characters and records that are kept of an answer; an RSA-4096 key has 750 characters. */
@@ -25,13 +25,13 @@ export async function checkRecords(
 ): Promise<readonly RecordCheck[]> {
   const checks: RecordCheck[] = [];
   let next = 0;
-  const work = async () => {
+  const checkNext = async () => {
     for (let at = next++; at < records.length; at = next++) {
       const record = records[at] as DnsRecord;
       checks[at] = { ...record, ...(await checkRecord(record, resolver)) };
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, checkNext));
   return checks;
 }
 
@@ -52,23 +52,23 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
   const lookup = await resolver.txt(record.name);
   if (lookup.kind === 'failed') return unknown(lookup.why);
   const texts = lookup.kind === 'found' ? lookup.values : [];
-  if (record.purpose === 'spf') return { ...checkSpf(record.value, texts), seen: clipped(texts.filter(isSpf)) };
-  const verdict = compareDkim(record.value, texts);
-  if (verdict.found !== 'missing') return { ...verdict, seen: clipped(texts) };
-  return { ...(await misplaced(record, '._domainkey.', resolver)), seen: [] };
+  if (record.purpose === 'spf') return { ...checkSpf(record.value, texts), seen: limitSeen(texts.filter(isSpfRecord)) };
+  const result = compareDkim(record.value, texts);
+  if (result.found !== 'missing') return { ...result, seen: limitSeen(texts) };
+  return { ...(await checkDoubledName(record, '._domainkey.', resolver)), seen: [] };
 }
 
 /**
  * Many DNS hosts append the domain to the entered name. A missing record is therefore also looked up under the doubled name; if that
  * lookup fails, only the hint is missing.
  */
-async function misplaced(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
+async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
-  const doubled = `${record.name}.${domain}`;
-  const lookup = await resolver.txt(doubled);
+  const doubledName = `${record.name}.${domain}`;
+  const lookup = await resolver.txt(doubledName);
   if (lookup.kind === 'found' && compareDkim(record.value, lookup.values).found === 'found') {
     const label = record.name.slice(0, -domain.length - 1);
-    return { found: 'missing', detail: `it stands at ${doubled}; give your DNS host the name ${label} alone` };
+    return { found: 'missing', detail: `it stands at ${doubledName}; give your DNS host the name ${label} alone` };
   }
   return compareDkim(record.value, []);
 }
@@ -77,19 +77,19 @@ async function misplaced(record: DnsRecord, marker: string, resolver: Resolver):
 async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const domain = record.name.slice('_dmarc.'.length);
   const parent = organisationalDomain(domain);
-  const own = await resolver.txt(record.name);
-  if (own.kind === 'failed') return unknown(own.why);
-  const ownTexts = own.kind === 'found' ? own.values : [];
-  const verdict = checkDmarc(ownTexts);
-  if (verdict.found === 'found' || parent === domain) return { ...verdict, seen: clipped(ownTexts) };
-  const above = await resolver.txt(`_dmarc.${parent}`);
-  if (above.kind === 'failed') return unknown(above.why);
-  const aboveTexts = above.kind === 'found' ? above.values : [];
-  const inherited = checkDmarc(aboveTexts);
-  if (verdict.found === 'missing' && inherited.found !== 'missing') {
-    return { found: inherited.found, detail: `at _dmarc.${parent}: ${inherited.detail}`, seen: clipped(aboveTexts) };
+  const ownLookup = await resolver.txt(record.name);
+  if (ownLookup.kind === 'failed') return unknown(ownLookup.why);
+  const ownTexts = ownLookup.kind === 'found' ? ownLookup.values : [];
+  const result = checkDmarc(ownTexts);
+  if (result.found === 'found' || parent === domain) return { ...result, seen: limitSeen(ownTexts) };
+  const parentLookup = await resolver.txt(`_dmarc.${parent}`);
+  if (parentLookup.kind === 'failed') return unknown(parentLookup.why);
+  const parentTexts = parentLookup.kind === 'found' ? parentLookup.values : [];
+  const inherited = checkDmarc(parentTexts);
+  if (result.found === 'missing' && inherited.found !== 'missing') {
+    return { found: inherited.found, detail: `at _dmarc.${parent}: ${inherited.detail}`, seen: limitSeen(parentTexts) };
   }
-  return { ...verdict, seen: clipped(ownTexts) };
+  return { ...result, seen: limitSeen(ownTexts) };
 }
 
 async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Finding> {
@@ -117,14 +117,14 @@ async function checkReturnPath(
   resolver: Pick<Resolver, 'addresses'>,
 ): Promise<Finding> {
   if (lookup.kind !== 'found') return compareNames(lookup, record, mxText, []);
-  const seen = clipped(lookup.values.map(mxText));
+  const seen = limitSeen(lookup.values.map(mxText));
   if (lookup.values.some(({ exchange }) => exchange === ''))
     return { found: 'wrong', detail: 'it takes no mail (RFC 7505); name the host that takes the bounces', seen };
   const exchanges = lookup.values.slice(0, MAX_EXCHANGES).map(({ exchange }) => exchange);
   const answers = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
-  const dead = exchanges.filter((_, index) => answers[index]?.kind === 'none');
-  if (dead.length > 0) {
-    const detail = `it names ${dead.join(', ')}, which has no address; publish its A or AAAA record`;
+  const withoutAddress = exchanges.filter((_, index) => answers[index]?.kind === 'none');
+  if (withoutAddress.length > 0) {
+    const detail = `it names ${withoutAddress.join(', ')}, which has no address; publish its A or AAAA record`;
     return { found: 'wrong', detail, seen };
   }
   const failed = answers.find((answer) => answer.kind === 'failed');
@@ -141,8 +141,8 @@ function mxText({ priority, exchange }: MailExchange): string {
 function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
-  text: (value: T) => string,
-  wanted: readonly string[],
+  toText: (value: T) => string,
+  expected: readonly string[],
 ): Finding {
   switch (lookup.kind) {
     case 'failed':
@@ -150,9 +150,9 @@ function compareNames<T>(
     case 'none':
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
-      const seen = clipped(lookup.values.map(text));
-      const there = seen.some((value) => wanted.includes(value.slice(value.lastIndexOf(' ') + 1)));
-      if (there) return { found: 'found', detail: 'found', seen };
+      const seen = limitSeen(lookup.values.map(toText));
+      const isFound = seen.some((value) => expected.includes(value.slice(value.lastIndexOf(' ') + 1)));
+      if (isFound) return { found: 'found', detail: 'found', seen };
       return { found: 'wrong', detail: `it leads to ${seen.join(', ')}, expected ${record.value}`, seen };
     }
   }
@@ -163,7 +163,7 @@ function unknown(why: string): Finding {
 }
 
 /** The values without control characters and of limited length, as they are stored and shown. */
-function clipped(values: readonly string[]): readonly string[] {
+function limitSeen(values: readonly string[]): readonly string[] {
   return values.slice(0, MAX_VALUES).map((value) => {
     const short = value.length > MAX_SEEN ? `${value.slice(0, MAX_SEEN - 1)}…` : value;
     return short.replaceAll(/\p{Cc}|\p{Cf}/gu, '\uFFFD');

@@ -8,8 +8,8 @@ import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../model/doma
 import type { PublishOf } from '../model/events.ts';
 import type { DomainStore } from '../store/contract.ts';
 
-const HOUR = 3_600_000;
-const LOOK_EVERY_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const POLL_INTERVAL_MS = 60_000;
 const EVENTS = {
   authenticated: 'domain.authenticated',
   recovered: 'domain.recovered',
@@ -17,20 +17,20 @@ const EVENTS = {
   blocked: 'domain.blocked',
 } as const satisfies Readonly<Record<NonNullable<CheckEvaluation['event']>, string>>;
 /** The maximum number of domains checked per round, one after the other, which limits the load on the resolver. */
-const ROUND = 50;
+const MAX_CHECKS_PER_ROUND = 50;
 /** The delay after a check without an answer; doubled with each further one. */
-const RETRY_MS = HOUR / 12;
+const MIN_RETRY_MS = HOUR_MS / 12;
 
 /** How long after its last check a domain is checked again, in ms. */
 export function checkIntervalMs(domain: SendingDomain, now: number): number {
-  const young = now - domain.createdAt < 24 * HOUR;
+  const isNew = now - domain.createdAt < 24 * HOUR_MS;
   switch (domain.status) {
     case 'authenticated':
-      return domain.keys.some(({ state }) => state === 'staged') ? HOUR / 4 : 6 * HOUR;
+      return domain.keys.some(({ state }) => state === 'staged') ? HOUR_MS / 4 : 6 * HOUR_MS;
     case 'failing':
-      return HOUR / 4;
+      return HOUR_MS / 4;
     case 'pending':
-      return young ? HOUR / 12 : 6 * HOUR;
+      return isNew ? HOUR_MS / 12 : 6 * HOUR_MS;
   }
 }
 
@@ -51,22 +51,24 @@ export interface WatcherParts {
 export function watchDomains({ clock, list, find, check, update, publish }: WatcherParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
-  let underWay: Promise<void> = Promise.resolve();
+  let currentRound: Promise<void> = Promise.resolve();
 
   /** By id, while checks of the domain get no answer. */
-  const tried = new Map<number, { readonly at: number; readonly failures: number }>();
+  const unanswered = new Map<number, { readonly at: number; readonly failures: number }>();
 
-  const lookedAt = ({ id, checkedAt }: SendingDomain): number => Math.max(checkedAt ?? 0, tried.get(id)?.at ?? 0);
+  const lastAttemptAt = ({ id, checkedAt }: SendingDomain): number =>
+    Math.max(checkedAt ?? 0, unanswered.get(id)?.at ?? 0);
 
   function isDue(domain: SendingDomain, now: number): boolean {
-    const often = checkIntervalMs(domain, now);
-    const failures = tried.get(domain.id)?.failures ?? 0;
-    const wait = failures === 0 ? often : Math.min(RETRY_MS * 2 ** (failures - 1), Math.max(often, HOUR));
-    return now - lookedAt(domain) >= wait;
+    const intervalMs = checkIntervalMs(domain, now);
+    const failures = unanswered.get(domain.id)?.failures ?? 0;
+    const waitMs =
+      failures === 0 ? intervalMs : Math.min(MIN_RETRY_MS * 2 ** (failures - 1), Math.max(intervalMs, HOUR_MS));
+    return now - lastAttemptAt(domain) >= waitMs;
   }
 
   /** True if the check was answered. */
-  async function look(name: string): Promise<boolean> {
+  async function checkDomain(name: string): Promise<boolean> {
     // Read again, because the domain may have changed since the round began and the update would be stale.
     const domain = await find(name);
     if (domain === null) return true;
@@ -78,43 +80,43 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     return kind !== 'done' || result.update.checkedAt !== domain.checkedAt;
   }
 
-  const failed = (operation: string, error: unknown) =>
+  const reportError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 
-  async function round(): Promise<void> {
+  async function runRound(): Promise<void> {
     try {
       const now = clock.now();
-      const all = await list();
-      const known = new Set(all.map(({ id }) => id));
-      for (const id of tried.keys()) if (!known.has(id)) tried.delete(id);
-      const due = all.filter((domain) => isDue(domain, now));
-      due.sort((a, b) => lookedAt(a) - lookedAt(b));
-      for (const { id, name } of due.slice(0, ROUND)) {
+      const domains = await list();
+      const knownIds = new Set(domains.map(({ id }) => id));
+      for (const id of unanswered.keys()) if (!knownIds.has(id)) unanswered.delete(id);
+      const due = domains.filter((domain) => isDue(domain, now));
+      due.sort((a, b) => lastAttemptAt(a) - lastAttemptAt(b));
+      for (const { id, name } of due.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (stopped) return;
-        const failures = (tried.get(id)?.failures ?? 0) + 1;
+        const failures = (unanswered.get(id)?.failures ?? 0) + 1;
         // Set before the check, so a domain whose check throws does not delay the others.
-        tried.set(id, { at: clock.now(), failures });
+        unanswered.set(id, { at: clock.now(), failures });
         try {
-          if (await look(name)) tried.delete(id);
+          if (await checkDomain(name)) unanswered.delete(id);
         } catch (error) {
-          failed(`check the domain ${name}`, error);
+          reportError(`check the domain ${name}`, error);
         }
       }
     } catch (error) {
-      failed('check domains', error);
+      reportError('check domains', error);
     }
   }
 
-  function begin(): void {
-    underWay = round().then(() => {
-      if (!stopped) cancel = clock.after(LOOK_EVERY_MS, begin);
+  function startRound(): void {
+    currentRound = runRound().then(() => {
+      if (!stopped) cancel = clock.after(POLL_INTERVAL_MS, startRound);
     });
   }
 
-  begin();
+  startRound();
   return async () => {
     stopped = true;
     cancel();
-    await underWay;
+    await currentRound;
   };
 }

@@ -11,7 +11,7 @@ import { type Address, addrSpec, parseAddress } from '../model/address.ts';
 import { HeaderWriter, subjectLines } from './headers.ts';
 import { textFromHtml } from './html-text.ts';
 
-interface Composed {
+interface ComposedMessage {
   /** The whole message, CRLF line ends, not dot-stuffed. More header fields may be put before it (DKIM). */
   readonly data: Buffer;
   /** Where the body begins in `data`, behind the empty line. */
@@ -33,30 +33,30 @@ const PLAIN = 'text/plain; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
 /** Composes `mail`, with `extra` fields behind its own. */
-export function compose(mail: MessageSource, extra: readonly ExtraHeader[] = []): Composed {
-  const from = addressOf(mail.from, 'from');
-  const to = addressOf(mail.to, 'to');
+export function compose(mail: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
+  const from = parseRequiredAddress(mail.from, 'from');
+  const to = parseRequiredAddress(mail.to, 'to');
   const smtputf8 = !(from.ascii && to.ascii);
   const envelopeFrom = addrSpec(from);
   const envelopeTo = addrSpec(to);
 
   const headers = new HeaderWriter(smtputf8);
-  headers.add('From', mailbox(from, envelopeFrom));
-  headers.add('To', mailbox(to, envelopeTo));
+  headers.add('From', formatMailbox(from, envelopeFrom));
+  headers.add('To', formatMailbox(to, envelopeTo));
   headers.add('Subject', subjectLines(mail.subject, SUBJECT_COLUMN));
-  headers.add('Date', dateTime(mail.acceptedAt));
+  headers.add('Date', formatDateTime(mail.acceptedAt));
   headers.add('Message-ID', `<${mail.id}@${from.domain}>`);
   for (const { name, value } of extra) headers.add(name, value);
   headers.add('MIME-Version', '1.0');
 
   const chunks: (string | Buffer)[] = isHtml(mail.message)
-    ? alternative(headers, mail.id, encodeText(textFromHtml(mail.message)), encodeText(mail.message))
-    : single(headers, encodeText(mail.message), mail.message);
-  const head = `${headers.text}\r\n`;
-  return { ...joined(head, chunks, smtputf8), smtputf8, envelopeFrom, envelopeTo };
+    ? composeAlternative(headers, mail.id, encodeText(textFromHtml(mail.message)), encodeText(mail.message))
+    : composeText(headers, encodeText(mail.message), mail.message);
+  const header = `${headers.text}\r\n`;
+  return { ...joinChunks(header, chunks, smtputf8), smtputf8, envelopeFrom, envelopeTo };
 }
 
-function addressOf(text: string, field: string): Address {
+function parseRequiredAddress(text: string, field: string): Address {
   const address = parseAddress(text);
   if (address === null) throw new TypeError(`Mail request with an invalid address in ${field} cannot be composed`);
   return address;
@@ -67,18 +67,18 @@ function addressOf(text: string, field: string): Address {
  * quotes and its white space. One that holds angle brackets itself stays bare: lax parsers end at the first `>`,
  * quoted or not, and would read another address than the envelope's.
  */
-function mailbox(address: Address, spec: string): string {
+function formatMailbox(address: Address, spec: string): string {
   const { local } = address;
   return local.startsWith('"') && !local.includes('<') && !local.includes('>') ? `<${spec}>` : spec;
 }
 
 /** RFC 5322 section 3.3, in UTC. `at` is milliseconds since the epoch. */
-function dateTime(at: number): string {
+function formatDateTime(at: number): string {
   return `${new Date(at).toUTCString().slice(0, -'GMT'.length)}+0000`;
 }
 
 /** One text part: the message itself is the body. */
-function single(headers: HeaderWriter, body: EncodedText, text: string): (string | Buffer)[] {
+function composeText(headers: HeaderWriter, body: EncodedText, text: string): (string | Buffer)[] {
   headers.add('Content-Type', PLAIN);
   headers.add('Content-Transfer-Encoding', body.encoding);
   // A message ends in CRLF. Where the text does not, a soft line break says so.
@@ -92,7 +92,12 @@ function single(headers: HeaderWriter, body: EncodedText, text: string): (string
  * in neither by `_`. The CRLF before a boundary is the boundary's own (section 5.1.1), so that a part may well
  * end without a line break.
  */
-function alternative(headers: HeaderWriter, id: string, text: EncodedText, html: EncodedText): (string | Buffer)[] {
+function composeAlternative(
+  headers: HeaderWriter,
+  id: string,
+  text: EncodedText,
+  html: EncodedText,
+): (string | Buffer)[] {
   const boundary = `=_${id}`;
   headers.add('Content-Type', ['multipart/alternative;', `boundary="${boundary}"`]);
   headers.add('Content-Transfer-Encoding', '7bit');
@@ -113,16 +118,16 @@ function partHeader(type: string, part: EncodedText): string {
 }
 
 /** One buffer of header and body; the body's strings are ASCII. */
-function joined(
-  head: string,
+function joinChunks(
+  header: string,
   chunks: readonly (string | Buffer)[],
   utf8: boolean,
 ): { readonly data: Buffer; readonly bodyAt: number } {
-  const bodyAt = utf8 ? Buffer.byteLength(head, 'utf8') : head.length;
+  const bodyAt = utf8 ? Buffer.byteLength(header, 'utf8') : header.length;
   let length = bodyAt;
   for (const chunk of chunks) length += chunk.length;
   const data = Buffer.allocUnsafe(length);
-  data.write(head, 0, utf8 ? 'utf8' : 'latin1');
+  data.write(header, 0, utf8 ? 'utf8' : 'latin1');
   let at = bodyAt;
   for (const chunk of chunks) {
     if (typeof chunk === 'string') data.write(chunk, at, 'latin1');
@@ -153,10 +158,10 @@ export interface MessageSource {
  */
 function isHtml(message: string): boolean {
   const start = message.trimStart();
-  return beginsWith(start, '<!doctype html') || beginsWith(start, '<html');
+  return startsWithTag(start, '<!doctype html') || startsWithTag(start, '<html');
 }
 
-function beginsWith(text: string, tag: string): boolean {
+function startsWithTag(text: string, tag: string): boolean {
   return text.charCodeAt(0) === 0x3c && text.slice(0, tag.length).toLowerCase() === tag;
 }
 
@@ -171,7 +176,7 @@ interface EncodedText {
 }
 
 /** Octets that quoted-printable may be longer: it stays readable, and a few words should not flip for one accent. */
-const PREFERENCE = 48;
+const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 
 const LF = 0x0a;
 const CR = 0x0d;
@@ -183,11 +188,13 @@ const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 /** Encodes `text`. A lone surrogate becomes U+FFFD. */
 export function encodeText(text: string): EncodedText {
   // A UTF-16 unit is three octets of UTF-8 at most.
-  const fits = text.length * 3 <= SCRATCH_BYTES;
-  const source = fits ? scratch : Buffer.from(text, 'utf8');
-  const length = fits ? scratch.write(text, 0, 'utf8') : source.length;
-  if (mostlyAscii(text.length, length)) {
-    const out = Buffer.allocUnsafe(base64Length(length) + PREFERENCE + QUOTED_PRINTABLE_SLACK_BYTES);
+  const fitsScratch = text.length * 3 <= SCRATCH_BYTES;
+  const source = fitsScratch ? scratch : Buffer.from(text, 'utf8');
+  const length = fitsScratch ? scratch.write(text, 0, 'utf8') : source.length;
+  if (isMostlyAscii(text.length, length)) {
+    const out = Buffer.allocUnsafe(
+      base64Length(length) + QUOTED_PRINTABLE_PREFERENCE_OCTETS + QUOTED_PRINTABLE_SLACK_BYTES,
+    );
     const written = encodeQuotedPrintable(source, length, out);
     if (written !== -1) return { encoding: 'quoted-printable', bytes: out.subarray(0, written) };
   }
@@ -199,23 +206,23 @@ export function encodeText(text: string): EncodedText {
  * units, each stands for at least one and a half that are escaped, and thus for three more in the output; base64
  * adds not quite four in ten.
  */
-function mostlyAscii(units: number, octets: number): boolean {
-  return 3 * (octets - units) <= 0.4 * octets + PREFERENCE;
+function isMostlyAscii(units: number, octets: number): boolean {
+  return 3 * (octets - units) <= 0.4 * octets + QUOTED_PRINTABLE_PREFERENCE_OCTETS;
 }
 
 /** The first `length` octets with each CRLF, CR and LF as CRLF. */
 function withCrlf(source: Uint8Array, length: number): Uint8Array {
-  let missing = 0;
+  let addedOctets = 0;
   for (let i = 0; i < length; i++) {
     const c = source[i];
-    if (c === LF) missing++;
+    if (c === LF) addedOctets++;
     else if (c === CR) {
       if (i + 1 < length && source[i + 1] === LF) i++;
-      else missing++;
+      else addedOctets++;
     }
   }
-  if (missing === 0) return source.subarray(0, length);
-  const out = Buffer.allocUnsafe(length + missing);
+  if (addedOctets === 0) return source.subarray(0, length);
+  const out = Buffer.allocUnsafe(length + addedOctets);
   let at = 0;
   for (let i = 0; i < length; i++) {
     const c = source[i] ?? 0;
@@ -293,7 +300,7 @@ const SPACE = 0x20;
 const EQUALS = 0x3d;
 
 /** Rule 5: a line has 76 columns, and the last is kept for the `=` of a soft line break. */
-const FULL = 75;
+const MAX_COLUMNS = 75;
 
 /** Maximum number of octets that one iteration, or the end, writes: a full line, an escape of 12 octets, some line breaks. */
 export const QUOTED_PRINTABLE_SLACK_BYTES = 112;
@@ -303,12 +310,12 @@ const ESCAPED = 1;
 const LINE_END = 2;
 
 /** Rules 1 and 2; spaces and tabs are copied too, and looked at again where a line ends (rule 3). */
-const KIND = new Uint8Array(256).fill(ESCAPED);
-for (let c = SPACE; c <= 0x7e; c++) KIND[c] = COPIED;
-KIND[TAB] = COPIED;
-KIND[EQUALS] = ESCAPED;
-KIND[CR] = LINE_END;
-KIND[LF] = LINE_END;
+const OCTET_KIND = new Uint8Array(256).fill(ESCAPED);
+for (let c = SPACE; c <= 0x7e; c++) OCTET_KIND[c] = COPIED;
+OCTET_KIND[TAB] = COPIED;
+OCTET_KIND[EQUALS] = ESCAPED;
+OCTET_KIND[CR] = LINE_END;
+OCTET_KIND[LF] = LINE_END;
 
 const HEX = new Uint8Array(Buffer.from('0123456789ABCDEF', 'latin1'));
 
@@ -324,12 +331,12 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
   let i = 0;
   while (i < length) {
     if (at > limit) return -1;
-    const stop = Math.min(length, i + FULL - (at - lineStart));
+    const stop = Math.min(length, i + MAX_COLUMNS - (at - lineStart));
     let c = 0;
     let kind = COPIED;
     while (i < stop) {
       c = source[i] ?? 0;
-      kind = KIND[c] ?? ESCAPED;
+      kind = OCTET_KIND[c] ?? ESCAPED;
       if (kind !== COPIED) break;
       out[at++] = c;
       i++;
@@ -337,7 +344,7 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
     if (i === stop) {
       if (i === length) break;
       c = source[i] ?? 0;
-      kind = KIND[c] ?? ESCAPED;
+      kind = OCTET_KIND[c] ?? ESCAPED;
       if (kind !== LINE_END) {
         at = softBreak(out, at);
         lineStart = at;
@@ -347,29 +354,29 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
     i++;
     if (kind === LINE_END) {
       if (c === CR && i < length && source[i] === LF) i++;
-      at = protectSpace(out, at, lineStart);
+      at = protectTrailingSpace(out, at, lineStart);
       out[at++] = CR;
       out[at++] = LF;
       lineStart = at;
     } else {
       // A character is not torn apart, so that a decoder that reads line by line gets whole characters.
-      if (at - lineStart + 3 * octetsFrom(c) > FULL) {
+      if (at - lineStart + 3 * utf8Length(c) > MAX_COLUMNS) {
         at = softBreak(out, at);
         lineStart = at;
       }
       at = escapeOctet(out, at, c);
     }
   }
-  return protectSpace(out, at, lineStart);
+  return protectTrailingSpace(out, at, lineStart);
 }
 
 /** Rule 3: white space at a line end would be lost on the way, so the last of it is escaped. */
-function protectSpace(out: Uint8Array, at: number, lineStart: number): number {
+function protectTrailingSpace(out: Uint8Array, at: number, lineStart: number): number {
   if (at === lineStart) return at;
   const last = out[at - 1] ?? 0;
   if (last !== SPACE && last !== TAB) return at;
   const from = at - 1;
-  return escapeOctet(out, from - lineStart + 3 > FULL ? softBreak(out, from) : from, last);
+  return escapeOctet(out, from - lineStart + 3 > MAX_COLUMNS ? softBreak(out, from) : from, last);
 }
 
 function softBreak(out: Uint8Array, at: number): number {
@@ -387,7 +394,7 @@ function escapeOctet(out: Uint8Array, at: number, octet: number): number {
 }
 
 /** Octets of the UTF-8 character that this one begins (RFC 3629 section 3), 1 for any other. */
-function octetsFrom(octet: number): number {
+function utf8Length(octet: number): number {
   if (octet < 0xc0) return 1;
   if (octet < 0xe0) return 2;
   return octet < 0xf0 ? 3 : 4;

@@ -31,18 +31,18 @@ export interface SignableMessage {
 }
 
 /** The beginning of a DKIM-Signature, the same for all messages with the same fields. */
-interface Frame {
+interface SignaturePrefix {
   readonly names: readonly string[];
   /** Its canonical form up to `s=`. */
   readonly canonical: string;
   /** The same as it is written, folded, and the column that it ends at. */
-  readonly written: string;
+  readonly text: string;
   readonly column: number;
 }
 
 interface SignatureInput {
   /** The DKIM-Signature field before its `b=`, folded, and the column that it ends at. */
-  readonly written: string;
+  readonly text: string;
   readonly column: number;
   /** What the key signs: the canonical header for RSA (with SHA-256), its SHA-256 for Ed25519 (RFC 8463 section 3). */
   readonly bytes: Buffer;
@@ -52,7 +52,7 @@ interface SignatureInput {
  * Listed once more than they stand in the message, so that a replayed copy with one of them added does not verify
  * (RFC 6376 sections 5.4.2 and 8.15): these are what a mail program shows, or what changes how it reads the body.
  */
-const OVERSIGNED = [
+const OVERSIGNED_FIELDS = [
   'From',
   'To',
   'Cc',
@@ -66,7 +66,7 @@ const OVERSIGNED = [
 ];
 
 /** Signed where they stand in the message. Relays and lists add them in good faith, so they are not oversigned. */
-const SIGNED = [
+const SIGNED_FIELDS = [
   'Sender',
   'In-Reply-To',
   'References',
@@ -82,72 +82,76 @@ const SIGNED = [
   'List-Archive',
 ];
 
-interface Rule {
+interface FieldRule {
   readonly name: string;
   readonly lower: string;
   readonly oversigned: boolean;
 }
 
-const RULES: readonly Rule[] = [
-  ...OVERSIGNED.map((name) => ({ name, lower: name.toLowerCase(), oversigned: true })),
-  ...SIGNED.map((name) => ({ name, lower: name.toLowerCase(), oversigned: false })),
+const RULES: readonly FieldRule[] = [
+  ...OVERSIGNED_FIELDS.map((name) => ({ name, lower: name.toLowerCase(), oversigned: true })),
+  ...SIGNED_FIELDS.map((name) => ({ name, lower: name.toLowerCase(), oversigned: false })),
 ];
 
-const RULE_OF: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, index) => [lower, index]));
+const RULE_INDEX: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, index) => [lower, index]));
 
-const NONE: ReadonlySet<string> = new Set();
+const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
  * What is the same from message to message is made once: the `h=` list of the fields there are (a bit for each rule) for
  * each set of fields left out, and what each key's signatures with that list begin with. It is most of the text, and by far
  * most of the memory.
  */
-const LISTS = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
-const MAX_LISTS = 64;
-const FRAMES = new WeakMap<SignatureIdentity, Frame>();
+const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
+const MAX_CACHED_NAMES = 64;
+const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 
 /** Columns of a line that is not one long token. Whatever stands at the 76th would be a space. */
-const FOLD_AT = 75;
+const MAX_COLUMNS = 75;
 
 /**
  * What is signed of a message: CRLF line ends, its body at `bodyAt`. `except` are fields (lower-case names) that the
  * next hop is known to replace; signing them would break the signature. From is always signed (RFC 6376 section 5.4).
  */
-export function prepareSignable(data: Buffer, bodyAt: number, except: ReadonlySet<string> = NONE): SignableMessage {
+export function prepareSignable(
+  data: Buffer,
+  bodyAt: number,
+  excluded: ReadonlySet<string> = NO_FIELDS,
+): SignableMessage {
   const header = data.toString('latin1', 0, bodyAt);
-  return { header: signedHeader(splitFields(header), except), bodyHash: bodyHash(data, bodyAt) };
+  return { header: signedHeader(splitFields(header), excluded), bodyHash: bodyHash(data, bodyAt) };
 }
 
 /** Chooses the fields to sign, of one name from the last to the first (RFC 6376 section 5.4.2). */
-function signedHeader(fields: readonly HeaderField[], except: ReadonlySet<string>): SignedHeader {
+function signedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
   const texts = new Array<string>(RULES.length).fill('');
   const counts = new Array<number>(RULES.length).fill(0);
   let present = 0;
-  let once = true;
+  let areUnique = true;
   for (let i = fields.length - 1; i >= 0; i--) {
     const field = fields[i] as HeaderField;
-    const rule = RULE_OF.get(field.name);
-    if (rule === undefined || (except.size > 0 && except.has(field.name) && field.name !== 'from')) continue;
-    if (counts[rule] !== 0) once = false;
+    const rule = RULE_INDEX.get(field.name);
+    if (rule === undefined || (excluded.size > 0 && excluded.has(field.name) && field.name !== 'from')) continue;
+    if (counts[rule] !== 0) areUnique = false;
     counts[rule] = (counts[rule] as number) + 1;
     present |= 1 << rule;
     texts[rule] = `${texts[rule]}${relaxedField(field)}\r\n`;
   }
   const text = texts.join('');
-  if (!once) return { names: namesOf(counts, except), text };
-  const lists = LISTS.get(except) ?? new Map<number, readonly string[]>();
-  LISTS.set(except, lists);
-  const names = lists.get(present) ?? namesOf(counts, except);
-  if (lists.size < MAX_LISTS) lists.set(present, names);
+  if (!areUnique) return { names: listNames(counts, excluded), text };
+  const cachedNames = CACHED_NAMES.get(excluded) ?? new Map<number, readonly string[]>();
+  CACHED_NAMES.set(excluded, cachedNames);
+  const names = cachedNames.get(present) ?? listNames(counts, excluded);
+  if (cachedNames.size < MAX_CACHED_NAMES) cachedNames.set(present, names);
   return { names, text };
 }
 
 /** The `h=` list where each rule's field stands `counts` times. */
-function namesOf(counts: readonly number[], except: ReadonlySet<string>): readonly string[] {
+function listNames(counts: readonly number[], excluded: ReadonlySet<string>): readonly string[] {
   return RULES.flatMap(({ name, lower, oversigned }, index) => {
     const count = counts[index] ?? 0;
-    const left = except.has(lower) && lower !== 'from';
-    return new Array<string>(oversigned && !left ? count + 1 : count).fill(name);
+    const isExcluded = excluded.has(lower) && lower !== 'from';
+    return new Array<string>(oversigned && !isExcluded ? count + 1 : count).fill(name);
   });
 }
 
@@ -157,64 +161,64 @@ export function signatureInput(
   key: SignatureIdentity,
   at: number,
 ): SignatureInput {
-  let frame = FRAMES.get(key);
-  if (frame === undefined || frame.names !== header.names) {
-    frame = frameOf(header.names, key);
-    FRAMES.set(key, frame);
+  let prefix = CACHED_PREFIXES.get(key);
+  if (prefix === undefined || prefix.names !== header.names) {
+    prefix = createPrefix(header.names, key);
+    CACHED_PREFIXES.set(key, prefix);
   }
-  const stamp = `t=${Math.floor(at / 1000)};`;
-  const hashed = `bh=${bodyHash};`;
+  const timeTag = `t=${Math.floor(at / 1000)};`;
+  const bodyHashTag = `bh=${bodyHash};`;
   // RFC 6376 section 3.7: the field itself comes last, with an empty b= and without a CRLF. Folded at spaces alone, its
   // relaxed form is the same wherever it is folded.
-  const bytes = Buffer.from(`${header.text}${frame.canonical} ${stamp} ${hashed} b=`, 'latin1');
+  const bytes = Buffer.from(`${header.text}${prefix.canonical} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
-    ...folded(frame.written, frame.column, [stamp, hashed]),
+    ...appendFolded(prefix.text, prefix.column, [timeTag, bodyHashTag]),
     bytes: key.algorithm === 'rsa' ? bytes : hash('sha256', bytes, 'buffer'),
   };
 }
 
-function frameOf(names: readonly string[], key: SignatureIdentity): Frame {
-  const listed = names.map((name, i) => `${i === 0 ? 'h=' : ''}${name}${i === names.length - 1 ? ';' : ':'}`);
+function createPrefix(names: readonly string[], key: SignatureIdentity): SignaturePrefix {
+  const nameTokens = names.map((name, i) => `${i === 0 ? 'h=' : ''}${name}${i === names.length - 1 ? ';' : ':'}`);
   const algorithm = key.algorithm === 'rsa' ? 'a=rsa-sha256;' : 'a=ed25519-sha256;';
   const before = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
-  const tokens = ['v=1;', ...before, ...listed, 'q=dns/txt;', `s=${key.selector};`];
+  const tokens = ['v=1;', ...before, ...nameTokens, 'q=dns/txt;', `s=${key.selector};`];
   const field = 'DKIM-Signature:';
-  return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...folded(field, field.length, tokens) };
+  return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...appendFolded(field, field.length, tokens) };
 }
 
 /** A field that is written up to `column`, with `tokens` behind it, each after a space or a fold. */
-function folded(
-  written: string,
+function appendFolded(
+  text: string,
   column: number,
   tokens: readonly string[],
-): { readonly written: string; readonly column: number } {
-  let [text, at] = [written, column];
+): { readonly text: string; readonly column: number } {
+  let [line, at] = [text, column];
   for (const token of tokens) {
-    const fits = at + 1 + token.length <= FOLD_AT;
-    text += fits ? ` ${token}` : `\r\n ${token}`;
+    const fits = at + 1 + token.length <= MAX_COLUMNS;
+    line += fits ? ` ${token}` : `\r\n ${token}`;
     at = (fits ? at : 0) + 1 + token.length;
   }
-  return { written: text, column: at };
+  return { text: line, column: at };
 }
 
 /** The whole field, ended by CRLF. */
-export function signatureField({ written, column }: SignatureInput, signature: Buffer): string {
+export function signatureField({ text, column }: SignatureInput, signature: Buffer): string {
   const value = `b=${signature.toString('base64')}`;
-  let field = written;
-  if (column + 1 + Math.min(value.length, FOLD_AT) <= FOLD_AT) field += ' ';
+  let field = text;
+  if (column + 1 + Math.min(value.length, MAX_COLUMNS) <= MAX_COLUMNS) field += ' ';
   else field += '\r\n ';
-  for (let at = 0; at < value.length; at += FOLD_AT) {
-    field += at === 0 ? value.slice(0, FOLD_AT) : `\r\n ${value.slice(at, at + FOLD_AT)}`;
+  for (let at = 0; at < value.length; at += MAX_COLUMNS) {
+    field += at === 0 ? value.slice(0, MAX_COLUMNS) : `\r\n ${value.slice(at, at + MAX_COLUMNS)}`;
   }
   return `${field}\r\n`;
 }
 
 /** The message with `fields` before it, the first of them on top. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
-  const head = fields.join('');
-  const signed = Buffer.allocUnsafe(head.length + data.length);
-  signed.write(head, 0, 'latin1');
-  signed.set(data, head.length);
+  const header = fields.join('');
+  const signed = Buffer.allocUnsafe(header.length + data.length);
+  signed.write(header, 0, 'latin1');
+  signed.set(data, header.length);
   return signed;
 }
 
@@ -247,7 +251,7 @@ export function splitFields(header: string): HeaderField[] {
   while (start < header.length) {
     let end = header.indexOf('\r\n', start);
     if (end === start) break;
-    while (end !== -1 && isWhite(header.charCodeAt(end + 2))) end = header.indexOf('\r\n', end + 2);
+    while (end !== -1 && isWhiteSpace(header.charCodeAt(end + 2))) end = header.indexOf('\r\n', end + 2);
     if (end === -1) end = header.length;
     const text = header.slice(start, end);
     const colon = text.indexOf(':');
@@ -271,8 +275,9 @@ function relaxedValue(text: string, from: number): string {
   let word = -1;
   for (let i = from; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    const white = isWhite(c) || (c === CR ? text.charCodeAt(i + 1) === LF : c === LF && text.charCodeAt(i - 1) === CR);
-    if (!white) {
+    const isSpace =
+      isWhiteSpace(c) || (c === CR ? text.charCodeAt(i + 1) === LF : c === LF && text.charCodeAt(i - 1) === CR);
+    if (!isSpace) {
       if (word === -1) word = i;
     } else if (word !== -1) {
       // A single space between two words stays: most values are one slice.
@@ -285,7 +290,7 @@ function relaxedValue(text: string, from: number): string {
   return out === '' ? text.slice(word) : `${out} ${text.slice(word)}`;
 }
 
-function isWhite(c: number): boolean {
+function isWhiteSpace(c: number): boolean {
   return c === SPACE || c === TAB;
 }
 
@@ -296,12 +301,12 @@ export function bodyHash(data: Buffer, bodyAt: number): string {
 
 /** RFC 6376 section 3.4.4. A view of `data` where the body is canonical but for empty lines at its end. */
 export function relaxedBody(data: Buffer, bodyAt: number): Buffer {
-  const first = firstExcess(data, bodyAt);
-  return first === -1 ? endedOnce(data, bodyAt, data.length) : reduced(data, bodyAt, first);
+  const first = findExcessWhiteSpace(data, bodyAt);
+  return first === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, first);
 }
 
 /** Where white space is first doubled, a tab, or at the end of a line; -1 where it nowhere is. */
-function firstExcess(data: Buffer, from: number): number {
+function findExcessWhiteSpace(data: Buffer, from: number): number {
   for (let i = from; i < data.length; i++) {
     const c = data[i] as number;
     if (c > SPACE) continue;
@@ -315,7 +320,7 @@ function firstExcess(data: Buffer, from: number): number {
 }
 
 /** A copy with each run of white space made one space, or nothing at the end of a line. Nothing to do before `first`. */
-function reduced(data: Buffer, from: number, first: number): Buffer {
+function collapseWhiteSpace(data: Buffer, from: number, first: number): Buffer {
   const end = data.length;
   const out = Buffer.allocUnsafe(end - from);
   let length = data.copy(out, 0, from, first);
@@ -329,11 +334,11 @@ function reduced(data: Buffer, from: number, first: number): Buffer {
     const endsLine = i + 1 === end || (data[i + 1] === CR && data[i + 2] === LF);
     if (!endsLine) out[length++] = SPACE;
   }
-  return endedOnce(out, 0, length);
+  return trimEmptyLines(out, 0, length);
 }
 
 /** Without the empty lines at the end; what remains, unless it is nothing, ends in one CRLF. */
-function endedOnce(data: Buffer, from: number, to: number): Buffer {
+function trimEmptyLines(data: Buffer, from: number, to: number): Buffer {
   let end = to;
   while (end - from >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;
   if (end === from) return data.subarray(from, from);

@@ -7,7 +7,7 @@
 const COLON = 0x3a;
 
 /** Octets of one line without its CRLF (RFC 5322 section 2.1.1). */
-const MAX_LINE = 998;
+const MAX_LINE_OCTETS = 998;
 
 export class HeaderWriter {
   #text = '';
@@ -57,8 +57,8 @@ export class HeaderWriter {
     // RFC 5322 section 3.2.2: no line of a folded field is white space alone.
     if (blank) throw new TypeError(`Header ${name} has a blank line`);
     if (!ascii && !this.#utf8) throw new TypeError(`Header ${name} holds other than ASCII characters`);
-    if (column + (ascii ? piece.length : Buffer.byteLength(piece, 'utf8')) > MAX_LINE) {
-      throw new TypeError(`Header ${name} has a line of more than ${MAX_LINE} octets`);
+    if (column + (ascii ? piece.length : Buffer.byteLength(piece, 'utf8')) > MAX_LINE_OCTETS) {
+      throw new TypeError(`Header ${name} has a line of more than ${MAX_LINE_OCTETS} octets`);
     }
   }
 }
@@ -107,14 +107,14 @@ function isPlain(subject: string): boolean {
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
   let start = 0;
-  let room = MAX_COLUMNS - column;
-  while (subject.length - start > room) {
-    let space = start + room;
+  let columnsLeft = MAX_COLUMNS - column;
+  while (subject.length - start > columnsLeft) {
+    let space = start + columnsLeft;
     while (space > start && !isLoneSpace(subject, space)) space--;
     if (space === start) return null;
     lines.push(subject.slice(start, space));
     start = space + 1;
-    room = MAX_COLUMNS - 1;
+    columnsLeft = MAX_COLUMNS - 1;
   }
   lines.push(subject.slice(start));
   return lines;
@@ -130,13 +130,13 @@ function isLoneSpace(subject: string, at: number): boolean {
 // to the text exactly, since the white space between them is ignored (section 6.2).
 
 /** RFC 2047 section 2: characters of one encoded word, and of a line that holds one. */
-const MAX_WORD = 75;
-const MAX_WORD_LINE = 76;
+const MAX_WORD_COLUMNS = 75;
+const MAX_WORD_LINE_COLUMNS = 76;
 
 const PREFIX_B = '=?UTF-8?B?';
 const PREFIX_Q = '=?UTF-8?Q?';
 const SUFFIX = '?=';
-const FRAME = PREFIX_B.length + SUFFIX.length;
+const FRAME_COLUMNS = PREFIX_B.length + SUFFIX.length;
 
 /** Section 4.2 (3): printable ASCII that stands for itself in an unstructured field. */
 const Q_LITERAL = new Uint8Array(128);
@@ -152,36 +152,36 @@ const HEX = '0123456789ABCDEF';
 function encodedWords(value: string, column: number): readonly string[] {
   const text = value.toWellFormed();
   const bytes = Buffer.byteLength(text, 'utf8');
-  const q = qLength(text) <= Math.ceil(bytes / 3) * 4;
+  const usesQ = qLength(text) <= Math.ceil(bytes / 3) * 4;
   const lines: string[] = [];
   let start = 0;
   let used = 0;
-  let room = payloadRoom(Math.min(MAX_WORD, MAX_WORD_LINE - column), q);
+  let capacity = payloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - column), usesQ);
   for (let i = 0; i < text.length; ) {
     const codePoint = text.codePointAt(i) ?? 0;
-    const width = q ? qWidth(codePoint) : utf8Width(codePoint);
-    if (used + width > room) {
-      lines.push(word(text.slice(start, i), q));
+    const width = usesQ ? qWidth(codePoint) : utf8Width(codePoint);
+    if (used + width > capacity) {
+      lines.push(encodeWord(text.slice(start, i), usesQ));
       start = i;
       used = 0;
       // One column goes to the space that begins the line.
-      room = payloadRoom(Math.min(MAX_WORD, MAX_WORD_LINE - 1), q);
+      capacity = payloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
     }
     used += width;
     i += codePoint > 0xffff ? 2 : 1;
   }
-  lines.push(word(text.slice(start), q));
+  lines.push(encodeWord(text.slice(start), usesQ));
   return lines;
 }
 
 /** What one word may hold: characters of Q, or bytes before B. */
-function payloadRoom(columns: number, q: boolean): number {
-  const room = columns - FRAME;
-  return q ? room : Math.floor(room / 4) * 3;
+function payloadCapacity(columns: number, usesQ: boolean): number {
+  const payloadColumns = columns - FRAME_COLUMNS;
+  return usesQ ? payloadColumns : Math.floor(payloadColumns / 4) * 3;
 }
 
-function word(text: string, q: boolean): string {
-  if (!q) return PREFIX_B + Buffer.from(text, 'utf8').toString('base64') + SUFFIX;
+function encodeWord(text: string, usesQ: boolean): string {
+  if (!usesQ) return PREFIX_B + Buffer.from(text, 'utf8').toString('base64') + SUFFIX;
   let payload = '';
   for (const byte of Buffer.from(text, 'utf8')) {
     if (byte === SPACE) payload += '_';
@@ -216,38 +216,38 @@ function utf8Width(codePoint: number): number {
 // and bounded: of a longer value the rest stays as it stands, as does whatever is no well-formed encoded word.
 
 /** Ten times what a Subject of 998 bytes takes. */
-const MOST = 32_768;
+const MAX_DECODED_CHARACTERS = 32_768;
 
 /** The value, unfolded, with its encoded words decoded and the white space between two of them left out (section 6.2). */
 export function decodeEncodedWords(value: string): string {
-  let out = '';
+  let decodedText = '';
   let bytes: Uint8Array[] = [];
   const flush = (): void => {
     // Joined before decoding: other writers cut characters between two words.
-    if (bytes.length > 0) out += Buffer.concat(bytes).toString('utf8');
+    if (bytes.length > 0) decodedText += Buffer.concat(bytes).toString('utf8');
     bytes = [];
   };
-  let gap = '';
-  for (const token of value.slice(0, MOST).split(' ')) {
+  let separator = '';
+  for (const token of value.slice(0, MAX_DECODED_CHARACTERS).split(' ')) {
     const decoded = decodeWord(token);
     if (decoded === null) {
       flush();
-      out += gap + token;
+      decodedText += separator + token;
     } else {
-      if (bytes.length === 0) out += gap;
+      if (bytes.length === 0) decodedText += separator;
       bytes.push(decoded);
     }
-    gap = ' ';
+    separator = ' ';
   }
   flush();
-  return out + value.slice(MOST);
+  return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 
 /** `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, any case, as bytes; null for anything else. */
 function decodeWord(token: string): Uint8Array | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
-  const [charset, encoding, text, rest] = token.slice(2, -2).split('?');
-  if (charset?.toLowerCase() !== 'utf-8' || text === undefined || rest !== undefined) return null;
+  const [charset, encoding, text, extra] = token.slice(2, -2).split('?');
+  if (charset?.toLowerCase() !== 'utf-8' || text === undefined || extra !== undefined) return null;
   switch (encoding?.toUpperCase()) {
     case 'B':
       return Buffer.from(text, 'base64');

@@ -1,14 +1,14 @@
 /** Data: the named character references of HTML 4 (and `apos`), by which the text part decodes an HTML message. */
 
 /** U+00A0 to U+00FF, in order. */
-const LATIN_1 = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
+const LATIN_1_NAMES = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig
 Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave
 Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
 iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml`;
 
 /** Name and code point in hexadecimal. */
-const OTHERS = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
+const OTHER_NAMES = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
 tilde 2dc Alpha 391 Beta 392 Gamma 393 Delta 394 Epsilon 395 Zeta 396 Eta 397 Theta 398 Iota 399 Kappa 39a Lambda 39b
 Mu 39c Nu 39d Xi 39e Omicron 39f Pi 3a0 Rho 3a1 Sigma 3a3 Tau 3a4 Upsilon 3a5 Phi 3a6 Chi 3a7 Psi 3a8 Omega 3a9
 alpha 3b1 beta 3b2 gamma 3b3 delta 3b4 epsilon 3b5 zeta 3b6 eta 3b7 theta 3b8 iota 3b9 kappa 3ba lambda 3bb mu 3bc
@@ -27,23 +27,24 @@ rfloor 230b lang 27e8 rang 27e9 loz 25ca spades 2660 clubs 2663 hearts 2665 diam
 const WINDOWS_1252 = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
 /** Letters and digits of the longest name. */
-const LONGEST = 8;
+const MAX_NAME_LENGTH = 8;
 
-let names: ReadonlyMap<string, string> | null = null;
+let cachedEntities: ReadonlyMap<string, string> | null = null;
 
 function entityNames(): ReadonlyMap<string, string> {
-  if (names !== null) return names;
-  const made = new Map<string, string>();
-  for (const [index, name] of wordsOf(LATIN_1).entries()) made.set(name, String.fromCharCode(0xa0 + index));
-  const words = wordsOf(OTHERS);
+  if (cachedEntities !== null) return cachedEntities;
+  const entities = new Map<string, string>();
+  for (const [index, name] of splitWords(LATIN_1_NAMES).entries())
+    entities.set(name, String.fromCharCode(0xa0 + index));
+  const words = splitWords(OTHER_NAMES);
   for (let i = 0; i + 1 < words.length; i += 2) {
-    made.set(words[i] ?? '', String.fromCharCode(Number.parseInt(words[i + 1] ?? '', 16)));
+    entities.set(words[i] ?? '', String.fromCharCode(Number.parseInt(words[i + 1] ?? '', 16)));
   }
-  names = made;
-  return made;
+  cachedEntities = entities;
+  return entities;
 }
 
-function wordsOf(data: string): readonly string[] {
+function splitWords(data: string): readonly string[] {
   return data.replaceAll('\n', ' ').split(' ');
 }
 
@@ -64,13 +65,14 @@ export function decodeEntities(text: string): string {
       for (let digit = digitAt(text, end, hexadecimal); digit !== -1; digit = digitAt(text, ++end, hexadecimal)) {
         codePoint = Math.min(codePoint * (hexadecimal ? 16 : 10) + digit, 0x110000);
       }
-      if (end > digits) character = numbered(codePoint);
+      if (end > digits) character = numericCharacter(codePoint);
     } else {
-      while (end - ampersand <= LONGEST && isAlphanumeric(text.charCodeAt(end))) end++;
+      while (end - ampersand <= MAX_NAME_LENGTH && isAlphanumeric(text.charCodeAt(end))) end++;
       character = entityNames().get(text.slice(ampersand + 1, end));
       // As browsers read them, only the old names of Latin 1 work without a semicolon.
-      const old = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
-      if (text.charCodeAt(end) !== 0x3b && !(old && !isAlphanumeric(text.charCodeAt(end)))) character = undefined;
+      const needsNoSemicolon = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
+      if (text.charCodeAt(end) !== 0x3b && !(needsNoSemicolon && !isAlphanumeric(text.charCodeAt(end))))
+        character = undefined;
     }
     if (character !== undefined) {
       decoded += text.slice(copied, ampersand) + character;
@@ -81,7 +83,7 @@ export function decodeEntities(text: string): string {
   return decoded + text.slice(copied);
 }
 
-function numbered(codePoint: number): string {
+function numericCharacter(codePoint: number): string {
   if (codePoint >= 0x80 && codePoint <= 0x9f) return WINDOWS_1252.charAt(codePoint - 0x80);
   const valid = codePoint > 0 && codePoint <= 0x10ffff && !(codePoint >= 0xd800 && codePoint <= 0xdfff);
   return String.fromCodePoint(valid ? codePoint : 0xfffd);

@@ -19,29 +19,29 @@ const BREAKS: ReadonlyMap<string, number> = new Map([
 ]);
 
 /** Elements whose content is text that no reader sees. */
-const UNSEEN: ReadonlySet<string> = new Set(['script', 'style', 'title', 'iframe', 'noembed', 'noframes']);
+const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'title', 'iframe', 'noembed', 'noframes']);
 
 /** Schemes of links that run code or hold data. */
-const UNREADABLE: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
+const HIDDEN_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
 
-const RULE = '-'.repeat(40);
+const HORIZONTAL_RULE = '-'.repeat(40);
 
 /**
  * Characters of a page that are read. The worst page of this length takes 22 ms, and no reader of plain text wants
  * more; without a bound, 1 MiB of short paragraphs took 130 ms.
  */
-const MAX_READ = 256 * 1024;
-const REST_LEFT_OUT = '[…]\n';
+const MAX_READ_CHARACTERS = 256 * 1024;
+const TRUNCATION_MARK = '[…]\n';
 
 /** Writes out the text of `html`, the first 256 Ki characters of it; lines end in LF. */
 export function textFromHtml(html: string): string {
-  if (html.length <= MAX_READ) return new Page(html).text();
-  const last = html.charCodeAt(MAX_READ - 1);
-  const end = last >= 0xd800 && last <= 0xdbff ? MAX_READ - 1 : MAX_READ;
-  return new Page(html.slice(0, end)).text() + REST_LEFT_OUT;
+  if (html.length <= MAX_READ_CHARACTERS) return new PageReader(html).text();
+  const last = html.charCodeAt(MAX_READ_CHARACTERS - 1);
+  const end = last >= 0xd800 && last <= 0xdbff ? MAX_READ_CHARACTERS - 1 : MAX_READ_CHARACTERS;
+  return new PageReader(html.slice(0, end)).text() + TRUNCATION_MARK;
 }
 
-class Page {
+class PageReader {
   readonly #html: string;
   readonly #text = new TextBuilder();
   #at = 0;
@@ -58,43 +58,43 @@ class Page {
     while (this.#at < html.length) {
       const tag = html.indexOf('<', this.#at);
       if (tag === -1) {
-        this.#run(html.slice(this.#at));
+        this.#addText(html.slice(this.#at));
         break;
       }
-      if (tag > this.#at) this.#run(html.slice(this.#at, tag));
+      if (tag > this.#at) this.#addText(html.slice(this.#at, tag));
       this.#at = tag + 1;
-      this.#markup();
+      this.#readMarkup();
     }
     this.#endLink();
     return this.#text.finish();
   }
 
-  #run(raw: string): void {
+  #addText(raw: string): void {
     const run = decodeEntities(raw);
     if (this.#preformatted > 0) this.#text.preformatted(run);
     else this.#text.text(run);
   }
 
   /** Takes what begins with the `<` before `#at`; whatever is not closed reaches to the end, as in browsers. */
-  #markup(): void {
+  #readMarkup(): void {
     const html = this.#html;
     const c = html.charCodeAt(this.#at);
     if (isLetter(c)) {
-      const name = this.#tagName();
-      const value = this.#attributes(name === 'a' ? 'href' : name === 'img' ? 'alt' : '');
-      this.#open(name, value);
+      const name = this.#readTagName();
+      const value = this.#readAttributes(name === 'a' ? 'href' : name === 'img' ? 'alt' : '');
+      this.#openTag(name, value);
     } else if (c === 0x2f && isLetter(html.charCodeAt(this.#at + 1))) {
       this.#at++;
-      const name = this.#tagName();
-      this.#attributes('');
-      this.#close(name);
+      const name = this.#readTagName();
+      this.#readAttributes('');
+      this.#closeTag(name);
     } else if (c === 0x21 && html.startsWith('!--', this.#at)) {
       // `<!-->` is a whole comment, so the search starts within the opening dashes.
       this.#skipPast('-->', this.#at + 1);
     } else if (c === 0x21 || c === 0x3f || c === 0x2f) {
       this.#skipPast('>', this.#at);
     } else {
-      this.#run('<');
+      this.#addText('<');
     }
   }
 
@@ -103,14 +103,14 @@ class Page {
     this.#at = found === -1 ? this.#html.length : found + end.length;
   }
 
-  #tagName(): string {
+  #readTagName(): string {
     const start = this.#at;
     while (this.#at < this.#html.length && !endsName(this.#html.charCodeAt(this.#at))) this.#at++;
     return this.#html.slice(start, this.#at).toLowerCase();
   }
 
   /** Moves past the tag's `>`; gives the first value of the attribute `wanted`, or null. */
-  #attributes(wanted: string): string | null {
+  #readAttributes(attribute: string): string | null {
     const html = this.#html;
     let value: string | null = null;
     while (this.#at < html.length) {
@@ -129,15 +129,15 @@ class Page {
       while (isSpace(html.charCodeAt(this.#at))) this.#at++;
       if (html.charCodeAt(this.#at) !== 0x3d) continue;
       this.#at++;
-      const [from, to] = this.#attributeValue();
-      if (wanted !== '' && value === null && html.slice(start, end).toLowerCase() === wanted) {
+      const [from, to] = this.#readAttributeValue();
+      if (attribute !== '' && value === null && html.slice(start, end).toLowerCase() === attribute) {
         value = decodeEntities(html.slice(from, to));
       }
     }
     return null;
   }
 
-  #attributeValue(): readonly [number, number] {
+  #readAttributeValue(): readonly [number, number] {
     const html = this.#html;
     while (isSpace(html.charCodeAt(this.#at))) this.#at++;
     const quote = html.charAt(this.#at);
@@ -152,7 +152,7 @@ class Page {
     return [from, this.#at];
   }
 
-  #open(name: string, value: string | null): void {
+  #openTag(name: string, value: string | null): void {
     switch (name) {
       case 'a':
         this.#endLink();
@@ -166,7 +166,7 @@ class Page {
         return;
       case 'hr':
         this.#text.block(1);
-        this.#text.text(RULE);
+        this.#text.text(HORIZONTAL_RULE);
         this.#text.block(1);
         return;
       case 'td':
@@ -184,10 +184,10 @@ class Page {
     if (name === 'pre') this.#preformatted++;
     const breaks = BREAKS.get(name);
     if (breaks !== undefined) this.#text.block(breaks);
-    else if (UNSEEN.has(name)) this.#skipContent(name);
+    else if (HIDDEN_ELEMENTS.has(name)) this.#skipContent(name);
   }
 
-  #close(name: string): void {
+  #closeTag(name: string): void {
     switch (name) {
       case 'a':
         this.#endLink();
@@ -220,7 +220,7 @@ class Page {
   #beginLink(value: string | null): void {
     const href = value?.trim() ?? '';
     // A fragment leads nowhere outside the page.
-    if (href === '' || href.startsWith('#') || UNREADABLE.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
+    if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
     this.#href = href;
     this.#text.beginSpan(href.length + 1);

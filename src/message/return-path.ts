@@ -34,8 +34,8 @@ export function returnPathToken(key: Buffer, id: string, at: number): string {
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
   octets.write(id.replaceAll('-', ''), 0, 'hex');
   octets.writeUInt16BE(Math.floor(at / DAY_MS) & 0xffff, ID_OCTETS);
-  macOf(key, octets).copy(octets, SIGNED_OCTETS);
-  return PREFIX + base32(octets);
+  computeMac(key, octets).copy(octets, SIGNED_OCTETS);
+  return PREFIX + toBase32(octets);
 }
 
 /** What a local part stands for, whatever the case of its letters; null where it was not made with this key. */
@@ -43,39 +43,39 @@ export function readReturnPath(key: Buffer, local: string): ReturnPath | null {
   const text = local.toLowerCase();
   if (!text.startsWith(PREFIX)) return null;
   const octets = fromBase32(text.slice(PREFIX.length));
-  if (octets === null || !timingSafeEqual(octets.subarray(SIGNED_OCTETS), macOf(key, octets))) return null;
+  if (octets === null || !timingSafeEqual(octets.subarray(SIGNED_OCTETS), computeMac(key, octets))) return null;
   const hex = octets.toString('hex', 0, ID_OCTETS);
   const id = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
   return { id, day: octets.readUInt16BE(ID_OCTETS) };
 }
 
 /** Keys in use, prepared. A key is never changed in place. */
-const prepared = new WeakMap<Buffer, Hmac>();
+const preparedKeys = new WeakMap<Buffer, Hmac>();
 
-function macOf(key: Buffer, octets: Buffer): Buffer {
-  let hmac = prepared.get(key);
+function computeMac(key: Buffer, octets: Buffer): Buffer {
+  let hmac = preparedKeys.get(key);
   if (hmac === undefined) {
     hmac = hmacSha256(key);
-    prepared.set(key, hmac);
+    preparedKeys.set(key, hmac);
   }
   return hmac(octets.subarray(0, SIGNED_OCTETS)).subarray(0, MAC_OCTETS);
 }
 
 /** RFC 4648 section 6, lower case, without padding. */
-function base32(octets: Buffer): string {
+function toBase32(octets: Buffer): string {
   let text = '';
   let bits = 0;
-  let held = 0;
+  let pending = 0;
   for (const octet of octets) {
-    held = (held << 8) | octet;
+    pending = (pending << 8) | octet;
     bits += 8;
     while (bits >= 5) {
       bits -= 5;
-      text += ALPHABET[(held >> bits) & 31];
+      text += ALPHABET[(pending >> bits) & 31];
     }
-    held &= (1 << bits) - 1;
+    pending &= (1 << bits) - 1;
   }
-  return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31];
+  return bits === 0 ? text : text + ALPHABET[(pending << (5 - bits)) & 31];
 }
 
 /** The token's octets, or null where the text is not of its length and alphabet. */
@@ -83,20 +83,20 @@ function fromBase32(text: string): Buffer | null {
   if (text.length !== Math.ceil(((SIGNED_OCTETS + MAC_OCTETS) * 8) / 5)) return null;
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
   let bits = 0;
-  let held = 0;
+  let pending = 0;
   let at = 0;
   for (const character of text) {
     const value = ALPHABET.indexOf(character);
     if (value < 0) return null;
-    held = (held << 5) | value;
+    pending = (pending << 5) | value;
     bits += 5;
     if (bits < 8) continue;
     bits -= 8;
-    octets[at++] = (held >> bits) & 255;
-    held &= (1 << bits) - 1;
+    octets[at++] = (pending >> bits) & 255;
+    pending &= (1 << bits) - 1;
   }
   // What is left over of the last character must be zero, or two texts would be one token.
-  return held === 0 ? octets : null;
+  return pending === 0 ? octets : null;
 }
 
 // HMAC-SHA256 (RFC 2104) with a prepared key. `createHmac` of `node:crypto` takes 13.7 µs for 18 octets, because it
@@ -114,15 +114,15 @@ type Hmac = (message: Uint8Array) => Buffer;
 /** Prepares a key of any length. Later changes of `key` have no effect. */
 export function hmacSha256(key: Uint8Array): Hmac {
   const block = key.length > BLOCK_OCTETS ? hash('sha256', key, 'buffer') : key;
-  const innerPad = padded(block, INNER_PAD);
-  const outer = Buffer.concat([padded(block, OUTER_PAD), Buffer.alloc(DIGEST_OCTETS)]);
+  const innerPad = padKey(block, INNER_PAD);
+  const outer = Buffer.concat([padKey(block, OUTER_PAD), Buffer.alloc(DIGEST_OCTETS)]);
   return (message) => {
     hash('sha256', Buffer.concat([innerPad, message]), 'buffer').copy(outer, BLOCK_OCTETS);
     return hash('sha256', outer, 'buffer');
   };
 }
 
-function padded(block: Uint8Array, pad: number): Buffer {
+function padKey(block: Uint8Array, pad: number): Buffer {
   const octets = Buffer.alloc(BLOCK_OCTETS, pad);
   for (const [at, octet] of block.entries()) octets[at] = octet ^ pad;
   return octets;

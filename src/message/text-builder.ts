@@ -122,14 +122,14 @@ export class TextBuilder {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }
 
-  #write(words: string): void {
-    let before = '';
-    if (this.#out === '') before = this.#bullet;
-    else if (this.#breaks > 0) before = '\n'.repeat(this.#breaks) + this.#bullet;
-    else if (this.#space) before = ' ';
-    this.#out += before + words;
+  #write(text: string): void {
+    let separator = '';
+    if (this.#out === '') separator = this.#bullet;
+    else if (this.#breaks > 0) separator = '\n'.repeat(this.#breaks) + this.#bullet;
+    else if (this.#space) separator = ' ';
+    this.#out += separator + text;
     if (this.#span !== null && this.#span.length < this.#spanLimit) {
-      this.#span += this.#span === '' || before === '' ? words : ` ${words}`;
+      this.#span += this.#span === '' || separator === '' ? text : ` ${text}`;
     }
     this.#breaks = 0;
     this.#space = false;

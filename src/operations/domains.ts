@@ -5,13 +5,13 @@
  */
 
 import { createResolver } from '../domains/dns.ts';
-import { newKeys } from '../domains/keys.ts';
+import { createKeys } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { recordsFor } from '../domains/records.ts';
 import {
   checkSecret,
-  domainUpdateFrom,
+  evaluateDomainChecks,
   SECRET_REMEDY,
   sealingKey,
   secretWarning,
@@ -82,7 +82,7 @@ export const addDomain = operation({
     if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
-    const keys = await newKeys({
+    const keys = await createKeys({
       domain: name,
       algorithms: ed25519 ? ALGORITHMS : ['rsa'],
       state: 'active',
@@ -188,7 +188,7 @@ export const verifyDomain = operation({
     // Read again: a rotation may have begun during the DNS queries.
     const latest = await findDomain(store, before.value.name);
     if (!latest.ok) return latest;
-    const { update, event } = domainUpdateFrom(latest.value, checks, clock.now(), settings.maxAgeMs);
+    const { update, event } = evaluateDomainChecks(latest.value, checks, clock.now(), settings.maxAgeMs);
     const isAnswered = checks.some((check) => check.found !== 'unknown');
     const changed = isAnswered ? changedOrError(latest.value.name, await store.updateDomain(update)) : latest;
     if (!changed.ok) return changed;
@@ -265,7 +265,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
     if (!inProgress.ok) return inProgress;
   }
   await checkSecret(settings, store);
-  const stagedKeys = await newKeys({
+  const stagedKeys = await createKeys({
     domain: domain.name,
     // A domain without an Ed25519 key gets none.
     algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),

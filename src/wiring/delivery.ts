@@ -2,7 +2,7 @@
 
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/provider-identity.ts';
-import { checkSecret, domainCheck, signingParts } from '../domains/setup.ts';
+import { checkSecret, createDomainCheck, signingParts } from '../domains/setup.ts';
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
@@ -101,7 +101,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       clock,
       list: store.listDomains,
       find: store.findDomain,
-      check: domainCheck(settings, clock),
+      check: createDomainCheck(settings, clock),
       update: updateWithProviderKey(settings, store.updateDomain, failed),
       publish,
     }),

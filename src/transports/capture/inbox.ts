@@ -20,55 +20,55 @@ const MTIME_STEP_MS = 2_000;
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = maildirAt(directory);
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
-  let known: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
+  let cachedNames: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
   /** All file names, in no order. Reading 60,000 names takes 80 ms. */
-  async function allNames(): Promise<readonly string[]> {
-    const before = Date.now();
-    const changedAt = (await orNull(stat(maildir.new)))?.mtimeMs ?? null;
-    if (known !== null && known.changedAt === changedAt) return known.names;
-    const names = (await orNull(readdir(maildir.new))) ?? [];
-    known = changedAt !== null && before - changedAt > MTIME_STEP_MS ? { changedAt, names } : null;
+  async function listNames(): Promise<readonly string[]> {
+    const startedAt = Date.now();
+    const changedAt = (await nullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
+    if (cachedNames !== null && cachedNames.changedAt === changedAt) return cachedNames.names;
+    const names = (await nullIfMissing(readdir(maildir.new))) ?? [];
+    cachedNames = changedAt !== null && startedAt - changedAt > MTIME_STEP_MS ? { changedAt, names } : null;
     return names;
   }
 
   return {
     async list(limit: number, before: string | null = null): Promise<readonly InboxEntry[]> {
-      const names = await allNames();
+      const names = await listNames();
       const entries: InboxEntry[] = [];
-      for (const id of newest(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
-        const entry = await orNull(entryOf(id, pathOf(id)));
+      for (const id of newestIds(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
+        const entry = await nullIfMissing(readEntry(id, pathOf(id)));
         if (entry !== null) entries.push(entry);
       }
       return entries;
     },
 
     entry(id: string): Promise<InboxEntry | null> {
-      return isMessageId(id) ? orNull(entryOf(id, pathOf(id))) : Promise.resolve(null);
+      return isMessageId(id) ? nullIfMissing(readEntry(id, pathOf(id))) : Promise.resolve(null);
     },
 
     source(id: string): Promise<Buffer | null> {
-      return isMessageId(id) ? orNull(readFile(pathOf(id))) : Promise.resolve(null);
+      return isMessageId(id) ? nullIfMissing(readFile(pathOf(id))) : Promise.resolve(null);
     },
   };
 }
 
 /** The `limit` greatest ids below `before`, the greatest first. Faster than sorting all names. */
-function newest(names: readonly string[], limit: number, before: string | null): readonly string[] {
-  const kept: string[] = [];
+function newestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
+  const ids: string[] = [];
   for (const name of names) {
     if (!name.endsWith(MESSAGE_SUFFIX)) continue;
     const id = name.slice(0, -MESSAGE_SUFFIX.length);
-    if ((before !== null && id >= before) || (kept.length >= limit && id <= (kept.at(-1) ?? ''))) continue;
+    if ((before !== null && id >= before) || (ids.length >= limit && id <= (ids.at(-1) ?? ''))) continue;
     if (!isMessageId(id)) continue;
-    const at = kept.findIndex((other) => other < id);
-    kept.splice(at < 0 ? kept.length : at, 0, id);
-    if (kept.length > limit) kept.pop();
+    const index = ids.findIndex((other) => other < id);
+    ids.splice(index < 0 ? ids.length : index, 0, id);
+    if (ids.length > limit) ids.pop();
   }
-  return kept;
+  return ids;
 }
 
-async function entryOf(id: string, path: string): Promise<InboxEntry> {
+async function readEntry(id: string, path: string): Promise<InboxEntry> {
   const { mtimeMs } = await stat(path);
   const file = await open(path, 'r');
   try {
@@ -77,10 +77,10 @@ async function entryOf(id: string, path: string): Promise<InboxEntry> {
     return {
       id,
       at: Math.round(mtimeMs),
-      from: decodeEncodedWords(field(lines, 'from:') ?? ''),
-      returnPath: (field(lines, 'return-path:') ?? '').slice(1, -1),
-      to: field(lines, 'delivered-to:') ?? '',
-      subject: decodeEncodedWords(field(lines, 'subject:') ?? ''),
+      from: decodeEncodedWords(headerField(lines, 'from:') ?? ''),
+      returnPath: (headerField(lines, 'return-path:') ?? '').slice(1, -1),
+      to: headerField(lines, 'delivered-to:') ?? '',
+      subject: decodeEncodedWords(headerField(lines, 'subject:') ?? ''),
     };
   } finally {
     await file.close();
@@ -88,13 +88,13 @@ async function entryOf(id: string, path: string): Promise<InboxEntry> {
 }
 
 /** The first header field of this name, unfolded (RFC 5322 section 2.2.3), or null. */
-function field(lines: readonly string[], name: string): string | null {
+function headerField(lines: readonly string[], name: string): string | null {
   const end = lines.indexOf('');
-  const head = end < 0 ? lines : lines.slice(0, end);
-  const at = head.findIndex((line) => line.slice(0, name.length).toLowerCase() === name);
-  if (at < 0) return null;
-  let value = (head[at] ?? '').slice(name.length);
-  for (const line of head.slice(at + 1)) {
+  const header = end < 0 ? lines : lines.slice(0, end);
+  const index = header.findIndex((line) => line.slice(0, name.length).toLowerCase() === name);
+  if (index < 0) return null;
+  let value = (header[index] ?? '').slice(name.length);
+  for (const line of header.slice(index + 1)) {
     if (!line.startsWith(' ') && !line.startsWith('\t')) break;
     value += line;
   }
@@ -102,7 +102,7 @@ function field(lines: readonly string[], name: string): string | null {
 }
 
 /** Null where the file or directory does not exist. */
-async function orNull<T>(promise: Promise<T>): Promise<T | null> {
+async function nullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   try {
     return await promise;
   } catch (error) {

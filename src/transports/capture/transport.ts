@@ -64,7 +64,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       // The directory may have been removed: the next attempt creates it.
       prepared = null;
       await unlink(temporary).catch(() => undefined);
-      return deferred(fault(directory, error), 'transport');
+      return deferred(writeFaultText(directory, error), 'transport');
     }
   }
 
@@ -125,7 +125,7 @@ function deferred(text: string, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: { stage: 'content', code: null, enhanced: null, text }, reason, scope };
 }
 
-function fault(directory: string, error: unknown): string {
+function writeFaultText(directory: string, error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : null;
   switch (code) {
     case 'ENOSPC':
@@ -221,8 +221,8 @@ export function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {
     const unit = text.charCodeAt(i);
-    const dash = i === 8 || i === 13 || i === 18 || i === 23;
-    if (dash ? unit !== 45 : !((unit >= 48 && unit <= 57) || (unit >= 97 && unit <= 102))) return false;
+    const isDash = i === 8 || i === 13 || i === 18 || i === 23;
+    if (isDash ? unit !== 45 : !((unit >= 48 && unit <= 57) || (unit >= 97 && unit <= 102))) return false;
   }
   return true;
 }

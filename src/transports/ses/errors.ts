@@ -24,10 +24,10 @@ export function classifySesError(error: SesError): SesErrorMeaning {
   return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT);
 }
 
-function matches({ names, words, status }: SesRule, error: SesError): boolean {
+function matches({ names, phrases, status }: SesRule, error: SesError): boolean {
   const text = error.message.toLowerCase();
   if (names !== undefined && !names.includes(error.name)) return false;
-  if (words !== undefined && !words.some((word) => text.includes(word))) return false;
+  if (phrases !== undefined && !phrases.some((phrase) => text.includes(phrase))) return false;
   return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }
 
@@ -52,24 +52,24 @@ export function toSesError(error: unknown): SesError {
 /** The causes of an AggregateError, for an error without a message: one for each address of the host name. */
 function causesOf(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
-  return errors.map((one) => (one instanceof Error ? one.message : String(one))).join('; ');
+  return errors.map((cause) => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 }
 
 /** The response to a refused signature quotes the request, with the session token. The text before the quote is kept. */
 function withoutRequest(message: string): string {
-  const at = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
-    .map((mark) => message.toLowerCase().indexOf(mark))
+  const indexes = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
+    .map((marker) => message.toLowerCase().indexOf(marker))
     .filter((index) => index !== -1);
-  return at.length === 0 ? message : message.slice(0, Math.min(...at)).trimEnd();
+  return indexes.length === 0 ? message : message.slice(0, Math.min(...indexes)).trimEnd();
 }
 
 /** The outcome of an attempt that failed with this meaning. */
-export function toOutcome(verdict: SesErrorMeaning, reply: Reply): Outcome {
-  switch (verdict.kind) {
+export function toOutcome(meaning: SesErrorMeaning, reply: Reply): Outcome {
+  switch (meaning.kind) {
     case 'bounced':
-      return { kind: 'bounced', reply, reason: verdict.reason, suppress: false };
+      return { kind: 'bounced', reply, reason: meaning.reason, suppress: false };
     case 'deferred':
-      return { kind: 'deferred', reply, reason: verdict.reason, scope: verdict.scope };
+      return { kind: 'deferred', reply, reason: meaning.reason, scope: meaning.scope };
     case 'throttled':
       // The rate is lower already. Scope `message` does not open the circuit breaker.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };

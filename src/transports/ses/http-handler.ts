@@ -164,8 +164,8 @@ function headersOf({ headers }: http.IncomingMessage): Record<string, string> {
 
 function queryText(query: HandlerRequest['query']): string {
   const parts = Object.entries(query ?? {}).flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).map((one: string | null) =>
-      one === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(one)}`,
+    (Array.isArray(value) ? value : [value]).map((item: string | null) =>
+      item === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(item)}`,
     ),
   );
   return parts.length === 0 ? '' : `?${parts.join('&')}`;

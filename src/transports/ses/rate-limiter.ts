@@ -36,7 +36,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
   let cancel: (() => void) | null = null;
   let closed = false;
 
-  function rateNow(): number {
+  function updateRate(): number {
     const now = clock.now();
     const seconds = Math.max(0, now - shareAt) / 1000;
     share = Math.min(1, share + seconds * GROWTH_PER_SECOND);
@@ -46,7 +46,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
 
   function refill(): void {
     const now = clock.now();
-    const rate = rateNow();
+    const rate = updateRate();
     tokens = Math.min(Math.max(1, rate * BURST_SECONDS), tokens + (Math.max(0, now - tokensAt) / 1000) * rate);
     tokensAt = now;
   }
@@ -58,7 +58,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
       waiting.shift()?.(true);
     }
     if (waiting.length > 0 && cancel === null) {
-      const waitMs = Math.max(1, Math.ceil(((1 - tokens) / rateNow()) * 1000));
+      const waitMs = Math.max(1, Math.ceil(((1 - tokens) / updateRate()) * 1000));
       cancel = clock.after(waitMs, () => {
         cancel = null;
         serve();
@@ -84,7 +84,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
       tokens = Math.min(tokens, 0);
     },
     get currentRate() {
-      return rateNow();
+      return updateRate();
     },
     close() {
       closed = true;

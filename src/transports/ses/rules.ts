@@ -19,7 +19,7 @@ export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
   /** Any of these in the message, lower case. */
-  readonly words?: readonly string[];
+  readonly phrases?: readonly string[];
   /** The first and the last HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
@@ -36,7 +36,7 @@ const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'Validation
 export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the daily quota is used up',
-    words: ['daily message quota exceeded', 'daily sending quota'],
+    phrases: ['daily message quota exceeded', 'daily sending quota'],
     meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
     samples: [
       'LimitExceededException 400 Daily message quota exceeded',
@@ -85,7 +85,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'an identity is not verified, by text',
-    words: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
+    phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
     meaning: CONFIGURATION,
     samples: [
       'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
@@ -93,7 +93,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'sending is switched off',
-    words: [
+    phrases: [
       'sending paused',
       'sending has been disabled',
       'sending suspended',
@@ -144,14 +144,14 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the policy of the identity does not allow the request, by text',
     names: ['MessageRejected'],
-    words: ['access denied', 'not allowed to send'],
+    phrases: ['access denied', 'not allowed to send'],
     meaning: CONFIGURATION,
     samples: ['MessageRejected 400 Access denied'],
   },
   {
     description: 'the address is on the suppression list of the provider',
     names: ['MessageRejected'],
-    words: ['blacklisted', 'suppression list'],
+    phrases: ['blacklisted', 'suppression list'],
     meaning: { kind: 'bounced', reason: 'policy' },
     samples: ['MessageRejected 400 Address blacklisted.'],
   },
@@ -163,7 +163,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the message is too large',
-    words: ['message length', 'too long', 'too large', 'exceeds the maximum'],
+    phrases: ['message length', 'too long', 'too large', 'exceeds the maximum'],
     status: [400, 413],
     meaning: { kind: 'bounced', reason: 'size' },
     samples: [
@@ -174,14 +174,14 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the configuration set, or another setting of this service, is invalid',
     names: BAD_REQUEST,
-    words: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
+    phrases: ['configurationset', 'configuration set', 'configuration-set', 'feedbackforwarding'],
     meaning: CONFIGURATION,
     samples: ['BadRequestException 400 Configuration set name <a b> is invalid'],
   },
   {
     description: 'the provider does not accept an address',
     names: BAD_REQUEST,
-    words: [
+    phrases: [
       'address',
       '@domain',
       'domain name',
@@ -202,7 +202,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the provider cannot parse the content',
     names: BAD_REQUEST,
-    words: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
+    phrases: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
     meaning: { kind: 'bounced', reason: 'content' },
     samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
   },

@@ -33,18 +33,18 @@ export interface SesParts {
 
 export function createSesTransport(
   setting: SesSetting,
-  { clock, createClient: connect = createSesClient, onError: failed }: SesParts,
+  { clock, createClient: connect = createSesClient, onError }: SesParts,
 ): Transport {
   const host = sesHost(setting);
-  const pace = createRateLimiter(clock);
+  const rateLimiter = createRateLimiter(clock);
   const stop = new AbortController();
-  const running = new Set<Promise<Attempt>>();
+  const runningAttempts = new Set<Promise<Attempt>>();
   let client: Promise<SesClient> | null = null;
   let readAt = Number.NEGATIVE_INFINITY;
   let isRateKnown = false;
   let hasReportedFailure = false;
 
-  function clientOf(): Promise<SesClient> {
+  function getClient(): Promise<SesClient> {
     client ??= connect(setting, MAX_CONNECTIONS, clock);
     return client;
   }
@@ -59,16 +59,16 @@ export function createSesTransport(
       ({ maxSendRate }) => {
         isRateKnown = true;
         hasReportedFailure = false;
-        pace.setRate(maxSendRate);
+        rateLimiter.setRate(maxSendRate);
       },
       (error: unknown) => {
         if (hasReportedFailure || stop.signal.aborted) return;
         hasReportedFailure = true;
         const { name, message, status } = toSesError(error);
-        const rate = `${Number(pace.currentRate.toFixed(1))} messages per second`;
+        const rate = `${Number(rateLimiter.currentRate.toFixed(1))} messages per second`;
         const remedy = status === 403 ? '; allow ses:GetAccount' : '';
         const text = `the send rate of the account cannot be read from ${host}, so it stays at ${rate}${remedy}. ${name}: ${message}`;
-        failed?.('ses', new Error(clean(text)));
+        onError?.('ses', new Error(sanitizeText(text)));
       },
     );
   }
@@ -76,7 +76,7 @@ export function createSesTransport(
   async function attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript: string[] = [];
-    const end = (outcome: Outcome, reached = true): Attempt => {
+    const finish = (outcome: Outcome, reached = true): Attempt => {
       if (transcript.length === 0) transcript.push(`* ${outcome.reply.text}`);
       return {
         outcome,
@@ -91,49 +91,49 @@ export function createSesTransport(
     if (smtputf8) {
       const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
       const reply = { ...replyOf('mail', text), enhanced: '5.6.7' };
-      return end({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
+      return finish({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
     }
     if (hasControl(to) || hasControl(message.envelope.from)) {
       const text = 'an address holds a control character; nothing was sent';
-      return end({ kind: 'deferred', reply: replyOf('mail', text), reason: 'unknown', scope: 'message' }, false);
+      return finish({ kind: 'deferred', reply: replyOf('mail', text), reason: 'unknown', scope: 'message' }, false);
     }
     let ses: SesClient;
     try {
-      ses = await clientOf();
+      ses = await getClient();
     } catch (error) {
       client = null;
-      return end(deferred(error, 'transport'), false);
+      return finish(deferred(error, 'transport'), false);
     }
     readRate(ses);
     for (let request = 1; ; request += 1) {
-      if (!(await pace.acquire())) return end(deferred('the transport was closed', 'message'), false);
+      if (!(await rateLimiter.acquire())) return finish(deferred('the transport was closed', 'message'), false);
       if (request === 1 && beforeCompletion !== null) {
         try {
           await beforeCompletion();
         } catch (error) {
-          return end(deferred(error, 'message'), false);
+          return finish(deferred(error, 'message'), false);
         }
       }
       transcript.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
-        return end(
+        return finish(
           outcomeOfResponse(await ses.send({ id: message.id, to, data: message.data }, stop.signal), transcript),
         );
       } catch (error) {
-        const fault = toSesError(error);
-        const verdict = classifySesError(fault);
-        const answered = fault.status !== null;
+        const sesError = toSesError(error);
+        const meaning = classifySesError(sesError);
+        const hasResponse = sesError.status !== null;
         const text =
-          stop.signal.aborted && !answered
+          stop.signal.aborted && !hasResponse
             ? 'aborted, because the service is stopping'
-            : clean(`${fault.name}${answered ? ` (${fault.status})` : ''}: ${fault.message}`);
-        transcript.push(`${answered ? 'S:' : '*'} ${text}`);
-        if (verdict.kind === 'throttled') {
-          pace.slowDown();
+            : sanitizeText(`${sesError.name}${hasResponse ? ` (${sesError.status})` : ''}: ${sesError.message}`);
+        transcript.push(`${hasResponse ? 'S:' : '*'} ${text}`);
+        if (meaning.kind === 'throttled') {
+          rateLimiter.slowDown();
           if (request < MAX_REQUESTS) continue;
         }
-        const reached = answered || verdict.kind === 'unanswered';
-        return end(toOutcome(verdict, replyOf(reached ? 'content' : 'connect', text)), reached);
+        const reached = hasResponse || meaning.kind === 'unanswered';
+        return finish(toOutcome(meaning, replyOf(reached ? 'content' : 'connect', text)), reached);
       }
     }
   }
@@ -141,24 +141,24 @@ export function createSesTransport(
   return {
     get concurrency() {
       // As many attempts as one second may begin, so that latency does not limit the rate.
-      const perSecond = isRateKnown ? Math.ceil(pace.currentRate) : MIN_CONNECTIONS;
+      const perSecond = isRateKnown ? Math.ceil(rateLimiter.currentRate) : MIN_CONNECTIONS;
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },
     attempt(message, beforeCompletion) {
-      const one = attempt(message, beforeCompletion);
-      running.add(one);
-      const over = () => running.delete(one);
-      one.then(over, over);
-      return one;
+      const running = attempt(message, beforeCompletion);
+      runningAttempts.add(running);
+      const remove = () => runningAttempts.delete(running);
+      running.then(remove, remove);
+      return running;
     },
     async close(timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const cancel = clock.after(timeoutMs, resolve);
-      await Promise.race([Promise.allSettled(running), promise]);
+      await Promise.race([Promise.allSettled(runningAttempts), promise]);
       cancel();
-      pace.close();
+      rateLimiter.close();
       stop.abort();
-      await Promise.allSettled(running);
+      await Promise.allSettled(runningAttempts);
       (await client?.catch(() => null))?.close();
     },
   };
@@ -185,7 +185,7 @@ function isReference(id: string): boolean {
 
 function deferred(error: unknown, scope: 'message' | 'transport'): Outcome {
   const text = error instanceof Error ? error.message : String(error);
-  return { kind: 'deferred', reply: replyOf('connect', clean(text)), reason: 'unknown', scope };
+  return { kind: 'deferred', reply: replyOf('connect', sanitizeText(text)), reason: 'unknown', scope };
 }
 
 /** The API has no SMTP reply codes. */
@@ -201,7 +201,7 @@ function hasControl(text: string): boolean {
   return false;
 }
 
-function clean(text: string): string {
+function sanitizeText(text: string): string {
   let line = '';
   for (const character of text.slice(0, MAX_TEXT_LENGTH)) line += hasControl(character) ? ' ' : character;
   return line;

@@ -380,7 +380,7 @@ export interface SmtpLimits {
   /** Messages after which a connection ends with QUIT, so that a relay can balance its load. */
   readonly messagesPerConnection: number;
   /** How long `tls=offered` uses clear text after a failed TLS handshake. */
-  readonly clearAfterTlsFailureMs: number;
+  readonly plaintextAfterTlsFailureMs: number;
 }
 
 export const SMTP_LIMITS: SmtpLimits = {
@@ -393,5 +393,5 @@ export const SMTP_LIMITS: SmtpLimits = {
   quitMs: 2_000,
   idleMs: 30_000,
   messagesPerConnection: 500,
-  clearAfterTlsFailureMs: 600_000,
+  plaintextAfterTlsFailureMs: 600_000,
 };

@@ -38,12 +38,12 @@ export async function openConnection(
   setting: SmtpSetting,
   network: SmtpNetwork,
   limits: SmtpLimits,
-  { transcript, plaintext: clear, deadline: limitAt, onChannel }: Opening,
+  { transcript, plaintext, deadline, onChannel }: Opening,
 ): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
   const socket = (network.connect ?? dial)(setting.host, setting.port);
   const channel = new Channel(socket, peer, network.clock, transcript);
-  channel.beginWork(transcript, limitAt);
+  channel.beginWork(transcript, deadline);
   onChannel(channel);
 
   const unreached = await channel.untilConnected(limits.connectMs);
@@ -56,12 +56,12 @@ export async function openConnection(
 
   const greeting = await channel.nextReply('the greeting', limits.greetingMs);
   if (greeting.kind === 'lost') return failed(lostOutcome('greeting', greeting), true);
-  if (greeting.code !== 220) return refused(channel, 'greeting', greeting);
+  if (greeting.code !== 220) return refuseOpening(channel, 'greeting', greeting);
 
   let hello = await greet(channel, setting.name, limits);
   if (hello.kind === 'failed') return hello;
 
-  if (setting.tls === 'required' || (setting.tls === 'offered' && !clear)) {
+  if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
     if (hello.extensions.startTls) {
       channel.command('STARTTLS');
       const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
@@ -69,7 +69,7 @@ export async function openConnection(
       if (answer.code === 220) {
         // Clear text after the 220 is an injection (CVE-2011-0411).
         if (channel.unread) {
-          return ended(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
+          return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
         const lost = await secure(channel, setting, network, limits);
         if (lost !== null) {
@@ -80,11 +80,11 @@ export async function openConnection(
         hello = await greet(channel, setting.name, limits);
         if (hello.kind === 'failed') return hello;
       } else if (setting.tls === 'required') {
-        return refused(channel, 'starttls', answer);
+        return refuseOpening(channel, 'starttls', answer);
       }
     } else if (setting.tls === 'required') {
       const text = `${peer} does not offer STARTTLS, which this transport requires; enable STARTTLS on the server, or remove ?tls=required`;
-      return ended(channel, 'starttls', 'configuration', text);
+      return failOpening(channel, 'starttls', 'configuration', text);
     }
   }
 
@@ -143,12 +143,12 @@ async function greet(channel: Channel, name: string, limits: SmtpLimits): Promis
   if (answer.kind === 'lost') return failed(lostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: extensionsOf(answer) };
   // RFC 5321 section 3.2.
-  if (answer.code < 500 || answer.code > 504) return refused(channel, 'ehlo', answer);
+  if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, 'ehlo', answer);
   channel.command(helloCommand('HELO', name));
-  const older = await channel.nextReply('the answer to HELO', limits.commandMs);
-  if (older.kind === 'lost') return failed(lostOutcome('ehlo', older), true);
-  if (older.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
-  return refused(channel, 'ehlo', older);
+  const heloAnswer = await channel.nextReply('the answer to HELO', limits.commandMs);
+  if (heloAnswer.kind === 'lost') return failed(lostOutcome('ehlo', heloAnswer), true);
+  if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
+  return refuseOpening(channel, 'ehlo', heloAnswer);
 }
 
 function extensionsOf(reply: ServerReply): Extensions {
@@ -225,13 +225,13 @@ function failed(outcome: Outcome, reached: boolean): OpeningFailed {
 }
 
 /** Closes the connection for a reason of this side. */
-function ended(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
+function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
   return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /** Closes the connection because of the server's reply. No message depends on it yet, so the outcome is always deferred. */
-function refused(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
+function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply);
@@ -254,7 +254,7 @@ async function authenticate(
   const peer = `${setting.host}:${setting.port}`;
   if (!channel.secure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
     const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
-    return ended(channel, 'auth', 'configuration', text);
+    return failOpening(channel, 'auth', 'configuration', text);
   }
   let answer: ServerReply | ConnectionLost;
   if (extensions.auth.includes('PLAIN')) {
@@ -271,10 +271,10 @@ async function authenticate(
   } else {
     const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
     const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
-    return ended(channel, 'auth', 'configuration', text);
+    return failOpening(channel, 'auth', 'configuration', text);
   }
   if (answer.kind === 'lost') return failed(lostOutcome('auth', answer), true);
-  return answer.code === 235 ? null : refused(channel, 'auth', answer);
+  return answer.code === 235 ? null : refuseOpening(channel, 'auth', answer);
 }
 
 /** True for a loopback address, also an IPv4-mapped one. */
@@ -309,9 +309,9 @@ export class ConnectionPool {
   }
 
   /** With `fresh`, never an idle connection. A full pool closes an idle one for it. */
-  acquire(fresh: boolean): Acquired | Promise<Acquired> {
+  acquire(requireNew: boolean): Acquired | Promise<Acquired> {
     if (this.#closed) return 'closed';
-    if (!fresh) {
+    if (!requireNew) {
       const connection = this.#idle.pop();
       if (connection !== undefined) {
         this.#busy.add(connection);

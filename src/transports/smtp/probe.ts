@@ -30,11 +30,11 @@ const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_00
 
 /** Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
-  const limitAt = clock.monotonic() + timeoutMs;
-  const first = await runSession(setting, clock, limitAt, false);
+  const deadline = clock.monotonic() + timeoutMs;
+  const first = await runSession(setting, clock, deadline, false);
   // As the transport does: opportunistic TLS that fails falls back to clear text.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
-  const second = await runSession(setting, clock, limitAt, true);
+  const second = await runSession(setting, clock, deadline, true);
   const { session } = second.probe;
   if (session.kind === 'failed') return second.probe;
   return { ...second.probe, session: { ...session, fellBack: true } };
@@ -43,15 +43,15 @@ export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, ti
 async function runSession(
   setting: SmtpSetting,
   clock: MonotonicClock,
-  limitAt: number,
-  clear: boolean,
+  deadline: number,
+  plaintext: boolean,
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetingTranscript(clock);
   const onChannel = () => undefined;
   const opened = await openConnection(setting, { clock }, LIMITS, {
     transcript,
-    plaintext: clear,
-    deadline: limitAt,
+    plaintext,
+    deadline,
     onChannel,
   });
   const probeOf = (session: RelaySession) => ({ session, greeting: transcript.greeting });

@@ -8,13 +8,13 @@
 import type { Reply, Stage } from '../../model/outcome.ts';
 
 /** RFC 5321 section 4.5.3.1.4, with room for SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10). */
-const MAX_COMMAND = 512 + 26 + 10;
+const MAX_COMMAND_OCTETS = 512 + 26 + 10;
 /** RFC 5321 section 4.5.3.1.3. */
-const MAX_PATH = 256;
+const MAX_PATH_OCTETS = 256;
 /** RFC 4954 section 4. */
-const MAX_AUTH = 12_288;
+const MAX_AUTH_OCTETS = 12_288;
 /** RFC 5321 section 4.5.3.1.2. */
-const MAX_NAME = 255;
+const MAX_NAME_OCTETS = 255;
 
 /** A text that cannot be written as an SMTP command. The error message names the part, never its content. */
 export class CommandError extends Error {
@@ -30,11 +30,14 @@ export interface EnvelopeLines {
 /** `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets (an empty `from` is the null path). */
 export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
-  return { mail: path('MAIL FROM:<', 'sender', from, smtputf8), rcpt: path('RCPT TO:<', 'recipient', to, smtputf8) };
+  return {
+    mail: pathCommand('MAIL FROM:<', 'sender', from, smtputf8),
+    rcpt: pathCommand('RCPT TO:<', 'recipient', to, smtputf8),
+  };
 }
 
-function path(verb: string, part: string, address: string, smtputf8: boolean): string {
-  check(`the envelope ${part}`, address, smtputf8, MAX_PATH - 2);
+function pathCommand(verb: string, part: string, address: string, smtputf8: boolean): string {
+  checkText(`the envelope ${part}`, address, smtputf8, MAX_PATH_OCTETS - 2);
   // Outside a quoted string `<`, `>` and space would end the path or begin a parameter.
   let quoted = false;
   for (let i = 0; i < address.length; i += 1) {
@@ -52,13 +55,13 @@ function path(verb: string, part: string, address: string, smtputf8: boolean): s
 /** `MAIL FROM:<…>` with its parameters. */
 export function mailCommand(line: string, size: number | null, smtputf8: boolean): string {
   const command = `${line}${size === null ? '' : ` SIZE=${size}`}${smtputf8 ? ' SMTPUTF8' : ''}`;
-  if (command.length + 2 > MAX_COMMAND) throw new CommandError('the MAIL command is too long');
+  if (command.length + 2 > MAX_COMMAND_OCTETS) throw new CommandError('the MAIL command is too long');
   return command;
 }
 
 /** `EHLO name` or `HELO name`; throws where `name` is no single printable word. */
 export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
-  check('the EHLO name', name, false, MAX_NAME);
+  checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
   return `${verb} ${name}`;
 }
@@ -66,7 +69,7 @@ export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
 /** `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
 export function authPlain(user: string, pass: string): string {
   const command = `AUTH PLAIN ${Buffer.from(`\0${credential('user', user)}\0${credential('password', pass)}`).toString('base64')}`;
-  if (command.length + 2 > MAX_AUTH) throw new CommandError('the credentials are too long');
+  if (command.length + 2 > MAX_AUTH_OCTETS) throw new CommandError('the credentials are too long');
   return command;
 }
 
@@ -79,11 +82,11 @@ export function authLogin(user: string, pass: string): readonly [string, string]
 }
 
 function credential(part: string, value: string): string {
-  check(`the ${part} of the transport`, value, true, 4_096);
+  checkText(`the ${part} of the transport`, value, true, 4_096);
   return value;
 }
 
-function check(what: string, text: string, eightBit: boolean, maxOctets: number): void {
+function checkText(what: string, text: string, eightBit: boolean, maxOctets: number): void {
   let octets = text.length;
   for (let i = 0; i < text.length; i += 1) {
     const unit = text.charCodeAt(i);
@@ -104,9 +107,9 @@ function check(what: string, text: string, eightBit: boolean, maxOctets: number)
 // Guarantees: linear time; bounded memory (2 KiB per line, 16 KiB per reply; RFC 5321 section 4.5.3.1.5 has 512 octets per line); accepts
 // a bare LF as a line end. Fails by returning the error as one line; the connection is then unusable.
 
-const MAX_LINE = 2_048;
-const MAX_REPLY = 16_384;
-const MAX_TEXT = 1_000;
+const MAX_LINE_OCTETS = 2_048;
+const MAX_REPLY_OCTETS = 16_384;
+const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
@@ -120,8 +123,8 @@ export interface ServerReply {
 /** The parser of one connection. Calls `onReply` for each complete reply, in order. */
 export class ReplyParser {
   readonly #onReply: (reply: ServerReply) => void;
-  #held: Buffer | null = null;
-  #heldLength = 0;
+  #buffer: Buffer | null = null;
+  #bufferedLength = 0;
   #lines: string[] = [];
   #size = 0;
   #code = 0;
@@ -132,42 +135,43 @@ export class ReplyParser {
 
   /** True while part of a reply has come. */
   get unfinished(): boolean {
-    return this.#heldLength > 0 || this.#lines.length > 0;
+    return this.#bufferedLength > 0 || this.#lines.length > 0;
   }
 
   /** Parses the next bytes. Returns null, or the error as one line. */
   push(chunk: Buffer): string | null {
     let start = 0;
     while (start < chunk.length) {
-      const lf = chunk.indexOf(LF, start);
-      const stop = lf < 0 ? chunk.length : lf;
-      if (this.#heldLength + stop - start > MAX_LINE) return `a reply line is longer than ${MAX_LINE} octets`;
-      if (lf < 0) {
-        this.#hold(chunk, start, stop);
+      const lineEnd = chunk.indexOf(LF, start);
+      const stop = lineEnd < 0 ? chunk.length : lineEnd;
+      if (this.#bufferedLength + stop - start > MAX_LINE_OCTETS)
+        return `a reply line is longer than ${MAX_LINE_OCTETS} octets`;
+      if (lineEnd < 0) {
+        this.#append(chunk, start, stop);
         return null;
       }
       let line: string;
-      if (this.#heldLength > 0) {
-        this.#hold(chunk, start, stop);
-        line = decode(this.#held ?? chunk, 0, this.#heldLength);
-        this.#heldLength = 0;
+      if (this.#bufferedLength > 0) {
+        this.#append(chunk, start, stop);
+        line = decode(this.#buffer ?? chunk, 0, this.#bufferedLength);
+        this.#bufferedLength = 0;
       } else {
         line = decode(chunk, start, stop);
       }
-      const fault = this.#take(line);
+      const fault = this.#addLine(line);
       if (fault !== null) return fault;
-      start = lf + 1;
+      start = lineEnd + 1;
     }
     return null;
   }
 
-  #hold(chunk: Buffer, start: number, stop: number): void {
-    this.#held ??= Buffer.allocUnsafe(MAX_LINE);
-    chunk.copy(this.#held, this.#heldLength, start, stop);
-    this.#heldLength += stop - start;
+  #append(chunk: Buffer, start: number, stop: number): void {
+    this.#buffer ??= Buffer.allocUnsafe(MAX_LINE_OCTETS);
+    chunk.copy(this.#buffer, this.#bufferedLength, start, stop);
+    this.#bufferedLength += stop - start;
   }
 
-  #take(line: string): string | null {
+  #addLine(line: string): string | null {
     const code = codeOf(line);
     const separator = line.charAt(3);
     if (code < 0 || (separator !== ' ' && separator !== '-' && separator !== '')) {
@@ -176,7 +180,7 @@ export class ReplyParser {
     // RFC 5321 section 4.2.1: every line of a reply has the same code.
     if (this.#lines.length > 0 && code !== this.#code) return `one reply with two codes, ${this.#code} and ${code}`;
     this.#size += line.length + 2;
-    if (this.#size > MAX_REPLY) return `a reply is longer than ${MAX_REPLY} octets`;
+    if (this.#size > MAX_REPLY_OCTETS) return `a reply is longer than ${MAX_REPLY_OCTETS} octets`;
     this.#code = code;
     this.#lines.push(line);
     if (separator !== '-') {
@@ -193,7 +197,7 @@ export class ReplyParser {
 export function toReply(stage: Stage, reply: ServerReply): Reply {
   let enhanced: string | null = null;
   let text = '';
-  for (let i = 0; i < reply.lines.length && text.length < MAX_TEXT; i += 1) {
+  for (let i = 0; i < reply.lines.length && text.length < MAX_TEXT_LENGTH; i += 1) {
     const line = reply.lines[i] ?? '';
     const length = enhancedLength(line, 4);
     let from = 4;
@@ -207,7 +211,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
     const part = line.slice(from).trim();
     if (part !== '') text = text === '' ? part : `${text} ${part}`;
   }
-  return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT) };
+  return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT_LENGTH) };
 }
 
 /** A single reply line, such as `550 5.1.1 No such user`, in the form of outcomes. */
@@ -217,14 +221,14 @@ export function replyFromLine(stage: Stage, line: string): Reply {
 
 /** Untrusted text on one line: control characters become spaces, and the text is cut to `max` characters. */
 export function sanitizeLine(text: string, max: number): string {
-  const cut = text.length > max ? text.slice(0, max) : text;
-  for (let i = 0; i < cut.length; i += 1) {
-    if (isControl(cut.charCodeAt(i))) return cleaned(cut);
+  const shortened = text.length > max ? text.slice(0, max) : text;
+  for (let i = 0; i < shortened.length; i += 1) {
+    if (isControl(shortened.charCodeAt(i))) return replaceControls(shortened);
   }
-  return cut;
+  return shortened;
 }
 
-function cleaned(text: string): string {
+function replaceControls(text: string): string {
   let out = '';
   for (let i = 0; i < text.length; i += 1) out += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
   return out;

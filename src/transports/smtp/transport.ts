@@ -43,43 +43,43 @@ export interface SmtpParts extends SmtpNetwork {
 }
 
 /** Throws `CommandError` where the EHLO name or the credentials cannot be sent as SMTP lines. */
-export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Transport {
+export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Transport {
   helloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
     authPlain(setting.auth.user, setting.auth.pass);
     authLogin(setting.auth.user, setting.auth.pass);
   }
-  const limits: SmtpLimits = { ...SMTP_LIMITS, ...deps.limits };
-  const { clock } = deps;
+  const limits: SmtpLimits = { ...SMTP_LIMITS, ...parts.limits };
+  const { clock } = parts;
   const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
   const opening = new Set<Channel>();
-  let clearUntil = 0;
+  let plaintextUntil = 0;
   let closing = false;
 
-  async function openOnce(transcript: Transcript, limitAt: number, clear: boolean): Promise<OpenResult> {
+  async function openOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
     let channel: Channel | null = null;
-    const onChannel = (made: Channel): void => {
-      channel = made;
-      opening.add(made);
+    const onChannel = (newChannel: Channel): void => {
+      channel = newChannel;
+      opening.add(newChannel);
     };
-    const opened = await openConnection(setting, deps, limits, {
+    const opened = await openConnection(setting, parts, limits, {
       transcript,
-      plaintext: clear,
-      deadline: limitAt,
+      plaintext,
+      deadline,
       onChannel,
     });
     if (channel !== null) opening.delete(channel);
     return opened;
   }
 
-  async function open(transcript: Transcript, limitAt: number): Promise<OpenResult> {
-    const opened = await openOnce(transcript, limitAt, clock.monotonic() < clearUntil);
+  async function open(transcript: Transcript, deadline: number): Promise<OpenResult> {
+    const opened = await openOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
     // RFC 7435: a failure of opportunistic encryption must not stop messages. Credentials are never sent in clear text for it.
-    clearUntil = clock.monotonic() + limits.clearAfterTlsFailureMs;
+    plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
     transcript.remark('TLS failed; repeated in clear text');
-    return openOnce(transcript, limitAt, true);
+    return openOnce(transcript, deadline, true);
   }
 
   return {
@@ -94,7 +94,7 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
     async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
       const startedAt = clock.now();
       const startedMonotonic = clock.monotonic();
-      const limitAt = startedMonotonic + limits.attemptMs;
+      const deadline = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript();
       let reached = false;
       const finish = (outcome: Outcome): Attempt => ({
@@ -108,14 +108,15 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
       try {
         const { from, to, smtputf8 } = message.envelope;
         const lines = envelopeLines(from, to, smtputf8);
-        for (let fresh = false; ; fresh = true) {
-          const acquired = pool.acquire(fresh);
+        for (let requireNew = false; ; requireNew = true) {
+          const acquired = pool.acquire(requireNew);
           let connection = acquired instanceof Promise ? await acquired : acquired;
-          if (connection === 'closed') return finish(ownFault('connection', 'the service is stopping', 'transport'));
+          if (connection === 'closed')
+            return finish(localFailure('connection', 'the service is stopping', 'transport'));
           if (connection === 'open') {
             let opened: OpenResult;
             try {
-              opened = await open(transcript, limitAt);
+              opened = await open(transcript, deadline);
             } catch (error) {
               pool.freed();
               throw error;
@@ -131,7 +132,7 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
             transcript.remark(`${connection.description}, message ${connection.served + 1} of this connection`);
           }
           reached = true;
-          connection.channel.beginWork(transcript, limitAt);
+          connection.channel.beginWork(transcript, deadline);
           let outcome: Outcome | 'stale';
           try {
             outcome = await transact(connection, message, lines, beforeCompletion, limits, transcript);
@@ -148,13 +149,13 @@ export function createSmtpTransport(setting: SmtpSetting, deps: SmtpParts): Tran
         // A bug of this code or of the caller: temporary, and only for this message.
         const text =
           error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
-        return finish(ownFault('unknown', text, 'message'));
+        return finish(localFailure('unknown', text, 'message'));
       }
     },
   };
 }
 
-function ownFault(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
+function localFailure(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
@@ -180,7 +181,7 @@ async function transact(
 ): Promise<Outcome | 'stale'> {
   const { channel, extensions } = connection;
   const smtputf8 = message.envelope.smtputf8;
-  if (smtputf8 && !extensions.smtputf8) return withoutSmtputf8();
+  if (smtputf8 && !extensions.smtputf8) return smtputf8Unsupported();
   const reused = connection.served > 0;
   connection.served += 1;
   const mail = mailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
@@ -209,29 +210,29 @@ async function transact(
     connection.needsReset = false;
   }
 
-  const first = await channel.nextReply('the answer to MAIL', limits.commandMs);
-  if (first.kind === 'lost') return lostBefore('mail', first, reused);
-  if (first.code === 421 && reused) {
+  const mailAnswer = await channel.nextReply('the answer to MAIL', limits.commandMs);
+  if (mailAnswer.kind === 'lost') return lostBefore('mail', mailAnswer, reused);
+  if (mailAnswer.code === 421 && reused) {
     channel.destroy();
     return 'stale';
   }
-  let refusal: Refusal | null = positive(first) ? null : { stage: 'mail', reply: first };
+  let refusal: Refusal | null = isPositive(mailAnswer) ? null : { stage: 'mail', reply: mailAnswer };
 
   if (!extensions.pipelining) {
     if (refusal !== null) return refuse(connection, refusal);
     channel.command(lines.rcpt);
   }
-  const second = await channel.nextReply('the answer to RCPT', limits.commandMs);
-  if (second.kind === 'lost') return refusal === null ? lostBefore('rcpt', second, reused) : outcomeOf(refusal);
-  if (!positive(second)) refusal ??= { stage: 'rcpt', reply: second };
+  const rcptAnswer = await channel.nextReply('the answer to RCPT', limits.commandMs);
+  if (rcptAnswer.kind === 'lost') return refusal === null ? lostBefore('rcpt', rcptAnswer, reused) : outcomeOf(refusal);
+  if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
     if (refusal !== null) return refuse(connection, refusal);
     channel.command('DATA');
   }
-  const third = await channel.nextReply('the answer to DATA', limits.commandMs);
-  if (third.kind === 'lost') return refusal === null ? lostBefore('data', third, reused) : outcomeOf(refusal);
-  if (third.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: third });
+  const dataAnswer = await channel.nextReply('the answer to DATA', limits.commandMs);
+  if (dataAnswer.kind === 'lost') return refusal === null ? lostBefore('data', dataAnswer, reused) : outcomeOf(refusal);
+  if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
   if (refusal !== null) {
     // RFC 2920 section 3.1: 354 without a valid recipient. A final dot ends the empty message, and the server refuses it.
     channel.command('.');
@@ -288,15 +289,15 @@ async function awaitPermission(connection: Connection, beforeCompletion: () => P
   if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
   if (!channel.unread) return null;
   // A reply before the end of the message: the server cannot have accepted it.
-  const early: ReplyOrLost = await channel.nextReply('an early answer', 0);
+  const earlyReply: ReplyOrLost = await channel.nextReply('an early answer', 0);
   channel.destroy();
-  if (early.kind === 'lost') return lostOutcome('content', early);
-  const reply = toReply('content', early);
+  if (earlyReply.kind === 'lost') return lostOutcome('content', earlyReply);
+  const reply = toReply('content', earlyReply);
   const outcome = classify(reply);
   return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
 }
 
-function positive(reply: ServerReply): boolean {
+function isPositive(reply: ServerReply): boolean {
   return reply.code >= 200 && reply.code < 260;
 }
 
@@ -319,7 +320,7 @@ function refuse(connection: Connection, refusal: Refusal): Outcome {
 }
 
 /** RFC 6531 section 3.2: without the extension the message is not sent. */
-function withoutSmtputf8(): Outcome {
+function smtputf8Unsupported(): Outcome {
   return {
     kind: 'bounced',
     reply: {
@@ -350,10 +351,10 @@ export function dotStuff(data: Buffer): Buffer {
   let dots = data[0] === DOT ? 1 : 0;
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dots += 1;
   const end = data.length;
-  const open = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
-  if (dots === 0 && !open) return data;
+  const needsLineEnd = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
+  if (dots === 0 && !needsLineEnd) return data;
 
-  const out = Buffer.allocUnsafe(end + dots + (open ? 2 : 0));
+  const out = Buffer.allocUnsafe(end + dots + (needsLineEnd ? 2 : 0));
   let to = 0;
   let from = 0;
   if (data[0] === DOT) {
@@ -367,7 +368,7 @@ export function dotStuff(data: Buffer): Buffer {
     from = at + 2;
   }
   to += data.copy(out, to, from);
-  if (open) {
+  if (needsLineEnd) {
     out[to] = CR;
     out[to + 1] = LF;
   }

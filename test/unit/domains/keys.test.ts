@@ -1,7 +1,7 @@
 /** DKIM keys: the pair belongs together, the selector is new, the private half is sealed. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { newKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.ts';
+import { createKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey } from '../../../src/domains/secret.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
@@ -17,7 +17,7 @@ const wanted = {
 
 describe('new keys', () => {
   it('are an RSA-2048 and an Ed25519 pair whose private halves open under their own names alone', async () => {
-    const keys = await newKeys(wanted);
+    const keys = await createKeys(wanted);
     expect(keys.map(({ selector, algorithm, state }) => [selector, algorithm, state])).toEqual([
       ['pr20261121aaaaa', 'rsa', 'active'],
       ['pr20261121aaaae', 'ed25519', 'active'],
@@ -39,9 +39,9 @@ describe('new keys', () => {
   it('never take a selector that the domain has had, and fit into one label', async () => {
     const draws = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
     const again = { ...wanted, algorithms: ['ed25519'], usedSelectors: ['pr20261121aaaaa'], state: 'staged' } as const;
-    const [key] = await newKeys({ ...again, random: () => draws.shift() ?? 0 });
+    const [key] = await createKeys({ ...again, random: () => draws.shift() ?? 0 });
     expect(key).toMatchObject({ selector: 'pr202611219999e', state: 'staged', activatedAt: null });
     expect(key?.selector).toMatch(/^[a-z0-9]{1,63}$/);
-    await expect(newKeys(again)).rejects.toThrow('No free selector');
+    await expect(createKeys(again)).rejects.toThrow('No free selector');
   });
 });

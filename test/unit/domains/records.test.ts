@@ -1,7 +1,7 @@
 /** The records to publish, and the words of a zone file. */
 import { describe, expect, it } from 'vitest';
 import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
-import { newKeyPair } from '../../../src/domains/keys.ts';
+import { createKeyPair } from '../../../src/domains/keys.ts';
 import { formatZone, recordsFor } from '../../../src/domains/records.ts';
 import { relayFacts } from '../../../src/domains/relays.ts';
 import { spfFault } from '../../../src/domains/spf-record.ts';
@@ -46,7 +46,7 @@ describe('the records of a domain', () => {
 
 describe('a zone file', () => {
   it('has a long key in strings of at most 255 octets that join to the value', async () => {
-    const value = dkimRecordValue(await newKeyPair('rsa'));
+    const value = dkimRecordValue(await createKeyPair('rsa'));
     const line = formatZone([{ purpose: 'dkim', type: 'TXT', name: 's._domainkey.example.org', value }]);
     expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
     const strings = [...line.matchAll(/"([^"]*)"/g)].map((match) => match[1]);
@@ -77,7 +77,7 @@ describe('what is known of a relay', () => {
     ['email-smtp-fips.us-west-2.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
   ])('of %s: %s', (host, spf, rewrites) => {
     const facts = relayFacts(host);
-    expect([facts.spf, [...facts.rewrites]]).toEqual([spf, rewrites]);
+    expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
     expect(spfFault(facts.spf)).toBeNull();
   });
 });

@@ -7,9 +7,9 @@ import {
   deriveKey,
   loadOrCreateSecret,
   parseSecret,
+  parseSecretSetting,
   SecretError,
   seal,
-  secretFromSetting,
   unseal,
 } from '../../../src/domains/secret.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
@@ -77,10 +77,10 @@ function messageOf(run: () => unknown): string {
 
 describe('POSTRIDER_SECRET', () => {
   it('is 64 hexadecimal digits, and its fault does not repeat it', () => {
-    expect(secretFromSetting(HEX)).toEqual(parseSecret(HEX));
+    expect(parseSecretSetting(HEX)).toEqual(parseSecret(HEX));
     const wrong = `${HEX}77`;
-    expect(() => secretFromSetting(wrong)).toThrow('POSTRIDER_SECRET has 66 characters');
-    expect(messageOf(() => secretFromSetting(wrong))).not.toContain(wrong);
+    expect(() => parseSecretSetting(wrong)).toThrow('POSTRIDER_SECRET has 66 characters');
+    expect(messageOf(() => parseSecretSetting(wrong))).not.toContain(wrong);
   });
 
   it('gives each use a key of its own, always the same', () => {

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
-import { newKeys } from '../../../src/domains/keys.ts';
+import { createKeys } from '../../../src/domains/keys.ts';
 import { updateWithProviderKey } from '../../../src/domains/provider-identity.ts';
 import { sealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
@@ -33,7 +33,7 @@ async function rig(retiring: boolean, endpoint: string | null = null) {
   };
   const database = { kind: 'sqlite', path: join(temporaryFolder(), 'postrider.db') } as const;
   const settings = { transport, database, secret: null };
-  const fresh = await newKeys({
+  const fresh = await createKeys({
     domain: 'example.org',
     algorithms: ['rsa'],
     state: 'active',

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
-import { newKeyPair, newKeys, unsealKey } from '../../../src/domains/keys.ts';
+import { createKeyPair, createKeys, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
@@ -179,7 +179,7 @@ const { data, bodyAt } = compose({
   acceptedAt: AT,
 });
 
-const made = await newKeys({
+const made = await createKeys({
   domain: 'example.org',
   algorithms: ['rsa', 'ed25519'],
   state: 'active',
@@ -242,7 +242,7 @@ describe('keys', () => {
   it('are opened once, forgotten when there are too many, and opened again when sealed anew', async () => {
     const { signer, opened } = counting(2);
     const [a, e] = keys;
-    const pair = await newKeyPair('ed25519');
+    const pair = await createKeyPair('ed25519');
     const other: SigningKey = {
       domain: 'example.net',
       selector: 'x',
