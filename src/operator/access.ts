@@ -15,7 +15,7 @@ export type AccessDecision =
   /** The credentials are missing or wrong. */
   | { readonly kind: 'challenge'; readonly delayMs: number }
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
-  | { readonly kind: 'foreign-host' };
+  | { readonly kind: 'host-not-allowed' };
 
 /** Wrong passwords or tokens of a peer within the window before it is refused. */
 export const MAX_FAILURES = 10;
@@ -23,7 +23,7 @@ const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
 /** Wrong passwords of all peers that cause no delay, for typing errors. */
-const FREE_FAILURES = 20;
+const FAILURES_WITHOUT_DELAY = 20;
 /** Increase of the delay per further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
@@ -32,32 +32,33 @@ const FAILURE_DECAY_MS = 3_000;
 
 const GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
 const CHALLENGE: AccessDecision = { kind: 'challenge', delayMs: 0 };
-const FOREIGN: AccessDecision = { kind: 'foreign-host' };
+const HOST_NOT_ALLOWED: AccessDecision = { kind: 'host-not-allowed' };
 
 export class AccessControl {
-  readonly #expected: Buffer | null;
+  readonly #passwordDigest: Buffer | null;
   readonly #wrongPasswords = new FailureCounts();
   readonly #wrongTokens = new FailureCounts();
-  readonly #total = new DecayingCount();
+  readonly #allWrongPasswords = new DecayingCount();
 
   constructor(password: string | null) {
-    this.#expected = password === null ? null : hash('sha256', password, 'buffer');
+    this.#passwordDigest = password === null ? null : hash('sha256', password, 'buffer');
   }
 
   /** Decides about a request by its Host and Authorization headers; `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
-    if (this.#expected === null) return host !== undefined && isLoopbackHost(nameOf(host)) ? GRANTED : FOREIGN;
+    if (this.#passwordDigest === null)
+      return host !== undefined && isLoopbackHost(hostNameOf(host)) ? GRANTED : HOST_NOT_ALLOWED;
     const waitMs = this.#wrongPasswords.waitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
-    const password = passwordOf(authorization);
+    const password = parseBasicPassword(authorization);
     if (password === null) return CHALLENGE;
     // The same delay for right and wrong passwords, so that it reveals nothing.
     const delayMs = this.#delayMs(now);
     // Digests have equal length, as the comparison requires.
-    if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#expected)) return { kind: 'granted', delayMs };
+    if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
     // Counted before the delay, so that concurrent attempts count.
     this.#wrongPasswords.add(address, now);
-    this.#total.add(now);
+    this.#allWrongPasswords.add(now);
     return { kind: 'challenge', delayMs };
   }
 
@@ -69,65 +70,65 @@ export class AccessControl {
   }
 
   #delayMs(now: number): number {
-    const over = Math.max(0, this.#total.at(now) - FREE_FAILURES);
-    return Math.min(MAX_DELAY_MS, Math.ceil(over) * DELAY_STEP_MS);
+    const excess = Math.max(0, this.#allWrongPasswords.valueAt(now) - FAILURES_WITHOUT_DELAY);
+    return Math.min(MAX_DELAY_MS, Math.ceil(excess) * DELAY_STEP_MS);
   }
 }
 
-interface Failures {
+interface FailureWindow {
   count: number;
   readonly since: number;
 }
 
 /** Failures by peer, in windows that begin with the first failure. At the limit of peers the oldest window is removed. */
 class FailureCounts {
-  readonly #failures = new Map<string, Failures>();
+  readonly #windows = new Map<string, FailureWindow>();
 
   /** For how long a peer is refused, in milliseconds; 0 if it is not. */
   waitMs(address: string, now: number): number {
-    const failures = this.#current(peerNetworkOf(address), now);
-    return failures !== undefined && failures.count >= MAX_FAILURES ? failures.since + WINDOW_MS - now : 0;
+    const window = this.#currentWindow(peerNetworkOf(address), now);
+    return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
   }
 
   add(address: string, now: number): void {
     const peer = peerNetworkOf(address);
-    const failures = this.#current(peer, now);
-    if (failures === undefined) this.#begin(peer, now);
-    else failures.count += 1;
+    const window = this.#currentWindow(peer, now);
+    if (window === undefined) this.#startWindow(peer, now);
+    else window.count += 1;
   }
 
-  #current(peer: string, now: number): Failures | undefined {
-    const failures = this.#failures.get(peer);
-    if (failures === undefined) return undefined;
-    if (now >= failures.since && now - failures.since < WINDOW_MS) return failures;
-    this.#failures.delete(peer);
+  #currentWindow(peer: string, now: number): FailureWindow | undefined {
+    const window = this.#windows.get(peer);
+    if (window === undefined) return undefined;
+    if (now >= window.since && now - window.since < WINDOW_MS) return window;
+    this.#windows.delete(peer);
     return undefined;
   }
 
-  #begin(peer: string, now: number): void {
-    if (this.#failures.size >= MAX_PEERS) {
+  #startWindow(peer: string, now: number): void {
+    if (this.#windows.size >= MAX_PEERS) {
       // A map iterates in order of insertion, so the first entry is the oldest.
-      for (const oldest of this.#failures.keys()) {
-        this.#failures.delete(oldest);
+      for (const oldest of this.#windows.keys()) {
+        this.#windows.delete(oldest);
         break;
       }
     }
-    this.#failures.set(peer, { count: 1, since: now });
+    this.#windows.set(peer, { count: 1, since: now });
   }
 }
 
 /** A count that decreases by one per FAILURE_DECAY_MS and is bounded by the count of the maximum delay. */
 class DecayingCount {
   #count = 0;
-  #at = 0;
+  #updatedAt = 0;
 
-  at(now: number): number {
-    return Math.max(0, this.#count - Math.max(0, now - this.#at) / FAILURE_DECAY_MS);
+  valueAt(now: number): number {
+    return Math.max(0, this.#count - Math.max(0, now - this.#updatedAt) / FAILURE_DECAY_MS);
   }
 
   add(now: number): void {
-    this.#count = Math.min(FREE_FAILURES + MAX_DELAY_MS / DELAY_STEP_MS, this.at(now) + 1);
-    this.#at = now;
+    this.#count = Math.min(FAILURES_WITHOUT_DELAY + MAX_DELAY_MS / DELAY_STEP_MS, this.valueAt(now) + 1);
+    this.#updatedAt = now;
   }
 }
 
@@ -145,15 +146,15 @@ function isOctet(part: string): boolean {
 }
 
 /** The host of a Host header, without the port. */
-function nameOf(host: string): string {
+function hostNameOf(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
   const colon = host.indexOf(':');
   return colon < 0 ? host : host.slice(0, colon);
 }
 
-function passwordOf(authorization: string | undefined): string | null {
+function parseBasicPassword(authorization: string | undefined): string | null {
   if (authorization === undefined || authorization.slice(0, 6).toLowerCase() !== 'basic ') return null;
-  const pair = Buffer.from(authorization.slice(6).trim(), 'base64').toString('utf8');
-  const colon = pair.indexOf(':');
-  return colon < 0 ? null : pair.slice(colon + 1);
+  const credentials = Buffer.from(authorization.slice(6).trim(), 'base64').toString('utf8');
+  const colon = credentials.indexOf(':');
+  return colon < 0 ? null : credentials.slice(colon + 1);
 }

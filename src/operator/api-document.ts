@@ -29,7 +29,7 @@ export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
 export function apiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of ROUTE_DESCRIPTIONS) {
-    const path = pathOf(base, route);
+    const path = fullPath(base, route);
     paths[path] ??= {};
     Object.assign(paths[path] ?? {}, { [route.method.toLowerCase()]: operation(route) });
   }
@@ -42,7 +42,7 @@ export function apiDocument(version: string, base: string): string {
       description: 'The operations of the command line over JSON. Each change has an entry in the audit log.',
     },
     servers: [{ url: '/' }],
-    security: ACCESS.api,
+    security: SECURITY_BY_ACCESS.api,
     tags: [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))].map((name) => ({ name })),
     paths,
     components: {
@@ -68,7 +68,7 @@ export function apiDocument(version: string, base: string): string {
         },
       },
       responses: {
-        ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), refusal(status)])),
+        ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), errorResponse(status)])),
         error: {
           description: 'An error that any request can get, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -81,20 +81,20 @@ export function apiDocument(version: string, base: string): string {
 }
 
 /** The credentials of a route; any one of them is sufficient. */
-const ACCESS = {
+const SECURITY_BY_ACCESS = {
   api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
   'token-or-password': [{ token: [] }, { password: [] }],
   none: [],
 } as const;
 
-function pathOf(base: string, { path, outsideApi: outside }: RouteDescription): string {
-  return outside === true ? path : base + path;
+function fullPath(base: string, { path, outsideApi }: RouteDescription): string {
+  return outsideApi === true ? path : base + path;
 }
 
-function refusal(status: number): object {
-  const headers = REFUSAL_HEADERS[status];
+function errorResponse(status: number): object {
+  const headers = ERROR_HEADERS[status];
   return {
-    description: REFUSALS[status],
+    description: ERROR_DESCRIPTIONS[status],
     ...(headers === undefined ? {} : { headers }),
     content: {
       'application/json': {
@@ -106,13 +106,18 @@ function refusal(status: number): object {
 
 function operation(route: RouteDescription): object {
   const { operationId, group, summary, parameters, access, requestType, notes, success, errors } = route;
-  const inBody = parameters.filter((one) => one.in === 'body');
-  const others = parameters.filter((one) => one.in !== 'body');
-  const required = inBody.filter(({ required: must }) => must === true).map(({ name }) => name);
+  const bodyParameters = parameters.filter((parameter) => parameter.in === 'body');
+  const otherParameters = parameters.filter((parameter) => parameter.in !== 'body');
+  const required = bodyParameters.filter(({ required: isRequired }) => isRequired === true).map(({ name }) => name);
   const schema = {
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
-    properties: Object.fromEntries(inBody.map((one) => [one.name, { ...schemaOf(one), description: one.description }])),
+    properties: Object.fromEntries(
+      bodyParameters.map((parameter) => [
+        parameter.name,
+        { ...schemaOf(parameter), description: parameter.description },
+      ]),
+    ),
     additionalProperties: false,
   };
   return {
@@ -120,16 +125,16 @@ function operation(route: RouteDescription): object {
     tags: [group],
     summary,
     ...(notes === undefined ? {} : { description: notes }),
-    ...(access === undefined ? {} : { security: ACCESS[access] }),
-    parameters: others.map(parameterOf),
+    ...(access === undefined ? {} : { security: SECURITY_BY_ACCESS[access] }),
+    parameters: otherParameters.map(parameterObject),
     ...(requestType === undefined
       ? {}
       : { requestBody: { required: true, content: { [requestType]: { schema: { type: 'string' } } } } }),
-    ...(inBody.length === 0
+    ...(bodyParameters.length === 0
       ? {}
       : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
     responses: {
-      ...successes(success),
+      ...successResponses(success),
       ...Object.fromEntries(
         [...new Set(errors)]
           .sort((a, b) => a - b)
@@ -141,9 +146,9 @@ function operation(route: RouteDescription): object {
 }
 
 /** The successful answers by status and media type. */
-function successes(answers: readonly Success[]): object {
+function successResponses(variants: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
-  for (const { status = 200, type = 'application/json', schema, item } of answers) {
+  for (const { status = 200, type = 'application/json', schema, item } of variants) {
     byStatus[status] ??= { description: 'Done.', content: {} };
     // `itemSchema` exists since OpenAPI 3.2; 3.1 has no equivalent.
     const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
@@ -152,7 +157,7 @@ function successes(answers: readonly Success[]): object {
   return byStatus;
 }
 
-const REFUSALS: Readonly<Record<number, string>> = {
+const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'A parameter is missing, unknown or invalid, or the request is malformed.',
   401: 'The credentials are missing or invalid.',
   403: 'The request comes from a page of another origin, the token is read-only, or the sign-in link is invalid.',
@@ -164,7 +169,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   503: 'The store, DNS or the provider does not answer. The same request may succeed later.',
 };
 
-const REFUSAL_HEADERS: Readonly<Record<number, object>> = {
+const ERROR_HEADERS: Readonly<Record<number, object>> = {
   401: {
     'WWW-Authenticate': { description: 'The authentication scheme.', required: true, schema: { type: 'string' } },
   },
@@ -176,9 +181,9 @@ const REFUSAL_HEADERS: Readonly<Record<number, object>> = {
   },
 };
 
-function parameterOf(parameter: Parameter): object {
-  const { name, in: place, required, description } = parameter;
-  return { name, in: place, required: required === true, description, schema: schemaOf(parameter) };
+function parameterObject(parameter: Parameter): object {
+  const { name, in: location, required, description } = parameter;
+  return { name, in: location, required: required === true, description, schema: schemaOf(parameter) };
 }
 
 function schemaOf({ type, schema }: Parameter): object {
@@ -189,7 +194,7 @@ function schemaOf({ type, schema }: Parameter): object {
 export function apiReference(base: string): string {
   const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
   const sections = groups.map((group) => {
-    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => routeText(base, route));
+    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => routeHtml(base, route));
     return `<h2 id="${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
   const contents = groups.map(
@@ -206,24 +211,24 @@ export function apiReference(base: string): string {
   );
 }
 
-function routeText(base: string, route: RouteDescription): string {
+function routeHtml(base: string, route: RouteDescription): string {
   const { method, summary, parameters, notes } = route;
   const rows = parameters.map(
-    ({ name, in: place, type, required, description }) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${place}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(description)}</td></tr>`,
+    ({ name, in: location, type, required, description }) =>
+      `<tr><td><code>${escapeHtml(name)}</code></td><td>${location}, ${type}${required === true ? ', required' : ''}</td><td>${inlineCode(description)}</td></tr>`,
   );
   const table =
     rows.length === 0
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
-  const more = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(pathOf(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${more}</section>`;
+  const notesHtml = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
+  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${notesHtml}</section>`;
 }
 
 /** Renders text between backticks as code. */
 function inlineCode(text: string): string {
   const parts = text.split('`');
-  return parts.map((part, at) => (at % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
+  return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
 }
 
 const STYLE =

@@ -32,7 +32,7 @@ import {
   STORE_RETRY_MS,
   toStoreRefusal,
 } from './refusal.ts';
-import { type Session, type SignedIn, TICKET, type Ticket } from './schemas.ts';
+import { type Session, type SignInResponse, TICKET, type Ticket } from './schemas.ts';
 import { expiredSessionCookie, readSessionCookie, SESSION_HEADER, type Sessions, sessionCookie } from './sessions.ts';
 import { bearerToken, type TokenAuthenticator } from './token-authenticator.ts';
 
@@ -63,20 +63,20 @@ export interface ApiParts {
 export type InstallationInfo = Omit<Session, 'actor'>;
 
 /** `until`: when the authentication expires, in milliseconds since the epoch. */
-type Who =
+type Authentication =
   | {
-      readonly kind: 'known';
-      readonly who: string;
-      readonly browser: boolean;
-      readonly readOnly: boolean;
-      readonly until: number;
+      readonly kind: 'authenticated';
+      readonly actor: string;
+      readonly isBrowser: boolean;
+      readonly isReadOnly: boolean;
+      readonly expiresAt: number;
     }
   | Refusal;
 
 /** Adds the routes. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, connections, access, sessions, tokens, store, liveUpdates, publish } = parts;
-  const changed = () => publish({ type: 'operator.changed', at: clock.now() });
+  const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
     // Before the password is checked: a page of another site must not use up the attempts of its visitor.
@@ -86,11 +86,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const { cookie, secret } = sessions.create(clock.now());
     return reply
       .header('Set-Cookie', sessionCookie(cookie, isHttpsOrigin(request)))
-      .send({ result: 'ok', session: secret } satisfies SignedIn);
+      .send({ result: 'ok', session: secret } satisfies SignInResponse);
   });
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
-    const session = heldSession(request);
+    const session = sessionFromHeaders(request);
     // Only valid sessions are stored as ended, so that requests without one cannot fill the store.
     if (session !== null) {
       try {
@@ -103,51 +103,55 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   });
   app.post(`${API_PATH}/ticket`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
-    const session = await sessionOf(request);
-    if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN });
-    const refused = unknownParameter('body', request.body, ['path']);
-    if (refused !== null) return refuse(reply, refused);
-    const path = memberOf(request.body, 'path');
+    const session = await findSession(request);
+    if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED });
+    const refusal = unknownParameter('body', request.body, ['path']);
+    if (refusal !== null) return refuse(reply, refusal);
+    const path = stringMember(request.body, 'path');
     if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
   app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
 
   app.get(`${API_PATH}/session`, async (request, reply) => {
-    const who = await whoIs(request);
-    if (who.kind === 'refused') return refuse(reply, who);
-    const refused = unknownParameter('query', request.query, []);
-    if (refused !== null) return refuse(reply, refused);
-    const about = parts.installationInfo();
+    const authentication = await authenticate(request);
+    if (authentication.kind === 'refused') return refuse(reply, authentication);
+    const refusal = unknownParameter('query', request.query, []);
+    if (refusal !== null) return refuse(reply, refusal);
+    const installation = parts.installationInfo();
     // Only a page shows the first key.
-    const shown: Session = { actor: who.who, ...about, firstKey: who.browser ? about.firstKey : null };
-    return reply.send(shown);
+    const response: Session = {
+      actor: authentication.actor,
+      ...installation,
+      firstKey: authentication.isBrowser ? installation.firstKey : null,
+    };
+    return reply.send(response);
   });
-  addEvents(app, `${API_PATH}/events`, admitted, {
+  addEvents(app, `${API_PATH}/events`, admitOrRefuse, {
     clock,
     liveUpdates,
     signInExpiresAt: async (request) => {
-      const who = await whoIs(request);
-      return who.kind === 'refused' ? null : who.until;
+      const authentication = await authenticate(request);
+      return authentication.kind === 'refused' ? null : authentication.expiresAt;
     },
   });
 
-  addInboxFiles(app, API_PATH, parts.inboxContext, admitted);
+  addInboxFiles(app, API_PATH, parts.inboxContext, admitOrRefuse);
 
   for (const route of OPERATION_ROUTES) {
     app.route({
       method: route.method,
       url: `${API_PATH}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
       handler: async (request, reply) => {
-        const who = await admit(request);
-        if (who.kind === 'refused') return refuse(reply, who);
-        const given = readRequestInput(routeInputOf(route), request);
-        if (!given.ok) return reply.code(400).send(given.body);
+        const authentication = await admit(request);
+        if (authentication.kind === 'refused') return refuse(reply, authentication);
+        const input = readRequestInput(routeInputOf(route), request);
+        if (!input.ok) return reply.code(400).send(input.body);
         const { status, body } = toResponse(
           route,
-          await perform(route.operation, given.members, parts.contextFor(who.who)),
+          await perform(route.operation, input.members, parts.contextFor(authentication.actor)),
         );
-        if (route.operation.changes) changed();
+        if (route.operation.changes) publishChange();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
         return reply.code(status).send(body);
       },
@@ -155,9 +159,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /** True for an authenticated request without unknown query parameters; answers any other one. */
-  async function admitted(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
-    const who = await whoIs(request);
-    const refusal = who.kind === 'refused' ? who : unknownParameter('query', request.query, knownInQuery(request));
+  async function admitOrRefuse(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
+    const authentication = await authenticate(request);
+    const refusal =
+      authentication.kind === 'refused'
+        ? authentication
+        : unknownParameter('query', request.query, allowedQueryParameters(request));
     if (refusal !== null) await refuse(reply, refusal);
     return refusal === null;
   }
@@ -168,64 +175,70 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     bodyTimeouts: parts.bodyTimeouts,
     contextFor: parts.contextFor,
     admit,
-    onChange: changed,
+    onChange: publishChange,
   });
 
   /** Authenticates a request, and refuses a change by a read-only token or from a page of another origin. */
-  async function admit(request: FastifyRequest): Promise<Who> {
-    const who = await whoIs(request);
-    const reads = request.method === 'GET' || request.method === 'HEAD';
-    if (who.kind === 'refused' || reads) return who;
-    if (who.readOnly) return READ_ONLY_TOKEN;
-    return !who.browser || isSameOrigin(request) ? who : CROSS_ORIGIN_CHANGE;
+  async function admit(request: FastifyRequest): Promise<Authentication> {
+    const authentication = await authenticate(request);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    if (authentication.kind === 'refused' || isRead) return authentication;
+    if (authentication.isReadOnly) return READ_ONLY_TOKEN;
+    return !authentication.isBrowser || isSameOrigin(request) ? authentication : CROSS_ORIGIN_CHANGE;
   }
 
-  async function whoIs(request: FastifyRequest): Promise<Who> {
-    const who = await whoAsks(request);
-    if (who.kind === 'known') connections.markAuthenticated(request.raw.socket);
-    return who;
+  async function authenticate(request: FastifyRequest): Promise<Authentication> {
+    const authentication = await checkCredentials(request);
+    if (authentication.kind === 'authenticated') connections.markAuthenticated(request.raw.socket);
+    return authentication;
   }
 
-  async function whoAsks(request: FastifyRequest): Promise<Who> {
+  async function checkCredentials(request: FastifyRequest): Promise<Authentication> {
     const { authorization } = request.headers;
     if (authorization !== undefined && isCrossOrigin(request)) return CROSS_ORIGIN_CREDENTIALS;
     const token = bearerToken(authorization);
-    if (token !== null) return tokenHolder(request, token);
-    const session = await sessionOf(request);
+    if (token !== null) return authenticateToken(request, token);
+    const session = await findSession(request);
     if (session !== null) {
-      return { kind: 'known', who: 'page', browser: true, readOnly: false, until: sessions.expiresAt(session) };
+      return {
+        kind: 'authenticated',
+        actor: 'page',
+        isBrowser: true,
+        isReadOnly: false,
+        expiresAt: sessions.expiresAt(session),
+      };
     }
-    if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN };
+    if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
     // No password is set, so none is valid.
-    if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN };
+    if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
     return (
-      (await judge(request, authorization)) ?? {
-        kind: 'known',
-        who: 'page',
-        browser: request.headers.origin !== undefined,
-        readOnly: false,
-        until: Number.POSITIVE_INFINITY,
+      (await checkPassword(request, authorization)) ?? {
+        kind: 'authenticated',
+        actor: 'page',
+        isBrowser: request.headers.origin !== undefined,
+        isReadOnly: false,
+        expiresAt: Number.POSITIVE_INFINITY,
       }
     );
   }
 
   /** Why a sign-in by the password or the token of the one-time link fails, or null. */
   async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
-    const link = memberOf(request.body, 'link');
-    if (link !== null) return sessions.redeemLinkToken(link) ? null : USED_LINK;
-    const password = memberOf(request.body, 'password');
+    const link = stringMember(request.body, 'link');
+    if (link !== null) return sessions.redeemLinkToken(link) ? null : INVALID_LINK;
+    const password = stringMember(request.body, 'password');
     if (password === null) return { kind: 'refused', status: 400, message: 'Missing: password' };
-    return judge(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
+    return checkPassword(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
   }
 
   /** The cookie of a valid session that has not been ended, or null. */
-  async function sessionOf(request: FastifyRequest): Promise<string | null> {
-    const session = heldSession(request) ?? ticketedSession(request);
+  async function findSession(request: FastifyRequest): Promise<string | null> {
+    const session = sessionFromHeaders(request) ?? sessionFromTicket(request);
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
   /** The cookie of a request that also has the page's secret. */
-  function heldSession({ headers }: FastifyRequest): string | null {
+  function sessionFromHeaders({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
     return session !== null && typeof secret === 'string' && sessions.verify(session, secret, clock.now())
@@ -234,8 +247,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /** The cookie of a request that has a ticket for its path; only for files and frames. */
-  function ticketedSession({ headers, method, url, routeOptions }: FastifyRequest): string | null {
-    if (method !== 'GET' || !TICKETED.has(routeOptions.url ?? '')) return null;
+  function sessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
+    if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
     const [path = '', query] = url.split('?', 2);
     const ticket = new URLSearchParams(query).get(TICKET);
@@ -249,21 +262,26 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
 
-  async function tokenHolder({ ip }: FastifyRequest, text: string): Promise<Who> {
+  async function authenticateToken({ ip }: FastifyRequest, text: string): Promise<Authentication> {
     const token = await tokens.authenticate(ip, text);
     if (token.kind === 'refused') return token;
     const { name, readOnly, expiresAt } = token;
-    const until = expiresAt ?? Number.POSITIVE_INFINITY;
-    return { kind: 'known', who: `token:${name}`, browser: false, readOnly, until };
+    return {
+      kind: 'authenticated',
+      actor: `token:${name}`,
+      isBrowser: false,
+      isReadOnly: readOnly,
+      expiresAt: expiresAt ?? Number.POSITIVE_INFINITY,
+    };
   }
 
   /** Why a password is refused, or null. The answer is delayed while many wrong passwords arrive. */
-  async function judge(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
-    const verdict = access.check(request.ip, request.headers.host, authorization, clock.now());
-    if ('delayMs' in verdict) await delayResponse(request.raw, clock, verdict.delayMs);
-    switch (verdict.kind) {
+  async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
+    const decision = access.check(request.ip, request.headers.host, authorization, clock.now());
+    if ('delayMs' in decision) await delayResponse(request.raw, clock, decision.delayMs);
+    switch (decision.kind) {
       case 'granted':
-        return sessions.linkToken === null ? null : { kind: 'refused', status: 401, message: SIGN_IN };
+        return sessions.linkToken === null ? null : { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
       case 'challenge':
         return { kind: 'refused', status: 401, message: 'The password is wrong' };
       case 'limited':
@@ -271,9 +289,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
           kind: 'refused',
           status: 429,
           message: 'Too many wrong passwords',
-          retryAfterMs: verdict.retryAfterMs,
+          retryAfterMs: decision.retryAfterMs,
         };
-      case 'foreign-host':
+      case 'host-not-allowed':
         return {
           kind: 'refused',
           status: 403,
@@ -284,20 +302,20 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 }
 
 /** Routes that a browser requests without headers of its own: frames and downloads. */
-const TICKETED: ReadonlySet<string> = new Set([
+const TICKET_ROUTES: ReadonlySet<string> = new Set([
   `${API_PATH}/accounts/:account/suppressions/export`,
   `${API_PATH}/inbox/:id/source`,
   `${API_PATH}/inbox/:id/html`,
 ]);
 
 /** Routes for frames and downloads accept a ticket. */
-function knownInQuery({ routeOptions }: FastifyRequest): readonly string[] {
-  return TICKETED.has(routeOptions.url ?? '') ? [TICKET] : [];
+function allowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
+  return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET] : [];
 }
 
 /** The refusal of the first unknown parameter, or null. */
-function unknownParameter(location: 'query' | 'body', given: unknown, known: readonly string[]): Refusal | null {
-  const unknown = Object.keys(given ?? {}).find((name) => !known.includes(name));
+function unknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
+  const unknown = Object.keys(input ?? {}).find((name) => !known.includes(name));
   if (unknown === undefined) return null;
   return { kind: 'refused', status: 400, message: `Unknown parameter in the ${location}: ${JSON.stringify(unknown)}` };
 }
@@ -308,16 +326,16 @@ const READ_ONLY_TOKEN: Refusal = {
   message: 'The token is read-only; create one without --read-only to change something',
 };
 
-const USED_LINK: Refusal = {
+const INVALID_LINK: Refusal = {
   kind: 'refused',
   status: 403,
   message: 'This sign-in link is invalid or has already been used; restart the service to get a new one',
 };
 
-const SIGN_IN =
+const SIGN_IN_REQUIRED =
   'Authentication is required: sign in with the printed link or the password, or send a token (Authorization: Bearer po_…)';
 
-function memberOf(body: unknown, name: string): string | null {
+function stringMember(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;
   const value = (body as Readonly<Record<string, unknown>>)[name];
   return typeof value === 'string' ? value : null;

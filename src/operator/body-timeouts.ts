@@ -12,7 +12,7 @@ const BODY_TIMEOUT_MS = 30_000;
 export class BodyTimeouts {
   readonly #clock: Clock;
   readonly #connections: Pick<HttpConnections, 'handleClientError'>;
-  readonly #cancels = new WeakMap<IncomingMessage, () => void>();
+  readonly #cancelByRequest = new WeakMap<IncomingMessage, () => void>();
 
   constructor(clock: Clock, connections: Pick<HttpConnections, 'handleClientError'>) {
     this.#clock = clock;
@@ -21,22 +21,22 @@ export class BodyTimeouts {
 
   /** Starts the timeout. When it expires, the answer is 408 and the connection closes. */
   start(request: IncomingMessage): void {
-    this.#restart(request);
-    request.once('close', () => this.#cancels.get(request)?.());
+    this.#setTimeout(request);
+    request.once('close', () => this.#cancelByRequest.get(request)?.());
   }
 
   /** Restarts the timeout after a chunk of an upload. */
   restart(request: IncomingMessage): void {
-    this.#cancels.get(request)?.();
-    this.#restart(request);
+    this.#cancelByRequest.get(request)?.();
+    this.#setTimeout(request);
   }
 
-  #restart(request: IncomingMessage): void {
-    const end = () => {
+  #setTimeout(request: IncomingMessage): void {
+    const onTimeout = () => {
       if (request.complete || request.destroyed) return;
-      const timeout: NodeJS.ErrnoException = new Error('the request body timed out');
-      this.#connections.handleClientError(timeout, request.socket, () => rawResponse(408, 'Request timeout'));
+      const error: NodeJS.ErrnoException = new Error('the request body timed out');
+      this.#connections.handleClientError(error, request.socket, () => rawResponse(408, 'Request timeout'));
     };
-    this.#cancels.set(request, this.#clock.after(BODY_TIMEOUT_MS, end));
+    this.#cancelByRequest.set(request, this.#clock.after(BODY_TIMEOUT_MS, onTimeout));
   }
 }

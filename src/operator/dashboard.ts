@@ -13,9 +13,9 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** The paths of pages. The page itself reads the rest of a path. */
-const ADDRESSES = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
+const PAGE_PATHS = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
 /** First path segments for programs. Below any other segment the page reports that nothing was found. */
-const FOR_PROGRAMS: ReadonlySet<string> = new Set([
+const NON_PAGE_SEGMENTS: ReadonlySet<string> = new Set([
   'api',
   'assets',
   'healthz',
@@ -24,17 +24,17 @@ const FOR_PROGRAMS: ReadonlySet<string> = new Set([
   'openapi.json',
   'reference',
 ]);
-const TYPES: Readonly<Record<string, string>> = {
+const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
 /** The suffix of files that the build has compressed. */
-const COMPRESSED = '.br';
+const COMPRESSED_SUFFIX = '.br';
 /** A file name of Vite's assets, without a path. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
-const NONCE = '__NONCE__';
-const NOT_BUILT =
+const NONCE_PLACEHOLDER = '__NONCE__';
+const NOT_BUILT_PAGE =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
@@ -54,31 +54,31 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
       const immutable = basename(dirname(path)) === 'assets';
       reply.header('Cache-Control', immutable ? 'public, max-age=31536000, immutable' : 'no-cache');
       reply.type(
-        TYPES[extname(path.endsWith(COMPRESSED) ? path.slice(0, -COMPRESSED.length) : path)] ??
+        MEDIA_TYPES[extname(path.endsWith(COMPRESSED_SUFFIX) ? path.slice(0, -COMPRESSED_SUFFIX.length) : path)] ??
           'application/octet-stream',
       );
     },
   });
 
-  const page = (reply: FastifyReply) => {
+  const sendPage = (reply: FastifyReply) => {
     const index = readPage(folder);
-    if (index === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT);
+    if (index === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT_PAGE);
     const nonce = randomBytes(16).toString('base64');
     return reply
-      .header('Content-Security-Policy', policy(nonce))
+      .header('Content-Security-Policy', contentSecurityPolicy(nonce))
       .type('text/html; charset=utf-8')
-      .send(index.replaceAll(NONCE, nonce));
+      .send(index.replaceAll(NONCE_PLACEHOLDER, nonce));
   };
-  for (const address of ADDRESSES) {
-    app.get(address, (_request, reply) => page(reply));
-    if (address !== '/') app.get(`${address}/*`, (_request, reply) => page(reply));
+  for (const path of PAGE_PATHS) {
+    app.get(path, (_request, reply) => sendPage(reply));
+    if (path !== '/') app.get(`${path}/*`, (_request, reply) => sendPage(reply));
   }
   app.get<{ Params: { name: string } }>('/assets/:name', ({ params: { name } }, reply) => {
-    if (TYPES[extname(name)] === undefined || !ASSET_NAME.test(name)) return reply.callNotFound();
+    if (MEDIA_TYPES[extname(name)] === undefined || !ASSET_NAME.test(name)) return reply.callNotFound();
     return reply.sendFile(`assets/${name}`);
   });
   app.get('/icon.svg', (_request, reply) => reply.sendFile('icon.svg'));
-  return page;
+  return sendPage;
 }
 
 /** The page of the latest build; null without a build. */
@@ -99,8 +99,8 @@ function acceptsHtml({ headers }: FastifyRequest): boolean {
 export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
-  const [first = ''] = path.split('/', 1);
-  return is404 && method === 'GET' && acceptsHtml(request) && !FOR_PROGRAMS.has(first);
+  const [firstSegment = ''] = path.split('/', 1);
+  return is404 && method === 'GET' && acceptsHtml(request) && !NON_PAGE_SEGMENTS.has(firstSegment);
 }
 
 /** True for routes of the dashboard, which require no authentication. */
@@ -109,13 +109,13 @@ export function isDashboardRoute(route: string | undefined): boolean {
   return (
     route === '/icon.svg' ||
     route === '/assets/:name' ||
-    ADDRESSES.includes(route) ||
-    (route.endsWith('/*') && ADDRESSES.includes(route.slice(0, -2)))
+    PAGE_PATHS.includes(route) ||
+    (route.endsWith('/*') && PAGE_PATHS.includes(route.slice(0, -2)))
   );
 }
 
 /** Allows scripts and connections of this origin only, and frames for captured HTML, which has its own policy. */
-function policy(nonce: string): string {
+function contentSecurityPolicy(nonce: string): string {
   return (
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +
     "frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"

@@ -10,15 +10,15 @@ export function delayResponse(
 ): Promise<void> {
   if (delayMs <= 0 || socket.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
-    const end = () => {
+    const finish = () => {
       cancel();
-      socket.off('close', end);
+      socket.off('close', finish);
       socket.setMaxListeners(socket.getMaxListeners() - 1);
       resolve();
     };
-    const cancel = clock.after(delayMs, end);
+    const cancel = clock.after(delayMs, finish);
     // One connection may have several delayed answers: as many as pipelined requests.
     socket.setMaxListeners(socket.getMaxListeners() + 1);
-    socket.once('close', end);
+    socket.once('close', finish);
   });
 }

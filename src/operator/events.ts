@@ -11,8 +11,8 @@ import type { Clock } from '../clock.ts';
 import { Type } from '../model/schema.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import { refuse } from './refusal.ts';
-import { type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
-import { Change } from './schemas.ts';
+import { AUTHENTICATION_ERRORS, type RouteDescription } from './route-description.ts';
+import { ChangeEvent } from './schemas.ts';
 
 /** Descriptions of the routes. */
 export const EVENTS_ROUTES: readonly RouteDescription[] = [
@@ -24,14 +24,14 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
     summary:
       'Live updates as server-sent events: `event: change` with `{"topics":["messages","overview"]}`, at most twice per second',
     parameters: [],
-    success: [{ type: 'text/event-stream', schema: Type.String(), item: Change }],
-    errors: SIGNED_IN_ERRORS,
+    success: [{ type: 'text/event-stream', schema: Type.String(), item: ChangeEvent }],
+    errors: AUTHENTICATION_ERRORS,
   },
 ];
 
 const HEARTBEAT_MS = 15_000;
 /** A page reconnects this long after its stream has ended. */
-const RETRY_MS = 2_000;
+const RECONNECT_DELAY_MS = 2_000;
 /** A client with more buffered output than this is disconnected. One event takes less than a hundredth of it. */
 const MAX_BUFFERED_BYTES = 16_384;
 export const MAX_STREAMS = 100;
@@ -49,9 +49,9 @@ export function addEvents(
   app: FastifyInstance,
   path: string,
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<boolean>,
-  { clock, liveUpdates, signInExpiresAt: holdsUntil }: EventsParts,
+  { clock, liveUpdates, signInExpiresAt }: EventsParts,
 ): void {
-  const open = new Set<ServerResponse>();
+  const openStreams = new Set<ServerResponse>();
 
   app.route({
     method: 'GET',
@@ -59,7 +59,7 @@ export function addEvents(
     exposeHeadRoute: false,
     handler: async (request, reply) => {
       if (!(await admit(request, reply))) return reply;
-      if (open.size >= MAX_STREAMS) {
+      if (openStreams.size >= MAX_STREAMS) {
         const message = `Too many live streams are open (${MAX_STREAMS}); close a page of the dashboard`;
         return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
@@ -73,13 +73,13 @@ export function addEvents(
     reply.hijack();
     // The `close` event of a client that disconnected during authentication has already passed.
     if (response.destroyed || response.closed) return;
-    open.add(response);
+    openStreams.add(response);
     let cancel: () => void = () => undefined;
     const unsubscribe = liveUpdates.subscribe((topics) =>
       write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`),
     );
     const end = () => {
-      open.delete(response);
+      openStreams.delete(response);
       cancel();
       unsubscribe();
     };
@@ -92,15 +92,15 @@ export function addEvents(
     }
 
     /** Sends a heartbeat, or ends the stream if the authentication has expired. Runs at every heartbeat and at the expiry. */
-    async function sendHeartbeat(first: boolean): Promise<void> {
-      const until = await holdsUntil(request).catch(() => clock.now());
-      const leftMs = until === null ? 0 : until - clock.now();
-      if (leftMs <= 0 || response.destroyed) {
+    async function sendHeartbeat(isFirst: boolean): Promise<void> {
+      const expiresAt = await signInExpiresAt(request).catch(() => clock.now());
+      const remainingMs = expiresAt === null ? 0 : expiresAt - clock.now();
+      if (remainingMs <= 0 || response.destroyed) {
         response.end();
         return;
       }
-      write(first ? `retry: ${RETRY_MS}\n\n` : ': alive\n\n');
-      cancel = clock.after(Math.min(HEARTBEAT_MS, leftMs), () => void sendHeartbeat(false));
+      write(isFirst ? `retry: ${RECONNECT_DELAY_MS}\n\n` : ': alive\n\n');
+      cancel = clock.after(Math.min(HEARTBEAT_MS, remainingMs), () => void sendHeartbeat(false));
     }
 
     response.writeHead(200, {

@@ -4,7 +4,7 @@ import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import { describeParameters, type RouteInput, withWarnings } from './operation-route.ts';
-import { BODY_ERRORS, type RouteDescription, SIGNED_IN_ERRORS, type Success } from './route-description.ts';
+import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription, type Success } from './route-description.ts';
 import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
@@ -34,36 +34,40 @@ export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE];
 function fileRoute(
   method: 'POST' | 'GET',
   path: string,
-  performs: FileRoute['operation'],
+  operation: FileRoute['operation'],
   { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
 ): FileRoute {
-  const { id, summary, input, errors } = performs;
-  const members = { path, preset: {}, input, otherLocation: 'query' } as const;
+  const { id, summary, input, errors } = operation;
+  const routeInput = { path, preset: {}, input, otherLocation: 'query' } as const;
   return {
     method,
     path,
     group: 'Suppressions',
     operationId: id,
     summary,
-    parameters: [...describeParameters(members), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
+    parameters: [...describeParameters(routeInput), ...(method === 'GET' ? [TICKET_PARAMETER] : [])],
     success: [{ schema: { type: 'string' }, ...success }],
     errors: [
-      ...SIGNED_IN_ERRORS,
+      ...AUTHENTICATION_ERRORS,
       ...(method === 'GET' ? [] : BODY_ERRORS),
       ...errors.map((code) => ERROR_CODES[code].status),
     ],
     ...(requestType === undefined ? {} : { requestType }),
     ...(notes === undefined ? {} : { notes }),
-    operation: performs,
-    routeInput: members,
+    operation,
+    routeInput,
   };
 }
 
 /** The line with the result of an upload: with the member `result`, which progress lacks, and with warnings. */
 function resultLine(result: TSchema): object {
-  const { required, properties, ...rest } = withWarnings(result) as {
+  const { required, properties, ...otherKeywords } = withWarnings(result) as {
     readonly required?: readonly string[];
     readonly properties?: object;
   };
-  return { ...rest, required: ['result', ...(required ?? [])], properties: { result: { const: 'ok' }, ...properties } };
+  return {
+    ...otherKeywords,
+    required: ['result', ...(required ?? [])],
+    properties: { result: { const: 'ok' }, ...properties },
+  };
 }

@@ -15,24 +15,29 @@ import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
 import { readSource } from '../operations/inbox.ts';
 import { frameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
-import { MESSAGE_PARAMETER, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
+import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 
-const file = (path: string, operation: string, summary: string, answers: readonly string[]): RouteDescription => ({
+const inboxFileRoute = (
+  path: string,
+  operationId: string,
+  summary: string,
+  mediaTypes: readonly string[],
+): RouteDescription => ({
   method: 'GET',
   path: `/inbox/{id}${path}`,
-  operationId: operation,
+  operationId,
   group: 'Inbox',
   summary,
   parameters: [MESSAGE_PARAMETER, TICKET_PARAMETER],
-  success: answers.map((type) => ({ type, schema: Type.String() })),
-  errors: [...SIGNED_IN_ERRORS, 404],
+  success: mediaTypes.map((type) => ({ type, schema: Type.String() })),
+  errors: [...AUTHENTICATION_ERRORS, 404],
 });
 
 /** Descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
-  file('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
-  file(
+  inboxFileRoute('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
+  inboxFileRoute(
     '/html',
     'showInboxHtml',
     'Get the HTML of a captured message for a sandboxed frame; outside a frame its source',
@@ -46,24 +51,24 @@ const SOURCE_POLICY = "default-src 'none'; sandbox";
 export const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
-type Guard = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
-interface OneMessage {
+type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+interface MessageParams {
   readonly Params: { readonly id: string };
 }
 
 /** Adds the routes below `base`. `preHandler` answers requests without authentication. */
-export function addInboxFiles(app: FastifyInstance, base: string, context: InboxContext, preHandler: Guard): void {
-  app.get<OneMessage>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
+export function addInboxFiles(app: FastifyInstance, base: string, context: InboxContext, preHandler: PreHandler): void {
+  app.get<MessageParams>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
     const source = await readSource(id, context);
-    if (!source.ok) return fail(reply, source);
+    if (!source.ok) return sendError(reply, source);
     return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source.value);
   });
 
-  app.get<OneMessage>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
+  app.get<MessageParams>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
     const source = await readSource(id, context);
-    if (!source.ok) return fail(reply, source);
+    if (!source.ok) return sendError(reply, source);
     const { html } = parseCapturedMessage(source.value, context.readEntity);
-    if (html === null) return fail(reply, notFound('id', `message ${id} has no HTML`));
+    if (html === null) return sendError(reply, notFound('id', `message ${id} has no HTML`));
     const destination = headers['sec-fetch-dest'];
     reply.header('Vary', 'Sec-Fetch-Dest');
     if (destination !== undefined && destination !== 'iframe') {
@@ -79,7 +84,7 @@ export function addInboxFiles(app: FastifyInstance, base: string, context: Inbox
   });
 }
 
-function fail(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
+function sendError(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
   const { status, body } = toErrorResponse(error);
   return reply.code(status).send(body);
 }

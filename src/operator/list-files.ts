@@ -40,7 +40,9 @@ export interface ListFileParts {
   /** Called after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
-  readonly admit: (request: FastifyRequest) => Promise<{ readonly kind: 'known'; readonly who: string } | Refusal>;
+  readonly admit: (
+    request: FastifyRequest,
+  ) => Promise<{ readonly kind: 'authenticated'; readonly actor: string } | Refusal>;
 }
 
 interface ListRequest {
@@ -54,34 +56,34 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   const urlOf = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<ListRequest>(urlOf(EXPORT_ROUTE.path), async (request, reply) => {
-    const who = await admit(request);
-    if (who.kind === 'refused') return refuse(reply, who);
+    const authentication = await admit(request);
+    if (authentication.kind === 'refused') return refuse(reply, authentication);
     const { [TICKET]: _, ...query } = request.query;
-    const given = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
-    if (!given.ok) return reply.code(400).send(given.body);
-    const found = await performDownload(exportSuppressions, given.members, contextFor(who.who));
-    if (!found.ok) return fail(reply, found.error);
+    const input = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
+    if (!input.ok) return reply.code(400).send(input.body);
+    const download = await performDownload(exportSuppressions, input.members, contextFor(authentication.actor));
+    if (!download.ok) return sendError(reply, download.error);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
-      .header('Content-Disposition', disposition(request.params.account))
-      .send(Readable.from(request.method === 'HEAD' ? [] : textOf(found.value)));
+      .header('Content-Disposition', contentDisposition(request.params.account))
+      .send(Readable.from(request.method === 'HEAD' ? [] : toCsv(download.value)));
   });
 
-  let running = 0;
+  let runningImports = 0;
   app.register((uploads, _options, done) => {
     // The body is not parsed, whatever its type: the request is authenticated first.
     uploads.removeAllContentTypeParsers();
-    uploads.addContentTypeParser('*', (_request, body, parsed) => parsed(null, body));
+    uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
-      const who = await admit(request);
-      if (who.kind === 'refused') return refuse(reply, who);
+      const authentication = await admit(request);
+      if (authentication.kind === 'refused') return refuse(reply, authentication);
       const { params, query } = request;
-      const given = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
-      if (!given.ok) return reply.code(400).send(given.body);
+      const input = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
+      if (!input.ok) return reply.code(400).send(input.body);
       if (!isCsv(request.headers['content-type'])) {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
-      if (running >= MAX_IMPORTS) {
+      if (runningImports >= MAX_IMPORTS) {
         const message = `${MAX_IMPORTS} imports are in progress; try again when one has ended`;
         linger(request, clock);
         return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
@@ -91,27 +93,27 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         linger(request, clock);
         return refuse(reply, TOO_LARGE);
       }
-      running += 1;
-      const bytes = limited(request, bodyTimeouts, state);
+      runningImports += 1;
+      const bytes = limitBody(request, bodyTimeouts, state);
       const content = {
         name: 'the upload',
         open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
       };
       const lines = new ProgressLines(clock);
-      const importing = performUpload(importSuppressions, given.members, content, contextFor(who.who), {
+      const importing = performUpload(importSuppressions, input.members, content, contextFor(authentication.actor), {
         onRowsRead: () => undefined,
         onProgress: (progress) => lines.progress(progress),
       }).finally(() => {
-        running -= 1;
+        runningImports -= 1;
       });
-      const early = await Promise.race([lines.begun, importing]);
-      if (early !== null && !early.ok) {
+      const firstResult = await Promise.race([lines.started, importing]);
+      if (firstResult !== null && !firstResult.ok) {
         linger(request, clock);
-        return state.tooLarge ? refuse(reply, TOO_LARGE) : fail(reply, early.error);
+        return state.tooLarge ? refuse(reply, TOO_LARGE) : sendError(reply, firstResult.error);
       }
       void importing
         .then(
-          (performed) => lines.end(performed),
+          (result) => lines.end(result),
           (error: Error) => lines.stream.destroy(error),
         )
         .then(onChange);
@@ -122,21 +124,21 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 }
 
 /** The chunks of the body up to the limit. Each chunk restarts the timeout of the body. */
-async function* limited(
+async function* limitBody(
   { raw }: FastifyRequest,
-  bodyTime: BodyTimeouts,
+  bodyTimeouts: BodyTimeouts,
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
   // The stream stays open if it is not read to its end: the answer uses the same connection.
-  for await (const part of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bodyTime.restart(raw);
-    bytes += part.length;
+  for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    bodyTimeouts.restart(raw);
+    bytes += chunk.length;
     if (bytes > MAX_UPLOAD_BYTES) {
       state.tooLarge = true;
       throw new Error('the upload is too large');
     }
-    yield part;
+    yield chunk;
   }
 }
 
@@ -153,7 +155,7 @@ function linger({ raw }: FastifyRequest, clock: Clock): void {
   raw.resume();
 }
 
-function fail(reply: FastifyReply, error: OperationError): FastifyReply {
+function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
   if (error.code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
   const { status, body } = toErrorResponse(error);
   return reply.code(status).send(body);
@@ -163,34 +165,34 @@ function fail(reply: FastifyReply, error: OperationError): FastifyReply {
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
   /** Resolves at the first progress. */
-  readonly begun: Promise<null>;
-  readonly #begin: (begun: null) => void;
+  readonly started: Promise<null>;
+  readonly #resolveStarted: (started: null) => void;
   readonly #clock: Clock;
-  #last: ImportProgress | null = null;
+  #lastProgress: ImportProgress | null = null;
   #writtenAt = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     const { promise, resolve } = Promise.withResolvers<null>();
-    [this.begun, this.#begin] = [promise, resolve];
+    [this.started, this.#resolveStarted] = [promise, resolve];
   }
 
-  progress(at: ImportProgress): void {
+  progress(current: ImportProgress): void {
     const now = this.#clock.now();
-    if (this.#last === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
+    if (this.#lastProgress === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
       this.#writtenAt = now;
-      this.#write(at);
+      this.#write(current);
     }
-    this.#last = at;
-    this.#begin(null);
+    this.#lastProgress = current;
+    this.#resolveStarted(null);
   }
 
-  end({ warnings, ...performed }: OperationResult<ImportResult>): void {
-    if (this.#last !== null) this.#write(this.#last);
-    if (performed.ok) {
-      this.#write({ result: 'ok', ...performed.value, ...(warnings.length === 0 ? {} : { warnings }) });
+  end({ warnings, ...result }: OperationResult<ImportResult>): void {
+    if (this.#lastProgress !== null) this.#write(this.#lastProgress);
+    if (result.ok) {
+      this.#write({ result: 'ok', ...result.value, ...(warnings.length === 0 ? {} : { warnings }) });
     } else {
-      this.#write(toErrorResponse(performed.error).body);
+      this.#write(toErrorResponse(result.error).body);
     }
     if (!this.stream.destroyed) this.stream.push(null);
   }
@@ -200,7 +202,7 @@ class ProgressLines {
   }
 }
 
-async function* textOf(
+async function* toCsv(
   pages: AsyncIterable<Parameters<typeof exportSuppressions.formatPage>[0]>,
 ): AsyncGenerator<string> {
   let head = exportSuppressions.header;
@@ -211,22 +213,22 @@ async function* textOf(
 }
 
 function isCsv(type: string | undefined): boolean {
-  const [essence = ''] = (type ?? '').split(';', 1);
-  return essence.trim().toLowerCase() === 'text/csv';
+  const [mediaType = ''] = (type ?? '').split(';', 1);
+  return mediaType.trim().toLowerCase() === 'text/csv';
 }
 
 /** RFC 6266: an ASCII name for every browser, and the name of the account in UTF-8 (RFC 8187). */
-function disposition(list: string): string {
+function contentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
-  const plain = Array.from(name, (character) => (isPlain(character) ? character : '_')).join('');
+  const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');
   const encoded = encodeURIComponent(name)
     .replaceAll("'", '%27')
     .replaceAll('(', '%28')
     .replaceAll(')', '%29')
     .replaceAll('*', '%2A');
-  return `attachment; filename="suppressions-${plain}.csv"; filename*=UTF-8''suppressions-${encoded}.csv`;
+  return `attachment; filename="suppressions-${asciiName}.csv"; filename*=UTF-8''suppressions-${encoded}.csv`;
 }
 
-function isPlain(character: string): boolean {
+function isFileNameCharacter(character: string): boolean {
   return 'abcdefghijklmnopqrstuvwxyz0123456789._-'.includes(character.toLowerCase());
 }

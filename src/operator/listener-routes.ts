@@ -1,7 +1,7 @@
 /** Descriptions of the routes of the operator listener besides its API and the dashboard; listener.ts has the handlers. */
 import { Type } from '../model/schema.ts';
 import type { RouteDescription } from './route-description.ts';
-import { Liveness, OpenApiDocument } from './schemas.ts';
+import { Health, OpenApiDocument } from './schemas.ts';
 
 /** With a password, access is by it or by a token; without one, from this machine only. */
 const ACCESS_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
@@ -16,7 +16,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     summary: 'Check that the process answers',
     parameters: [],
     access: 'none',
-    success: [{ schema: Liveness }],
+    success: [{ schema: Health }],
     errors: [400],
   },
   {

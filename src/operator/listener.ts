@@ -21,10 +21,10 @@ import { CROSS_ORIGIN_CREDENTIALS, refuse as refuseWith, statusErrorBody } from 
 import { createSessions, type Sessions } from './sessions.ts';
 import { bearerToken, createTokenAuthenticator } from './token-authenticator.ts';
 
-const CSP =
+const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const HEADERS = {
-  'Content-Security-Policy': CSP,
+const SECURITY_HEADERS = {
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
   'X-Content-Type-Options': 'nosniff',
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Resource-Policy': 'same-origin',
@@ -41,29 +41,29 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 
   return {
     async start() {
-      const shown = `${host.includes(':') ? `[${host}]` : host}`;
+      const urlHost = `${host.includes(':') ? `[${host}]` : host}`;
       if (settings.operatorPassword === null && !isLoopbackHost(host)) {
         throw new Error(
-          `${SETTING} ${shown}:${port}: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
+          `${SETTING} ${urlHost}:${port}: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
         );
       }
       const { api } = options;
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
-      const built = createApp(options, sessions);
-      await built.ready();
-      const at = await bind(built.server, settings.operatorListen, SETTING);
-      app = built;
-      const url = `http://${shown}:${at.port}`;
+      const newApp = createApp(options, sessions);
+      await newApp.ready();
+      const address = await bind(newApp.server, settings.operatorListen, SETTING);
+      app = newApp;
+      const url = `http://${urlHost}:${address.port}`;
       const link = sessions?.linkToken ?? null;
-      return { ...at, url, signInUrl: link === null ? null : `${url}/sign-in?link=${link}` };
+      return { ...address, url, signInUrl: link === null ? null : `${url}/sign-in?link=${link}` };
     },
     async close() {
-      const closing = app;
+      const closingApp = app;
       app = null;
       // Fastify closes connections only of a server that it bound itself; one with an unfinished answer would never close.
-      closing?.server.close();
-      closing?.server.closeAllConnections();
-      await closing?.close();
+      closingApp?.server.close();
+      closingApp?.server.closeAllConnections();
+      await closingApp?.close();
     },
   };
 }
@@ -91,27 +91,33 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     clientErrorHandler: (error, socket) =>
       connections.handleClientError(error, socket, () => clientErrorResponse(error)),
     // A request target that cannot be decoded reaches no hook.
-    frameworkErrors: (_error, _request, reply) => refuse(reply.headers(HEADERS), 400, 'Malformed request target'),
+    frameworkErrors: (_error, _request, reply) =>
+      refuse(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
     connections.endWithResponse(socket, rawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
   app.server.on('checkExpectation', (_request, response) => {
     const body = JSON.stringify(statusErrorBody(417, 'Expectation failed'));
-    const headers = { ...HEADERS, 'Content-Type': JSON_TYPE, 'Content-Length': body.length, Connection: 'close' };
+    const headers = {
+      ...SECURITY_HEADERS,
+      'Content-Type': JSON_TYPE,
+      'Content-Length': body.length,
+      Connection: 'close',
+    };
     response.writeHead(417, headers).end(body);
   });
   connections.attach(app.server);
 
   // Answers may be shown on terminals, through curl.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
-  const bodyTime = new BodyTimeouts(clock, connections);
+  const bodyTimeouts = new BodyTimeouts(clock, connections);
   app.addHook('onRequest', (request, reply, done) => {
-    bodyTime.start(request.raw);
-    reply.headers(HEADERS);
+    bodyTimeouts.start(request.raw);
+    reply.headers(SECURITY_HEADERS);
     // RFC 9112 section 3.2. Access depends on Host, so two of them are ambiguous.
-    const hosts = hostCount(request.raw);
-    if (hosts > 1 || (hosts === 0 && request.raw.httpVersionMinor >= 1)) {
+    const hostCount = countHosts(request.raw);
+    if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
       refuse(reply, 400, 'Exactly one Host header is required');
       return;
     }
@@ -141,9 +147,9 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     }
     const token = options.settings.operatorPassword === null ? null : bearerToken(authorization);
     if (tokens !== null && token !== null) {
-      void tokens.authenticateForMetrics(request.ip, token).then((found) => {
-        if (found.kind === 'refused') {
-          refuseWith(reply, found);
+      void tokens.authenticateForMetrics(request.ip, token).then((authentication) => {
+        if (authentication.kind === 'refused') {
+          refuseWith(reply, authentication);
           return;
         }
         connections.markAuthenticated(request.raw.socket);
@@ -151,24 +157,24 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       }, done);
       return;
     }
-    const verdict = access.check(request.ip, host, authorization, clock.now());
-    switch (verdict.kind) {
+    const decision = access.check(request.ip, host, authorization, clock.now());
+    switch (decision.kind) {
       case 'granted':
         // Without a password every process of this machine has access, which identifies no client.
         if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
-        void delayResponse(request.raw, clock, verdict.delayMs).then(() => done());
+        void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
         return;
       case 'challenge':
-        void delayResponse(request.raw, clock, verdict.delayMs).then(() => {
+        void delayResponse(request.raw, clock, decision.delayMs).then(() => {
           reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
           refuse(reply, 401, 'The operator password or a token is required');
         });
         return;
       case 'limited':
-        reply.header('Retry-After', Math.max(1, Math.ceil(verdict.retryAfterMs / 1000)));
+        reply.header('Retry-After', Math.max(1, Math.ceil(decision.retryAfterMs / 1000)));
         refuse(reply, 429, 'Too many wrong passwords');
         return;
-      case 'foreign-host':
+      case 'host-not-allowed':
         refuse(reply, 403, 'Without POSTRIDER_OPERATOR_PASSWORD use http://127.0.0.1 or http://localhost');
         return;
     }
@@ -180,7 +186,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     return reply.type(contentType).send(text);
   });
   app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
-  const page = addDashboard(app, options.dashboard);
+  const sendPage = addDashboard(app, options.dashboard);
   if (api !== null && sessions !== null && tokens !== null) {
     const document = apiDocument(api.version, API_PATH);
     const { inboxContext } = options;
@@ -191,14 +197,14 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       access,
       sessions,
       tokens,
-      bodyTimeouts: bodyTime,
+      bodyTimeouts,
       inboxContext,
       document,
     });
-    app.get('/reference', (_request, reply) => html(reply, apiReference(API_PATH)));
+    app.get('/reference', (_request, reply) => sendHtml(reply, apiReference(API_PATH)));
   }
   app.setNotFoundHandler((request, reply) =>
-    isUnknownPage(request) ? page(reply.code(404)) : refuse(reply, 404, 'Not found'),
+    isUnknownPage(request) ? sendPage(reply.code(404)) : refuse(reply, 404, 'Not found'),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     // The body is not JSON, is too large, or has another media type.
@@ -213,7 +219,7 @@ function isApi(target: string): boolean {
   return target.startsWith(`${API_PATH}/`);
 }
 
-function html(reply: FastifyReply, text: string): FastifyReply {
+function sendHtml(reply: FastifyReply, text: string): FastifyReply {
   return reply.type('text/html; charset=utf-8').send(text);
 }
 
@@ -224,6 +230,6 @@ function refuse(reply: FastifyReply, status: number, message: string): FastifyRe
     .send(JSON.stringify(statusErrorBody(status, message)));
 }
 
-function hostCount({ rawHeaders }: IncomingMessage): number {
+function countHosts({ rawHeaders }: IncomingMessage): number {
   return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 }

@@ -8,7 +8,7 @@ import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/
 import { inputMembers, isRequired } from '../operations/input.ts';
 import type { Operation, OperationResult } from '../operations/operation.ts';
 import { controlCharacterFault } from './control-characters.ts';
-import { BODY_ERRORS, type Parameter, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
+import { AUTHENTICATION_ERRORS, BODY_ERRORS, type Parameter, type RouteDescription } from './route-description.ts';
 import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
@@ -61,7 +61,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
     parameters: describeParameters(routeInputOf(route)),
     success: [{ status, schema: operation.changes ? withWarnings(operation.result) : operation.result }],
     errors: [
-      ...SIGNED_IN_ERRORS,
+      ...AUTHENTICATION_ERRORS,
       ...(method === 'GET' ? [] : BODY_ERRORS),
       ...operation.errors.map((code) => ERROR_CODES[code].status),
     ],
@@ -70,20 +70,20 @@ export function describeRoute(route: OperationRoute): RouteDescription {
 
 /** The descriptions of the parameters of a route. */
 export function describeParameters({ path, preset, input, otherLocation }: RouteInput): readonly Parameter[] {
-  const inPath = pathParameters(path);
-  const given = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
-  return given.map(([name, member]): Parameter => {
-    const { type, description, errorMessage, ...rest } = member as {
+  const pathNames = pathParameters(path);
+  const settableMembers = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
+  return settableMembers.map(([name, member]): Parameter => {
+    const { type, description, errorMessage, ...otherKeywords } = member as {
       readonly type?: string;
       readonly description?: string;
       readonly errorMessage?: string;
     };
     return {
       name,
-      in: inPath.includes(name) ? 'path' : otherLocation,
+      in: pathNames.includes(name) ? 'path' : otherLocation,
       type: type === 'integer' || type === 'boolean' ? type : 'string',
       description: description ?? '',
-      schema: { ...(type === undefined ? {} : { type }), ...rest },
+      schema: { ...(type === undefined ? {} : { type }), ...otherKeywords },
       ...(isRequired(input, name) ? { required: true } : {}),
     };
   });
@@ -125,44 +125,44 @@ export function readRequestInput(
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly body: ErrorBody } {
-  const wrong = (message: string, field: string | null) =>
+  const invalid = (message: string, field: string | null) =>
     ({ ok: false, body: errorBody('invalid', message, field) }) as const;
-  const inPath = pathParameters(path);
+  const pathNames = pathParameters(path);
   const members = inputMembers(input);
-  const given: Record<string, unknown> = { ...preset };
-  for (const [place, source] of [
+  const values: Record<string, unknown> = { ...preset };
+  for (const [location, source] of [
     ['path', params],
     ['query', query],
     ['body', body ?? {}],
   ] as const) {
     if (typeof source !== 'object' || source === null || Array.isArray(source)) {
-      return wrong('The body must be a JSON object', null);
+      return invalid('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
-      const known = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
-      const expected = place === 'path' || (known && !inPath.includes(name) && place === otherLocation);
-      if (!expected) return wrong(`Unknown parameter in the ${place}: ${JSON.stringify(name)}`, null);
+      const isKnown = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
+      const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === otherLocation);
+      if (!isExpected) return invalid(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
-        const controls = controlCharacterFault(name, value);
-        if (controls !== null) return wrong(controls, name);
+        const fault = controlCharacterFault(name, value);
+        if (fault !== null) return invalid(fault, name);
       }
-      given[name] = value;
+      values[name] = value;
     }
   }
-  return { ok: true, members: given };
+  return { ok: true, members: values };
 }
 
 /** The status and body of the result of an operation. */
 export function toResponse(
   route: OperationRoute,
-  { warnings, ...performed }: OperationResult<unknown>,
+  { warnings, ...outcome }: OperationResult<unknown>,
 ): { readonly status: number; readonly body: unknown } {
-  if (performed.ok) {
-    const { value } = performed;
-    const warned = warnings.length > 0 && typeof value === 'object' && value !== null && !Array.isArray(value);
-    return { status: route.status, body: warned ? { ...value, warnings } : value };
+  if (outcome.ok) {
+    const { value } = outcome;
+    const hasWarnings = warnings.length > 0 && typeof value === 'object' && value !== null && !Array.isArray(value);
+    return { status: route.status, body: hasWarnings ? { ...value, warnings } : value };
   }
-  return toErrorResponse(performed.error);
+  return toErrorResponse(outcome.error);
 }
 
 /** The status and body of an error of an operation. */

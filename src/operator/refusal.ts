@@ -35,7 +35,7 @@ export function toStoreRefusal(error: unknown): Refusal {
 type RefusalInput = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
 /** Error codes by status. Error codes of operations are in operations/errors.ts. */
-const CODES: Readonly<Record<number, string>> = {
+const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid',
   401: 'unauthenticated',
   403: 'forbidden',
@@ -53,7 +53,7 @@ const CODES: Readonly<Record<number, string>> = {
 
 /** The error code of a status. */
 export function errorCodeForStatus(status: number): string {
-  return CODES[status] ?? 'internal';
+  return ERROR_CODE_BY_STATUS[status] ?? 'internal';
 }
 
 /** The body of an error with this status. */
@@ -62,8 +62,8 @@ export function statusErrorBody(status: number, message: string): ErrorBody {
 }
 
 /** Sends a refusal. An answer with 503 always has Retry-After. */
-export function refuse(reply: FastifyReply, { status, message, ...given }: RefusalInput): FastifyReply {
-  const retryAfterMs = given.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
+export function refuse(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
+  const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');
   return reply.code(status).send(statusErrorBody(status, message));

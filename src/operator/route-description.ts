@@ -48,7 +48,7 @@ export interface RouteDescription {
 }
 
 /** Errors of every route that requires authentication. */
-export const SIGNED_IN_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
+export const AUTHENTICATION_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
 /** Errors of every route that reads a body. */
 export const BODY_ERRORS: readonly number[] = [413, 415];
 

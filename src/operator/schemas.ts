@@ -18,14 +18,14 @@ export const ErrorBody = Type.Object(
 export type ErrorBody = Static<typeof ErrorBody>;
 
 /** `POST /sign-in` */
-export const SignedIn = Type.Object({
+export const SignInResponse = Type.Object({
   result: stringEnum(['ok']),
   session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
-export type SignedIn = Static<typeof SignedIn>;
+export type SignInResponse = Static<typeof SignInResponse>;
 
 /** `POST /sign-out` */
-export const SignedOut = Type.Object({ result: stringEnum(['ok']) });
+export const SignOutResponse = Type.Object({ result: stringEnum(['ok']) });
 
 /** `POST /ticket` */
 export const Ticket = Type.Object({
@@ -58,13 +58,13 @@ export const Session = Type.Object({
 export type Session = Static<typeof Session>;
 
 /** The data of an event of `GET /events`. */
-export const Change = Type.Object({
+export const ChangeEvent = Type.Object({
   topics: Type.Array(stringEnum(TOPICS), { description: 'The topics that changed.' }),
 });
-export type Change = Static<typeof Change>;
+export type ChangeEvent = Static<typeof ChangeEvent>;
 
 /** `GET /healthz` */
-export const Liveness = Type.Object({ result: stringEnum(['ok']), message: Type.String() });
+export const Health = Type.Object({ result: stringEnum(['ok']), message: Type.String() });
 
 /** An OpenAPI document. */
 export const OpenApiDocument = Type.Object({

@@ -1,6 +1,6 @@
 /** Descriptions of the routes of browser sessions; api.ts has the handlers. */
-import { BODY_ERRORS, type RouteDescription, SIGNED_IN_ERRORS } from './route-description.ts';
-import { OpenApiDocument, Session, SignedIn, SignedOut, Ticket } from './schemas.ts';
+import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription } from './route-description.ts';
+import { OpenApiDocument, Session, SignInResponse, SignOutResponse, Ticket } from './schemas.ts';
 
 export const SESSION_ROUTES: readonly RouteDescription[] = [
   {
@@ -20,7 +20,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     ],
     access: 'none',
     notes: 'Sets the session cookie. Programs use a token instead.',
-    success: [{ schema: SignedIn }],
+    success: [{ schema: SignInResponse }],
     errors: [400, 401, 403, ...BODY_ERRORS, 429],
   },
   {
@@ -31,7 +31,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     summary: 'End the session of this browser on every node',
     parameters: [],
     access: 'none',
-    success: [{ schema: SignedOut }],
+    success: [{ schema: SignOutResponse }],
     errors: [400, 403, ...BODY_ERRORS, 503],
   },
   {
@@ -60,7 +60,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     summary: 'Show the authenticated actor and the installation',
     parameters: [],
     success: [{ schema: Session }],
-    errors: SIGNED_IN_ERRORS,
+    errors: AUTHENTICATION_ERRORS,
   },
   {
     method: 'GET',

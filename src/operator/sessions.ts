@@ -12,11 +12,11 @@ export const SESSION_COOKIE = 'postrider_session';
 /** The header with the page's secret, in lower case as Node has it. */
 export const SESSION_HEADER = 'postrider-session';
 /** Lifetime of a session. */
-export const SESSION_MS = 12 * 3_600_000;
+export const SESSION_LIFETIME_MS = 12 * 3_600_000;
 /** Maximum difference between the clocks of two nodes. */
-const MAX_SKEW_MS = 10_000;
+const MAX_CLOCK_SKEW_MS = 10_000;
 /** Lifetime of a ticket. A page requests it immediately before its use. */
-export const TICKET_MS = 30_000;
+export const TICKET_LIFETIME_MS = 30_000;
 
 export interface NewSession {
   readonly cookie: string;
@@ -46,57 +46,60 @@ export interface Sessions {
 /** `key` is the same on every node; `withLink` is set without a password. */
 export function createSessions(key: Buffer, withLink: boolean): Sessions {
   const link = withLink ? randomBytes(32).toString('base64url') : null;
-  let spent = false;
+  let isLinkUsed = false;
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
-  const signTicket = (until: string, cookie: string, path: string) => sign(`ticket\n${until}\n${cookie}\n${path}`);
+  const signTicket = (expiresAt: string, cookie: string, path: string) =>
+    sign(`ticket\n${expiresAt}\n${cookie}\n${path}`);
   /** True for an unexpired cookie with a valid signature. */
   const isValid = (cookie: string, now: number) => {
-    const at = cookie.lastIndexOf('.');
-    if (!same(cookie.slice(at + 1), sign(cookie.slice(0, Math.max(0, at))))) return false;
-    return isWithinLifetime(endOf(cookie), now, SESSION_MS);
+    const signatureAt = cookie.lastIndexOf('.');
+    if (!equalsInConstantTime(cookie.slice(signatureAt + 1), sign(cookie.slice(0, Math.max(0, signatureAt)))))
+      return false;
+    return isWithinLifetime(expiryOf(cookie), now, SESSION_LIFETIME_MS);
   };
   return {
     linkToken: link,
     create(now) {
       const secret = randomBytes(32).toString('base64url');
-      const text = `${now + SESSION_MS}.${digestOf(secret)}`;
+      const text = `${now + SESSION_LIFETIME_MS}.${digestOf(secret)}`;
       return { cookie: `${text}.${sign(text)}`, secret };
     },
-    verify: (cookie, secret, now) => isValid(cookie, now) && same(digestOf(secret), cookie.split('.')[1] ?? ''),
-    expiresAt: endOf,
+    verify: (cookie, secret, now) =>
+      isValid(cookie, now) && equalsInConstantTime(digestOf(secret), cookie.split('.')[1] ?? ''),
+    expiresAt: expiryOf,
     createTicket(cookie, path, now) {
-      const until = String(now + TICKET_MS);
-      return `${until}.${signTicket(until, cookie, path)}`;
+      const expiresAt = String(now + TICKET_LIFETIME_MS);
+      return `${expiresAt}.${signTicket(expiresAt, cookie, path)}`;
     },
     verifyTicket(ticket, cookie, path, now) {
-      const [until = '', signature = ''] = ticket.split('.', 2);
-      if (!isValid(cookie, now) || !same(signature, signTicket(until, cookie, path))) return false;
-      return isWithinLifetime(Number(until), now, TICKET_MS);
+      const [expiresAt = '', signature = ''] = ticket.split('.', 2);
+      if (!isValid(cookie, now) || !equalsInConstantTime(signature, signTicket(expiresAt, cookie, path))) return false;
+      return isWithinLifetime(Number(expiresAt), now, TICKET_LIFETIME_MS);
     },
     redeemLinkToken(token) {
-      if (link === null || spent || !same(token, link)) return false;
-      spent = true;
+      if (link === null || isLinkUsed || !equalsInConstantTime(token, link)) return false;
+      isLinkUsed = true;
       return true;
     },
   };
 }
 
-function endOf(cookie: string): number {
+function expiryOf(cookie: string): number {
   return Number(cookie.split('.', 1)[0]);
 }
 
 /** True for an expiry in the future that a lifetime beginning now can have. A clock that was set back extends no session. */
-function isWithinLifetime(until: number, now: number, lifetimeMs: number): boolean {
-  return now < until && until - now <= lifetimeMs + MAX_SKEW_MS;
+function isWithinLifetime(expiresAt: number, now: number, lifetimeMs: number): boolean {
+  return now < expiresAt && expiresAt - now <= lifetimeMs + MAX_CLOCK_SKEW_MS;
 }
 
 function digestOf(secret: string): string {
   return hash('sha256', secret, 'base64url');
 }
 
-function same(given: string, expected: string): boolean {
-  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
-  return one.length === other.length && timingSafeEqual(one, other);
+function equalsInConstantTime(given: string, expected: string): boolean {
+  const [givenBytes, expectedBytes] = [Buffer.from(given), Buffer.from(expected)];
+  return givenBytes.length === expectedBytes.length && timingSafeEqual(givenBytes, expectedBytes);
 }
 
 /** The value of the session cookie in a Cookie header (RFC 6265 section 5.4), or null. */
@@ -110,13 +113,13 @@ export function readSessionCookie(header: string | undefined): string | null {
 
 /** Set-Cookie: not readable by scripts, not sent by other sites; `secure` if the page was loaded over HTTPS. */
 export function sessionCookie(value: string, secure: boolean): string {
-  return `${SESSION_COOKIE}=${value}; ${attributes(secure)}; Max-Age=${SESSION_MS / 1000}`;
+  return `${SESSION_COOKIE}=${value}; ${cookieAttributes(secure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
 }
 
 export function expiredSessionCookie(secure: boolean): string {
-  return `${SESSION_COOKIE}=; ${attributes(secure)}; Max-Age=0`;
+  return `${SESSION_COOKIE}=; ${cookieAttributes(secure)}; Max-Age=0`;
 }
 
-function attributes(secure: boolean): string {
+function cookieAttributes(secure: boolean): string {
   return `HttpOnly; SameSite=Strict; Path=/${secure ? '; Secure' : ''}`;
 }

@@ -15,7 +15,7 @@ import type { AccessControl } from './access.ts';
 import { type Refusal, toStoreRefusal } from './refusal.ts';
 
 /** Minimum interval between two writes of the last use of a token. */
-const TOUCH_INTERVAL_MS = 60_000;
+const LAST_USE_WRITE_INTERVAL_MS = 60_000;
 
 export interface AuthenticatedToken {
   readonly kind: 'valid';
@@ -46,36 +46,36 @@ export interface TokenAuthenticatorParts {
 export function createTokenAuthenticator({ clock, access, store }: TokenAuthenticatorParts): TokenAuthenticator {
   const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
   /** Tokens that were valid at their last lookup, by hash. */
-  const valid = new Map<string, OperatorToken>();
+  const validTokens = new Map<string, OperatorToken>();
   /** When the last use of a token was written, by its id. */
-  const touchedAt = new Map<number, number>();
+  const lastUseWrittenAt = new Map<number, number>();
 
   async function authenticate(
     address: string,
     text: string,
-    onStoreError: (error: unknown, last: OperatorToken | undefined) => OperatorToken | Refusal,
+    onStoreError: (error: unknown, lastToken: OperatorToken | undefined) => OperatorToken | Refusal,
   ): Promise<AuthenticatedToken | Refusal> {
     const now = clock.now();
     const hash = hashToken(text);
-    const lookup = valid.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(address));
+    const lookup = validTokens.has(hash) ? store.findTokens([hash]) : lookups.find(hash, peerNetworkOf(address));
     if (lookup === null) return TOO_MANY_TOKENS;
     let token: OperatorToken | null;
     try {
       token = (await lookup).find((found) => found.hash === hash) ?? null;
     } catch (error) {
-      const last = onStoreError(error, valid.get(hash));
-      if ('kind' in last) return last;
-      token = last;
+      const lastToken = onStoreError(error, validTokens.get(hash));
+      if ('kind' in lastToken) return lastToken;
+      token = lastToken;
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
-      valid.delete(hash);
+      validTokens.delete(hash);
       // After the lookup, so that wrong tokens never refuse a valid one.
       const retryAfterMs = access.countWrongToken(address, now);
       return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
     }
-    valid.set(hash, token);
-    if (now - (touchedAt.get(token.id) ?? 0) >= TOUCH_INTERVAL_MS) {
-      touchedAt.set(token.id, now);
+    validTokens.set(hash, token);
+    if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= LAST_USE_WRITE_INTERVAL_MS) {
+      lastUseWrittenAt.set(token.id, now);
       // The operation itself reports a store that does not answer.
       await store.touchToken(token.id, now).catch(() => undefined);
     }
@@ -85,7 +85,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   return {
     authenticate: (address, text) => authenticate(address, text, toStoreRefusal),
     authenticateForMetrics: (address, text) =>
-      authenticate(address, text, (error, last) => last ?? toStoreRefusal(error)),
+      authenticate(address, text, (error, lastToken) => lastToken ?? toStoreRefusal(error)),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { Change } from '../../../src/operator/schemas.ts';
+import type { ChangeEvent } from '../../../src/operator/schemas.ts';
 import { readEvents } from './event-stream';
 
 export type LiveConnection = 'connecting' | 'live' | 'lost';
@@ -39,7 +39,7 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
       },
       event: (name, data) => {
         if (name !== 'change') return;
-        const { topics } = JSON.parse(data) as Change;
+        const { topics } = JSON.parse(data) as ChangeEvent;
         // The first element of a query key is its topic.
         for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
       },

@@ -1,11 +1,11 @@
 /** Signs in and out, and makes URLs that carry a ticket in place of the session header. */
-import type { SignedIn, Ticket } from '../../../src/operator/schemas.ts';
+import type { SignInResponse, Ticket } from '../../../src/operator/schemas.ts';
 import { post, url } from './client';
 import { storeSessionSecret } from './session-secret';
 
 /** Signs in with the password, or with the secret of the link that the service printed. */
 export async function signIn(by: { readonly password: string } | { readonly link: string }): Promise<void> {
-  const { session } = await post<SignedIn>('/sign-in', by);
+  const { session } = await post<SignInResponse>('/sign-in', by);
   storeSessionSecret(session);
 }
 

@@ -13,7 +13,7 @@ import { createLiveUpdates, type LiveUpdates } from '../../../src/observability/
 import { MAX_STREAMS } from '../../../src/operator/events.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
-import { SESSION_MS } from '../../../src/operator/sessions.ts';
+import { SESSION_LIFETIME_MS } from '../../../src/operator/sessions.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
 
@@ -181,7 +181,7 @@ describe('a stream ends with its authentication', () => {
     await expect.poll(stream.text).toContain('retry: ');
     clock.on(15_000);
     await expect.poll(stream.text).toContain(': alive\n\n');
-    clock.on(SESSION_MS - 16_000);
+    clock.on(SESSION_LIFETIME_MS - 16_000);
     await expect.poll(() => stream.text().split(': alive').length).toBe(3);
     expect(stream.text()).not.toContain('\r\n0\r\n');
     clock.on(1_001);

@@ -22,7 +22,7 @@ function routesOver({ context }: OperationRig, store: Partial<OperationRig['cont
     bodyTimeouts: new BodyTimeouts(systemClock, connectionsFor()),
     contextFor: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
-    admit: () => Promise.resolve({ kind: 'known', who: 'page' }),
+    admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page' }),
   });
   return app;
 }
