@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { StatusLine } from '../src/cli/progress.ts';
 import { waitForStopSignal } from '../src/cli/serve.ts';
-import { pairs, styled } from '../src/cli/text.ts';
+import { formatPairs, styled } from '../src/cli/text.ts';
 import { systemClock } from '../src/clock.ts';
 import { describeError } from '../src/printing/error-line.ts';
 import { formatCount } from '../src/printing/text.ts';
@@ -84,5 +84,5 @@ function banner({ service, folder }: Demo): string {
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
     `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
   ].join('\n');
-  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${pairs(addresses)}\n${about}\n\n`;
+  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${about}\n\n`;
 }

@@ -12,13 +12,13 @@ import { Frame } from './frame';
 import { pages } from './pages';
 import { ErrorBoundary } from './parts/error-boundary';
 import { ErrorAlert } from './parts/page-states';
-import { SignIn, SignInByLink } from './sign-in';
+import { SignIn, SignInWithLink } from './sign-in';
 
-const WELCOME = 'Sign in to the operator dashboard.';
-const SESSION_ENDED = 'Your session has ended. Sign in again to return to this page.';
+const SIGN_IN_TEXT = 'Sign in to the operator dashboard.';
+const SESSION_ENDED_TEXT = 'Your session has ended. Sign in again to return to this page.';
 
 /** Shown for `?refused=link`. */
-const INVALID_LINK =
+const INVALID_LINK_TEXT =
   'This sign-in link is invalid or has already been used. If no password is set, restart the service: it prints a new link when it starts.';
 
 export function App() {
@@ -26,7 +26,7 @@ export function App() {
   const [location] = useLocation();
   const link = location === '/sign-in' ? search.get('link') : null;
   // Without the secret there is no session.
-  if (link !== null && readSessionSecret() === null) return <SignInByLink link={link} />;
+  if (link !== null && readSessionSecret() === null) return <SignInWithLink link={link} />;
   return <SessionGate link={link} refused={search.get('refused') === 'link'} />;
 }
 
@@ -35,9 +35,9 @@ function SessionGate({ link, refused }: { readonly link: string | null; readonly
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
   if (session.isPending) return <Spinner />;
   if (session.error instanceof ApiError && session.error.status === 401) {
-    if (link !== null) return <SignInByLink link={link} />;
-    const prompt = refused ? INVALID_LINK : WELCOME;
-    return <SignIn reason={session.data === undefined ? prompt : SESSION_ENDED} />;
+    if (link !== null) return <SignInWithLink link={link} />;
+    const prompt = refused ? INVALID_LINK_TEXT : SIGN_IN_TEXT;
+    return <SignIn reason={session.data === undefined ? prompt : SESSION_ENDED_TEXT} />;
   }
   if (session.data !== undefined && link !== null) return <Redirect to="/" replace />;
   if (session.data === undefined) return <ErrorAlert error={session.error} retry={() => session.refetch()} />;

@@ -18,7 +18,7 @@ import type { Session } from '../../src/operator/schemas.ts';
 import type { LiveConnection } from './api/live-updates';
 import { SignOut } from './sign-out';
 
-const MENU: readonly { readonly label: string; readonly to: string; readonly transport?: 'capture' }[] = [
+const MENU_ITEMS: readonly { readonly label: string; readonly to: string; readonly transport?: 'capture' }[] = [
   { label: 'Overview', to: '/' },
   { label: 'Messages', to: '/messages' },
   { label: 'Inbox', to: '/inbox', transport: 'capture' },
@@ -28,7 +28,7 @@ const MENU: readonly { readonly label: string; readonly to: string; readonly tra
   { label: 'Audit log', to: '/audit' },
 ];
 
-const LIVE: Readonly<Record<LiveConnection, readonly [text: string, colour: string]>> = {
+const CONNECTION_BADGES: Readonly<Record<LiveConnection, readonly [text: string, colour: string]>> = {
   connecting: ['connecting', '#5c636a'],
   live: ['live', '#1e6b37'],
   lost: ['disconnected', '#a3271c'],
@@ -43,7 +43,7 @@ interface FrameProps {
 export function Frame({ session, live, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
   const [location] = useLocation();
-  const [text, colour] = LIVE[live];
+  const [text, colour] = CONNECTION_BADGES[live];
   return (
     <AppShell
       header={{ height: 56 }}
@@ -72,7 +72,7 @@ export function Frame({ session, live, children }: FrameProps) {
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
         <AppShell.Section grow component={ScrollArea}>
-          {MENU.filter(({ transport }) => transport === undefined || session.transport === transport).map(
+          {MENU_ITEMS.filter(({ transport }) => transport === undefined || session.transport === transport).map(
             ({ label, to }) => {
               const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
               return (
@@ -109,16 +109,16 @@ export function Frame({ session, live, children }: FrameProps) {
 
 function SchemeButton() {
   const { setColorScheme } = useMantineColorScheme();
-  const now = useComputedColorScheme('light');
-  const other = now === 'dark' ? 'light' : 'dark';
+  const currentScheme = useComputedColorScheme('light');
+  const otherScheme = currentScheme === 'dark' ? 'light' : 'dark';
   return (
     <Button
       variant="default"
       size="compact-sm"
-      onClick={() => setColorScheme(other)}
-      aria-label={`Switch to ${other} mode`}
+      onClick={() => setColorScheme(otherScheme)}
+      aria-label={`Switch to ${otherScheme} mode`}
     >
-      {other === 'dark' ? 'Dark' : 'Light'}
+      {otherScheme === 'dark' ? 'Dark' : 'Light'}
     </Button>
   );
 }

@@ -7,13 +7,13 @@ import { signIn as requestSignIn } from './api/session';
 import { ErrorAlert } from './parts/page-states';
 
 /** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
-export function SignInByLink({ link }: { readonly link: string }) {
+export function SignInWithLink({ link }: { readonly link: string }) {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const started = useRef(false);
+  const hasStarted = useRef(false);
   useEffect(() => {
-    if (started.current) return;
-    started.current = true;
+    if (hasStarted.current) return;
+    hasStarted.current = true;
     requestSignIn({ link }).then(
       () => {
         void queries.resetQueries({ queryKey: ['session'] });

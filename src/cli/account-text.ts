@@ -2,18 +2,18 @@
 import { formatPercent } from '../model/account.ts';
 import type { AccountDetails, AccountEntry } from '../operations/accounts/schemas.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
-import { type Cell, pairs, table } from './text.ts';
+import { type Cell, formatPairs, formatTable } from './text.ts';
 
 /** One row for each account. */
 export function accountTable(accounts: readonly AccountEntry[], now: number): string {
   const rows = accounts.map((account) => [
     account.name,
-    stateOf(account),
+    accountStateCell(account),
     volumeText(account, now),
     rateText(account),
     account.throttle ?? 'none',
   ]);
-  return table(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
+  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
 }
 
 /** `name  value` lines of one account, with the counts of the last 7 days if `account` has them. */
@@ -21,9 +21,9 @@ export function accountPairs(account: AccountEntry | AccountDetails, now: number
   const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
   const locked =
     lockedAt === null ? [] : [['locked', `${formatSpan(now - Date.parse(lockedAt))} ago: ${reason}`] as const];
-  return pairs([
+  return formatPairs([
     ['name', account.name],
-    ['state', stateOf(account)],
+    ['state', accountStateCell(account)],
     ...locked,
     ['created', formatTime(Date.parse(account.created))],
     ['volume', volumeText(account, now)],
@@ -35,7 +35,7 @@ export function accountPairs(account: AccountEntry | AccountDetails, now: number
   ]);
 }
 
-function stateOf({ state }: AccountEntry): Cell {
+function accountStateCell({ state }: AccountEntry): Cell {
   return { text: state, style: state === 'active' ? 'good' : 'bad' };
 }
 
@@ -51,6 +51,6 @@ function rateText({ rate, rateLeft }: AccountEntry): string {
 }
 
 function reputationText({ emails, bounces, complaints }: AccountDetails['reputation']): string {
-  const many = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`;
-  return [many(emails, 'email'), many(bounces, 'hard bounce'), many(complaints, 'complaint')].join(', ');
+  const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
+  return [countText(emails, 'email'), countText(bounces, 'hard bounce'), countText(complaints, 'complaint')].join(', ');
 }

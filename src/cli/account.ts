@@ -21,7 +21,7 @@ export function addAccountCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'create <name>', createAccount, {
     flags: LIMIT_FLAGS,
     shorthands: NO_VOLUME,
-    text: afterChange('created'),
+    text: changeText('created'),
   });
   operationCommand(group, context, 'set <name>', setAccount, {
     arguments: { name: 'account' },
@@ -29,10 +29,10 @@ export function addAccountCommands(program: Command, context: Context): void {
       ...LIMIT_FLAGS,
       maxBounces: '--max-bounces <percent>',
       maxComplaints: '--max-complaints <percent>',
-      ...EXPECTED,
+      ...EXPECTED_FLAG_HELP,
     },
     shorthands: NO_VOLUME,
-    text: afterChange('changed'),
+    text: changeText('changed'),
   });
   operationCommand(group, context, 'list', listAccounts, {
     text: (accounts, _given, now) =>
@@ -46,13 +46,13 @@ export function addAccountCommands(program: Command, context: Context): void {
   });
   operationCommand(group, context, 'lock <name>', lockAccount, {
     arguments: { name: 'account' },
-    flags: { reason: '--reason <text>', ...EXPECTED },
-    text: afterChange('locked'),
+    flags: { reason: '--reason <text>', ...EXPECTED_FLAG_HELP },
+    text: changeText('locked'),
   });
   operationCommand(group, context, 'unlock <name>', unlockAccount, {
     arguments: { name: 'account' },
-    flags: EXPECTED,
-    text: afterChange('unlocked'),
+    flags: EXPECTED_FLAG_HELP,
+    text: changeText('unlocked'),
   });
 }
 
@@ -62,9 +62,9 @@ const LIMIT_FLAGS = {
   rate: '--rate <n/period>',
   throttle: '--throttle <n/s>',
 };
-const EXPECTED = { expected: '--expected <version>' };
+const EXPECTED_FLAG_HELP = { expected: '--expected <version>' };
 
-function afterChange(done: string) {
+function changeText(participle: string) {
   return (account: AccountEntry, _given: unknown, now: number) =>
-    `${done} account ${account.name}\n\n${accountPairs(account, now)}`;
+    `${participle} account ${account.name}\n\n${accountPairs(account, now)}`;
 }

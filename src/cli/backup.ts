@@ -22,9 +22,9 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .description('copy the embedded database to a file, while the service runs')
     .option('--json', 'print JSON')
     .action(async (file: string, flags: { json?: boolean }) => {
-      const path = embedded(context, 'backup', 'pg_dump or pg_basebackup');
+      const path = requireEmbeddedDatabase(context, 'backup', 'pg_dump or pg_basebackup');
       const line = new StatusLine(terminal);
-      const progress = (share: number) => line.show(`${Math.round(share * 100)} % copied`);
+      const progress = (fraction: number) => line.show(`${Math.round(fraction * 100)} % copied`);
       const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, progress)).finally(() =>
         line.clear(),
       );
@@ -43,15 +43,17 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .description('replace the embedded database with a backup, while no service runs')
     .option('--json', 'print JSON')
     .action((file: string, flags: { json?: boolean }) => {
-      const path = embedded(context, 'restore', 'pg_restore');
-      const keptPath = restoreDatabase(file, path, new Date(context.clock.now()));
+      const path = requireEmbeddedDatabase(context, 'restore', 'pg_restore');
+      const replacedPath = restoreDatabase(file, path, new Date(context.clock.now()));
       const { count, oldestAt } = countUnsentMessages(path);
       const oldest = oldestAt === null ? null : isoTime(oldestAt);
-      if (flags.json) context.json({ database: path, before: keptPath, queued: count, oldestQueuedAt: oldest });
+      if (flags.json) context.json({ database: path, before: replacedPath, queued: count, oldestQueuedAt: oldest });
       else {
         context.out(`restored the backup to ${path}\n`);
-        if (keptPath !== null)
-          context.out(`The replaced database is ${keptFiles(keptPath)}; remove it when you do not need it any more\n`);
+        if (replacedPath !== null)
+          context.out(
+            `The replaced database is ${replacedFiles(replacedPath)}; remove it when you do not need it any more\n`,
+          );
         if (oldest !== null)
           context.out(
             `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends queued messages, also those that were sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
@@ -60,14 +62,14 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     });
 }
 
-function embedded(context: Context, command: string, alternative: string): string {
+function requireEmbeddedDatabase(context: Context, command: string, alternative: string): string {
   const { database } = context.settings();
   if (database.kind === 'sqlite') return database.path;
   throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }
 
 /** The names of the files that a restore has kept under `keptPath`. An incomplete database may consist of its log only. */
-function keptFiles(keptPath: string): string {
-  const names = DATABASE_FILES.map((end) => keptPath + end);
+function replacedFiles(replacedPath: string): string {
+  const names = DATABASE_FILES.map((suffix) => replacedPath + suffix);
   return names.filter((name) => existsSync(name)).join(' and ');
 }

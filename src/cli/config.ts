@@ -4,19 +4,19 @@ import { describeSettings } from '../config/load.ts';
 import { showConfig } from '../operations/config.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { table } from './text.ts';
+import { formatTable } from './text.ts';
 
 /** Adds the command. */
 export function addConfigCommand(program: Command, context: Context): void {
-  const given = { describeSettings: () => describeSettings(context.environment, context.dotEnv()) };
-  operationCommand(program, { ...context, operate: (work) => work(given) }, 'config', showConfig, {
+  const configContext = { describeSettings: () => describeSettings(context.environment, context.dotEnv()) };
+  operationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
     text(settings) {
       const rows = settings.map(({ name, value, source }) => [
         name,
         value ?? { text: 'none', style: 'quiet' as const },
         source === 'default' ? { text: source, style: 'quiet' as const } : source,
       ]);
-      return table(['SETTING', 'VALUE', 'FROM'], rows);
+      return formatTable(['SETTING', 'VALUE', 'FROM'], rows);
     },
   });
 }

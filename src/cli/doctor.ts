@@ -15,7 +15,7 @@ import { declareOperations, unwrapResult } from './operation-command.ts';
 import { type ProgressStream, StatusLine } from './progress.ts';
 import { type Style, styled } from './text.ts';
 
-interface Flags {
+interface DoctorFlags {
   readonly json?: boolean;
   readonly loop?: boolean;
   readonly account?: string;
@@ -31,10 +31,10 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     .option('--within <time>', 'with --loop: maximum wait', '2m');
   doctor.option('--json', 'print JSON: a list of {"check","result","detail","remedy"}');
   declareOperations(doctor, [runDoctor, tryLoop]);
-  doctor.action(async ({ json, loop, account, within }: Flags) => {
+  doctor.action(async ({ json, loop, account, within }: DoctorFlags) => {
     const settings = context.settings();
     const line = new StatusLine(terminal);
-    const given = {
+    const doctorContext = {
       machineClock: context.clock,
       settings,
       installation: createInstallation(settings, context.clock, (work) => context.withStore(work)),
@@ -45,8 +45,8 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     try {
       // Runs before the checks, so that an invalid flag is refused at once.
       const loopFindings =
-        loop === true ? unwrapResult(context, await perform(tryLoop, { account, within }, given), nameOf) : [];
-      findings.push(...unwrapResult(context, await perform(runDoctor, {}, given), nameOf), ...loopFindings);
+        loop === true ? unwrapResult(context, await perform(tryLoop, { account, within }, doctorContext), nameOf) : [];
+      findings.push(...unwrapResult(context, await perform(runDoctor, {}, doctorContext), nameOf), ...loopFindings);
     } finally {
       line.clear();
     }
@@ -62,14 +62,14 @@ const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'good', warning: 'w
 
 /** A line for each finding with its remedy below it, and the totals. */
 export function findingsText(findings: readonly Finding[]): string {
-  const width = findings.reduce((most, { check }) => Math.max(most, [...printable(check)].length), 0);
+  const width = findings.reduce((width, { check }) => Math.max(width, [...printable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
     const name = printable(check);
-    const head = `${styled(STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
-    return remedy === null ? head : `${head}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
+    const firstLine = `${styled(STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${printable(detail)}\n`;
+    return remedy === null ? firstLine : `${firstLine}${' '.repeat(width + 11)}→ ${printable(remedy)}\n`;
   });
   const count = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
   const [warnings, failures] = [count('warning'), count('failure')];
-  const sum = `${findings.length} checks: ${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
-  return `${lines.join('')}\n${sum}\n`;
+  const totals = `${findings.length} checks: ${count('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
+  return `${lines.join('')}\n${totals}\n`;
 }

@@ -4,7 +4,7 @@ import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from
 import { commandLine } from '../printing/command-line.ts';
 import { printable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
-import { type Cell, type Style, styled, table } from './text.ts';
+import { type Cell, formatTable, type Style, styled } from './text.ts';
 
 /** The documented members of `--json`. */
 export function domainSummary({
@@ -56,15 +56,15 @@ export function verificationText(domain: VerifiedDomain, now: number): string {
   const faults = domain.records.filter(({ found }) => found === 'missing' || found === 'wrong').map(faultText);
   return [
     `${domain.domain}: ${styled(STATUS_STYLE[domain.status], domain.status)}${changeText(domain, now)}\n\n`,
-    table(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows),
+    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows),
     ...faults.map((text) => `\n${text}`),
   ].join('');
 }
 
 function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
   if (graceEnds !== null) {
-    const left = Date.parse(graceEnds) - now;
-    if (left > 0) return ` (messages from it are refused in ${formatSpan(left)})`;
+    const remainingMs = Date.parse(graceEnds) - now;
+    if (remainingMs > 0) return ` (messages from it are refused in ${formatSpan(remainingMs)})`;
     return sends ? ' (messages from it are refused when the next check fails)' : ' (messages from it are refused)';
   }
   return change === 'authenticated' ? ' (new)' : change === 'recovered' ? ' (recovered)' : '';
@@ -72,7 +72,7 @@ function changeText({ graceEnds, sends, change }: VerifiedDomain, now: number): 
 
 function faultText(record: Record): string {
   const observed = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
-  const lines = observed.map((text, at) => `  ${at === 0 ? 'observed:' : '         '} ${text}\n`);
+  const lines = observed.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
   const expected = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
   return `${styled('head', record.name)}\n${lines.join('')}  expected: ${expected}`;
 }
@@ -86,7 +86,7 @@ export function domainTable(domains: readonly DomainDetails[]): string {
     keysText(domain),
     formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
   ]);
-  return table(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows);
+  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows);
 }
 
 function keysText({ keys }: DomainDetails): string {
@@ -97,23 +97,28 @@ function keysText({ keys }: DomainDetails): string {
 }
 
 /** The text after a rotation was cancelled. */
-export function cancelledText({ domain, removedRecords }: RotatedDomain): string {
-  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${listed(removedRecords)}`;
+export function cancelledRotationText({ domain, removedRecords }: RotatedDomain): string {
+  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentedLines(removedRecords)}`;
 }
 
 /** The text after a domain was removed. */
-export function removedText({ domain, removedRecords, keepRecordsUntil, remainingIdentity }: RemovedDomain): string {
-  const when =
+export function removedDomainText({
+  domain,
+  removedRecords,
+  keepRecordsUntil,
+  remainingIdentity,
+}: RemovedDomain): string {
+  const earliestRemoval =
     keepRecordsUntil === null
       ? 'after 3 days, when no message signed with them is in transit'
       : `after ${formatTime(Date.parse(keepRecordsUntil))}`;
-  const there =
+  const remainingIdentityText =
     remainingIdentity === null
       ? ''
       : `\nAmazon SES still has the identity ${remainingIdentity}; delete it there if nothing else uses it.\n`;
-  return `removed ${domain}; messages from it are now refused\n\nYou can remove these records from DNS ${when}:\n${listed(removedRecords)}${there}`;
+  return `removed ${domain}; messages from it are now refused\n\nYou can remove these records from DNS ${earliestRemoval}:\n${indentedLines(removedRecords)}${remainingIdentityText}`;
 }
 
-function listed(names: readonly string[]): string {
+function indentedLines(names: readonly string[]): string {
   return names.map((name) => `  ${name}\n`).join('');
 }

@@ -5,10 +5,10 @@ import { printable } from '../printing/escape.ts';
 import { formatTime, shorten } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { pairs, table } from './text.ts';
+import { formatPairs, formatTable } from './text.ts';
 
-const SUMMARY_WIDTH = 60;
-const REASON_WIDTH = 50;
+const MAX_SUMMARY_LENGTH = 60;
+const MAX_REASON_LENGTH = 50;
 
 /** Adds the commands. */
 export function addFeedbackCommands(program: Command, context: Context): void {
@@ -20,25 +20,25 @@ export function addFeedbackCommands(program: Command, context: Context): void {
     text: (reports) =>
       reports.length === 0
         ? 'there are no stored reports: every report was interpreted\n'
-        : table(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(row)),
+        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow)),
   });
   operationCommand(group, context, 'show <id>', showFeedback, {
-    text: (report) => `${heading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
+    text: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
   });
 }
 
-function row({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
+function reportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
   return [
     String(id),
     formatTime(Date.parse(at)),
     source,
-    shorten(printable(summary), SUMMARY_WIDTH),
-    shorten(reason, REASON_WIDTH),
+    shorten(printable(summary), MAX_SUMMARY_LENGTH),
+    shorten(reason, MAX_REASON_LENGTH),
   ];
 }
 
-function heading({ id, at, source, message, reason, summary }: FeedbackReport): string {
-  return pairs([
+function reportHeading({ id, at, source, message, reason, summary }: FeedbackReport): string {
+  return formatPairs([
     ['report', String(id)],
     ['received', `${formatTime(Date.parse(at))} over ${source}`],
     ['message', message ?? 'unknown'],

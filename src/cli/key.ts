@@ -5,7 +5,7 @@ import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { type Cell, isoText, table } from './text.ts';
+import { type Cell, formatTable, isoText } from './text.ts';
 
 /** Adds the commands. */
 export function addKeyCommands(program: Command, context: Context): void {
@@ -46,5 +46,5 @@ function keyTable(keys: readonly KeyEntry[]): string {
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return table(['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
+  return formatTable(['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
 }

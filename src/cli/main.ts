@@ -4,7 +4,7 @@
  */
 import { Command, CommanderError } from 'commander';
 import { withCommandPrefix } from '../printing/command-line.ts';
-import { describeError, oneLine } from '../printing/error-line.ts';
+import { describeError, joinLines } from '../printing/error-line.ts';
 import { type Context, processContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { version } from './version.ts';
@@ -42,23 +42,23 @@ export async function runCommand(args: readonly string[], context: Context): Pro
     if (error.code === 'commander.helpDisplayed' || error.code === 'commander.version') return;
     if (error.code === 'commander.help')
       throw new CommandFailure(`no command is given; ${usageHint(program, args)}`, 2);
-    const text = withoutValues(errors.join(' ') || error.message, args).replace(/^error: /, '');
-    throw new CommandFailure(`${oneLine(text)}; ${usageHint(program, args)}`, 2);
+    const text = removeFlagValues(errors.join(' ') || error.message, args).replace(/^error: /, '');
+    throw new CommandFailure(`${joinLines(text)}; ${usageHint(program, args)}`, 2);
   }
 }
 
 /** Removes the value of a mistyped flag `--kee=VALUE`, which commander quotes: it may be a secret. */
-function withoutValues(text: string, args: readonly string[]): string {
-  return args.reduce((shown, arg) => {
+function removeFlagValues(text: string, args: readonly string[]): string {
+  return args.reduce((result, arg) => {
     const equals = arg.startsWith('-') ? arg.indexOf('=') : -1;
-    return equals === -1 ? shown : shown.replaceAll(arg, () => arg.slice(0, equals));
+    return equals === -1 ? result : result.replaceAll(arg, () => arg.slice(0, equals));
   }, text);
 }
 
 /** The help of the given command, as far as the arguments name one. */
 function usageHint(program: Command, args: readonly string[]): string {
   const path = [program];
-  for (const arg of args.filter((one) => !one.startsWith('-'))) {
+  for (const arg of args.filter((argument) => !argument.startsWith('-'))) {
     const next = path.at(-1)?.commands.find((command) => command.name() === arg);
     if (next === undefined) break;
     path.push(next);
@@ -106,7 +106,7 @@ export async function buildProgram(
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: onError });
   if (first === '--version' || first === '-V') return program;
-  const own = COMMANDS.find(({ names }) => first !== undefined && names.includes(first));
-  for (const { load } of own === undefined ? COMMANDS : [own]) (await load())(program, context);
+  const commandWriters = COMMANDS.find(({ names }) => first !== undefined && names.includes(first));
+  for (const { load } of commandWriters === undefined ? COMMANDS : [commandWriters]) (await load())(program, context);
   return program;
 }

@@ -8,18 +8,18 @@ import { printable } from '../printing/escape.ts';
 import { formatTime, shorten } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { pairs, stateCell, styled, table } from './text.ts';
+import { formatPairs, formatTable, stateCell, styled } from './text.ts';
 
 /** Adds the commands. */
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
   operationCommand(group, context, 'list', listMessages, {
-    text: (messages) => (messages.length === 0 ? NO_MATCH : messageTable(messages)),
+    text: (messages) => (messages.length === 0 ? NO_MATCH_TEXT : messageTable(messages)),
   });
   operationCommand(group, context, 'search [words...]', searchMessages, {
     arguments: { words: 'q' },
     text: ({ messages, next }, { waitReason }) =>
-      (messages.length === 0 ? NO_MATCH : messageTable(messages, waitReason === true)) +
+      (messages.length === 0 ? NO_MATCH_TEXT : messageTable(messages, waitReason === true)) +
       (next === null ? '' : `more messages: --cursor ${next}\n`),
   });
   operationCommand(group, context, 'show <id>', showMessage, { text: detailsText });
@@ -32,7 +32,7 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
 }
 
-const NO_MATCH = 'no messages match\n';
+const NO_MATCH_TEXT = 'no messages match\n';
 
 /** `withWaitReason` adds a column: what each message waits for. */
 function messageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
@@ -45,7 +45,10 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
     shorten(message.subject, 60),
     ...(withWaitReason && 'waitReason' in message ? [message.waitReason ?? ''] : []),
   ]);
-  return table(['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])], rows);
+  return formatTable(
+    ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])],
+    rows,
+  );
 }
 
 /** `2030-12-31 18:00:00Z` from ISO 8601. */
@@ -57,7 +60,7 @@ function detailsText(details: MessageDetails): string {
   const { id, state, account, to, from, subject, at, due, ended, message, attempts, events } = details;
   const dueLine = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', isoText(due)] as const];
   const size = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
-  const head = pairs([
+  const heading = formatPairs([
     ['id', id],
     ['state', stateCell(state)],
     ['account', account ?? '(removed)'],
@@ -70,7 +73,7 @@ function detailsText(details: MessageDetails): string {
     ['attempts', String(attempts.length)],
     ['body', size],
   ]);
-  return `${head}\n${events.map((event) => eventText(event, details)).join('')}`;
+  return `${heading}\n${events.map((event) => eventText(event, details)).join('')}`;
 }
 
 function eventText({ at, type, by, detail, attempt: index }: EventDetails, { attempts }: MessageDetails): string {

@@ -18,7 +18,7 @@ const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;
 
 /** A table that is equal in both databases. */
-interface Compared {
+interface ComparedTable {
   readonly table: string;
   readonly rows: number;
   readonly checksum: string;
@@ -40,8 +40,8 @@ export function addMigrateStoreCommand(
     )
     .option('--json', 'print JSON')
     .action(async (flags: { from: string; to: string; json?: boolean }) => {
-      const from = setting('--from', flags.from);
-      const to = setting('--to', flags.to === '-' ? await context.inputLine('--to') : flags.to);
+      const from = parseDatabaseOption('--from', flags.from);
+      const to = parseDatabaseOption('--to', flags.to === '-' ? await context.inputLine('--to') : flags.to);
       if (from.kind !== 'sqlite' || to.kind !== 'postgres')
         throw new CommandFailure(
           '--from must be sqlite:FILE and --to must be postgres://…; no other direction is supported',
@@ -76,7 +76,7 @@ export function addMigrateStoreCommand(
     });
 }
 
-function setting(option: string, url: string) {
+function parseDatabaseOption(option: string, url: string) {
   const parsed = parseDatabase(url);
   if (!parsed.ok) throw new CommandFailure(`${option}: ${parsed.fault}`, 2);
   return parsed.value;
@@ -94,7 +94,7 @@ async function copy(source: TransferSource, target: TransferTarget, line: Status
     }
     if (page.length > 0) await target.write(table, page);
   }
-  const { messages: mails } = source.count();
+  const { messages: messageCount } = source.count();
   let done = 0;
   for (let after = await target.lastMessageId(); ; ) {
     const page = source.mails(after, PAGE_ROWS);
@@ -103,30 +103,30 @@ async function copy(source: TransferSource, target: TransferTarget, line: Status
     await target.writeMessages(page);
     after = last.id;
     done += page.length;
-    line.show(`${bar(done, mails)} ${formatCount(done)} of ${formatCount(mails)} messages copied`);
+    line.show(`${bar(done, messageCount)} ${formatCount(done)} of ${formatCount(messageCount)} messages copied`);
   }
 }
 
 /** Reads every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete */
-async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<Compared[]> {
-  const compared: Compared[] = [];
-  const requireEqual = (table: string, a: Digest, b: Digest) => {
-    if (a.rows !== b.rows || a.checksum() !== b.checksum()) {
+async function compare(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<ComparedTable[]> {
+  const compared: ComparedTable[] = [];
+  const requireEqual = (table: string, sourceRows: Digest, targetRows: Digest) => {
+    if (sourceRows.rows !== targetRows.rows || sourceRows.checksum() !== targetRows.checksum()) {
       throw new CommandFailure(
-        `${table} differs: ${a.rows} rows in the source, ${b.rows} in the target. Nothing was removed; empty the target database and run the command again`,
+        `${table} differs: ${sourceRows.rows} rows in the source, ${targetRows.rows} in the target. Nothing was removed; empty the target database and run the command again`,
       );
     }
-    compared.push({ table, rows: a.rows, checksum: a.checksum() });
+    compared.push({ table, rows: sourceRows.rows, checksum: sourceRows.checksum() });
   };
   for (const table of TRANSFER_TABLES) {
     line.show(`comparing ${table.name} …`);
     const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
-    const inOrder = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
-    for (const row of source.rows(table)) sourceDigest.add(inOrder(row));
-    for (const row of await target.rows(table)) targetDigest.add(inOrder(row));
+    const orderedValues = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
+    for (const row of source.rows(table)) sourceDigest.add(orderedValues(row));
+    for (const row of await target.rows(table)) targetDigest.add(orderedValues(row));
     requireEqual(table.name, sourceDigest, targetDigest);
   }
-  const { messages: mails } = source.count();
+  const { messages: messageCount } = source.count();
   const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
   for (let after: string | null = null; ; ) {
     const page: readonly TransferredMessage[] = source.mails(after, PAGE_ROWS);
@@ -137,7 +137,7 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
     if (last === undefined) break;
     after = last.id;
     line.show(
-      `${bar(sourceDigest.rows, mails)} ${formatCount(sourceDigest.rows)} of ${formatCount(mails)} messages compared`,
+      `${bar(sourceDigest.rows, messageCount)} ${formatCount(sourceDigest.rows)} of ${formatCount(messageCount)} messages compared`,
     );
   }
   requireEqual('mail_request', sourceDigest, targetDigest);
@@ -146,11 +146,11 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
 
 /** The columns of a message that must be equal. Lane, due time and mark matter only while the message is open. */
 function comparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
-  const open = ended_at === null;
+  const isOpen = ended_at === null;
   return [
     Object.entries(message).sort(([a], [b]) => (a < b ? -1 : 1)),
     ended_at,
-    open ? [lane, handing_over, due_at] : null,
+    isOpen ? [lane, handing_over, due_at] : null,
   ];
 }
 
@@ -176,7 +176,7 @@ class Digest {
   }
 }
 
-function bar(done: number, of: number): string {
-  const full = of === 0 ? BAR_WIDTH : Math.min(BAR_WIDTH, Math.round((done / of) * BAR_WIDTH));
-  return `[${'#'.repeat(full)}${' '.repeat(BAR_WIDTH - full)}]`;
+function bar(done: number, total: number): string {
+  const filledWidth = total === 0 ? BAR_WIDTH : Math.min(BAR_WIDTH, Math.round((done / total) * BAR_WIDTH));
+  return `[${'#'.repeat(filledWidth)}${' '.repeat(BAR_WIDTH - filledWidth)}]`;
 }

@@ -11,10 +11,10 @@ import { dirname, join } from 'node:path';
 import { CommandFailure } from './failure.ts';
 
 /** Error codes of file systems without hard links. */
-const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+const NO_LINK_ERROR_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /** Signals by which users, terminals and service managers end a process. */
-const END_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const TERMINATION_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The file system calls that a test replaces, to simulate a file system without hard links. */
 export interface FileOperations {
@@ -28,12 +28,12 @@ export interface FileOperations {
 export async function writeNewFile<T>(
   file: string,
   write: (draft: string) => Promise<T>,
-  publishing: FileOperations = { link },
+  fileOperations: FileOperations = { link },
 ): Promise<T> {
-  if (await lstat(file).catch(() => null)) throw alreadyExists(file);
+  if (await lstat(file).catch(() => null)) throw alreadyExistsFailure(file);
   const folder = dirname(file);
   let draftFolder: string | null = null;
-  const stopWatching = onEnd(() => {
+  const removeSignalHandlers = onTerminationSignal(() => {
     if (draftFolder !== null) rmSync(draftFolder, { recursive: true, force: true, maxRetries: 3 });
   });
   try {
@@ -43,37 +43,37 @@ export async function writeNewFile<T>(
     await (await open(draft, 'wx', 0o600)).close();
     const result = await write(draft);
     await sync(draft);
-    await publish(draft, file, publishing);
+    await publish(draft, file, fileOperations);
     await sync(folder);
     return result;
   } catch (error) {
-    throw cannotWrite(file, error);
+    throw toWriteFailure(file, error);
   } finally {
     if (draftFolder !== null) await rm(draftFolder, { recursive: true, force: true });
-    stopWatching();
+    removeSignalHandlers();
   }
 }
 
 /** Calls `clean` when a signal is about to end the process, which then ends by that signal. The returned function stops this. */
-function onEnd(clean: () => void): () => void {
+function onTerminationSignal(cleanUp: () => void): () => void {
   const handle = (signal: NodeJS.Signals): void => {
-    clean();
+    cleanUp();
     stop();
     // If other handlers exist, they decide whether the process ends.
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
   };
   const stop = (): void => {
-    for (const signal of END_SIGNALS) process.off(signal, handle);
+    for (const signal of TERMINATION_SIGNALS) process.off(signal, handle);
   };
-  for (const signal of END_SIGNALS) process.on(signal, handle);
+  for (const signal of TERMINATION_SIGNALS) process.on(signal, handle);
   return stop;
 }
 
-async function publish(draft: string, file: string, publishing: FileOperations): Promise<void> {
+async function publish(draft: string, file: string, fileOperations: FileOperations): Promise<void> {
   try {
-    await publishing.link(draft, file);
+    await fileOperations.link(draft, file);
   } catch (error) {
-    if (!NO_LINKS.has(codeOf(error) ?? '')) throw error;
+    if (!NO_LINK_ERROR_CODES.has(errorCode(error) ?? '')) throw error;
     await copyExclusively(draft, file);
   }
 }
@@ -83,7 +83,7 @@ async function copyExclusively(draft: string, file: string): Promise<void> {
   // The copy has the mode of the draft, 0600. Fails if the file exists.
   const copied = copyFile(draft, file, constants.COPYFILE_EXCL);
   await copied.catch(async (error: unknown) => {
-    if (codeOf(error) !== 'EEXIST') await rm(file, { force: true });
+    if (errorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   });
   await sync(file);
@@ -98,13 +98,13 @@ async function sync(path: string): Promise<void> {
   }
 }
 
-function alreadyExists(file: string): CommandFailure {
+function alreadyExistsFailure(file: string): CommandFailure {
   return new CommandFailure(`${file} already exists; give the name of a new file`);
 }
 
-function cannotWrite(file: string, error: unknown): unknown {
-  const code = codeOf(error);
-  if (code === 'EEXIST') return alreadyExists(file);
+function toWriteFailure(file: string, error: unknown): unknown {
+  const code = errorCode(error);
+  if (code === 'EEXIST') return alreadyExistsFailure(file);
   if (code === null || code.startsWith('ERR_')) return error;
   const remedy =
     code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
@@ -113,6 +113,6 @@ function cannotWrite(file: string, error: unknown): unknown {
   return new CommandFailure(`cannot write ${file} (${code}); ${remedy}`);
 }
 
-function codeOf(error: unknown): string | null {
+function errorCode(error: unknown): string | null {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

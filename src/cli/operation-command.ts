@@ -46,17 +46,17 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
 }
 
 /** An operation without its types. */
-type Named = Pick<Operation, 'name'>;
+type NamedOperation = Pick<Operation, 'name'>;
 
-const OPERATIONS = new WeakMap<Command, readonly Named[]>();
+const OPERATIONS = new WeakMap<Command, readonly NamedOperation[]>();
 
 /** The operations that a command performs; empty if it performs none. */
-export function operationsOf(command: Command): readonly Named[] {
+export function operationsOf(command: Command): readonly NamedOperation[] {
   return OPERATIONS.get(command) ?? [];
 }
 
 /** Declares the operations of a command that `operationCommand` did not create. */
-export function declareOperations(command: Command, operations: readonly Named[]): void {
+export function declareOperations(command: Command, operations: readonly NamedOperation[]): void {
   OPERATIONS.set(command, operations);
 }
 
@@ -76,42 +76,44 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   const members = inputMembers(operation.input);
   for (const [name, member] of Object.entries(members)) {
     if (positional.includes(name)) continue;
-    const own = options.flags?.[name as keyof Static<I>];
-    const flags = own ?? (member.type === 'boolean' ? `--${kebab(name)}` : `--${kebab(name)} <${kebab(name)}>`);
-    const { description: ofMember = '' } = member as { readonly description?: string };
-    const description = options.flagHelp?.[name as keyof Static<I>] ?? ofMember;
+    const customFlags = options.flags?.[name as keyof Static<I>];
+    const flags =
+      customFlags ??
+      (member.type === 'boolean' ? `--${toKebabCase(name)}` : `--${toKebabCase(name)} <${toKebabCase(name)}>`);
+    const { description: memberDescription = '' } = member as { readonly description?: string };
+    const description = options.flagHelp?.[name as keyof Static<I>] ?? memberDescription;
     if (isRequired(operation.input, name)) command.requiredOption(flags, description);
     else command.option(flags, description);
   }
   const shorthands = Object.entries(options.shorthands ?? {});
   for (const [flag, { member, value }] of shorthands) {
-    command.option(flag, `the same as --${kebab(member)} ${value}`);
+    command.option(flag, `the same as --${toKebabCase(member)} ${value}`);
   }
   command.option('--json', options.jsonHelp ?? 'print JSON');
   for (const [flag, help] of Object.entries(options.outputFlags ?? {})) command.option(flag, help);
   /** `--rate` or `ADDRESS`. */
   const nameOf = (member: string): string => {
     const argument = command.registeredArguments[positional.indexOf(member)];
-    return argument === undefined ? `--${kebab(member)}` : argument.name().toUpperCase();
+    return argument === undefined ? `--${toKebabCase(member)}` : argument.name().toUpperCase();
   };
   command.action(async (...args: unknown[]) => {
     const { json, ...flags } = command.opts() as Readonly<Record<string, unknown>>;
-    const given: Record<string, unknown> = {};
+    const rawInput: Record<string, unknown> = {};
     for (const [name, value] of Object.entries(flags)) {
       const member = members[name];
-      if (member !== undefined) given[name] = member.type === 'boolean' ? yesOrNo(nameOf(name), value) : value;
+      if (member !== undefined) rawInput[name] = member.type === 'boolean' ? parseYesOrNo(nameOf(name), value) : value;
     }
-    for (const [at, name] of positional.entries()) {
-      const value = args[at];
+    for (const [index, name] of positional.entries()) {
+      const value = args[index];
       // Several arguments are one text: `message search two words`.
-      if (value !== undefined) given[name] = Array.isArray(value) ? value.join(' ') : value;
+      if (value !== undefined) rawInput[name] = Array.isArray(value) ? value.join(' ') : value;
     }
     // Commander sets a member to false when its `--no-` flag is given.
-    for (const [, { member, value }] of shorthands) if (given[member] === false) given[member] = value;
-    const performed = await context.operate((operating) => perform(operation, given, operating));
-    const value = unwrapResult(context, performed, nameOf);
+    for (const [, { member, value }] of shorthands) if (rawInput[member] === false) rawInput[member] = value;
+    const operationResult = await context.operate((operationContext) => perform(operation, rawInput, operationContext));
+    const value = unwrapResult(context, operationResult, nameOf);
     if (json === true) context.json(options.json?.(value, flags) ?? value);
-    else context.out(options.text(value, given, context.clock.now()));
+    else context.out(options.text(value, rawInput, context.clock.now()));
     const failure = options.failure?.(value) ?? null;
     if (failure !== null) throw new CommandFailure(failure);
   });
@@ -123,24 +125,24 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
  */
 export function unwrapResult<T>(
   { warn }: Pick<Context, 'warn'>,
-  performed: OperationResult<T>,
+  operationResult: OperationResult<T>,
   nameOf: (member: string) => string,
 ): T {
-  for (const { message } of performed.warnings) warn(printable(message));
-  if (performed.ok) return performed.value;
-  const { code, message, template } = performed.error;
+  for (const { message } of operationResult.warnings) warn(printable(message));
+  if (operationResult.ok) return operationResult.value;
+  const { code, message, template } = operationResult.error;
   throw new CommandFailure(printable(template?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 
 /** The value of a boolean flag; a flag with a value accepts `yes` or `no`. @throws CommandFailure */
-function yesOrNo(flag: string, value: unknown): unknown {
+function parseYesOrNo(flag: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value !== 'yes' && value !== 'no') throw new CommandFailure(`${flag}: ${quote(value)} is not yes or no`, 2);
   return value === 'yes';
 }
 
 /** `maxBounces` → `max-bounces`. */
-function kebab(name: string): string {
+function toKebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 

@@ -7,7 +7,7 @@ import { createToken, listTokens, revokeToken, type TokenEntry } from '../operat
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { type Cell, isoText, table } from './text.ts';
+import { type Cell, formatTable, isoText } from './text.ts';
 
 /** Adds the commands. */
 export function addOperatorCommands(program: Command, context: Context): void {
@@ -29,7 +29,7 @@ export function addOperatorCommands(program: Command, context: Context): void {
     text: (entries) =>
       entries.length === 0
         ? 'the audit log is empty\n'
-        : table(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow)),
+        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow)),
   });
 }
 
@@ -44,7 +44,7 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return table(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
+  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {

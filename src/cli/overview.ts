@@ -5,10 +5,10 @@ import { showOverview } from '../operations/overview.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
-import { type Cell, pairs, type Style, styled, table } from './text.ts';
+import { type Cell, formatPairs, formatTable, type Style, styled } from './text.ts';
 
 /** Rows of the table. */
-const ROWS = 12;
+const ROW_COUNT = 12;
 
 /** Adds the command. */
 export function addOverviewCommand(program: Command, context: Context): void {
@@ -18,35 +18,35 @@ export function addOverviewCommand(program: Command, context: Context): void {
 }
 
 function overviewText({ range, points, totals, queue, health, attention }: Overview, now: number): string {
-  const each = points.length / ROWS;
-  const rows = Array.from({ length: ROWS }, (_, n): Cell[] => {
-    const some = points.slice(n * each, (n + 1) * each);
+  const pointsPerRow = points.length / ROW_COUNT;
+  const rows = Array.from({ length: ROW_COUNT }, (_, index): Cell[] => {
+    const rowPoints = points.slice(index * pointsPerRow, (index + 1) * pointsPerRow);
     const sum = (name: keyof Omit<Figures, 'latencyMs'>) =>
-      String(some.reduce((total, point) => total + point[name], 0));
-    return [formatTime(Date.parse(some[0]?.at ?? '')), ...COLUMNS.map(sum)];
+      String(rowPoints.reduce((total, point) => total + point[name], 0));
+    return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sum)];
   });
   const total = [{ text: `total ${range}`, style: 'head' } as const, ...COLUMNS.map((name) => String(totals[name]))];
   const { latencyMs } = totals;
   const latency =
-    latencyMs === null ? 'no message was delivered' : `p50 ${ms(latencyMs.p50)}, p99 ${ms(latencyMs.p99)}`;
+    latencyMs === null ? 'no message was delivered' : `p50 ${formatMs(latencyMs.p50)}, p99 ${formatMs(latencyMs.p99)}`;
   return [
-    table(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, total]),
+    formatTable(['FROM', ...COLUMNS.map((name) => name.toUpperCase())], [...rows, total]),
     '\n',
-    pairs([['latency', latency], ...queueLines(queue, now)]),
+    formatPairs([['latency', latency], ...queueLines(queue, now)]),
     '\n',
-    pairs(health.map(({ part, level, text }) => [part, { text, style: STYLES[level] }] as const)),
+    formatPairs(health.map(({ part, level, text }) => [part, { text, style: LEVEL_STYLES[level] }] as const)),
     attentionText(attention),
   ].join('');
 }
 
 const COLUMNS = ['accepted', 'delivered', 'deferred', 'bounced', 'complained', 'suppressed', 'expired'] as const;
-const STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
+const LEVEL_STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
   ok: 'good',
   warning: 'waiting',
   failure: 'bad',
 };
 
-function ms(value: number): string {
+function formatMs(value: number): string {
   return value < 1_000 ? `${value} ms` : formatSpan(value);
 }
 
@@ -56,11 +56,11 @@ function queueLines(queue: Overview['queue'], now: number): readonly (readonly [
   return [
     ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
     ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
-    ['outlook', outlook(queue, now)],
+    ['outlook', trendText(queue, now)],
   ];
 }
 
-function outlook({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number): string {
+function trendText({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number): string {
   switch (trend) {
     case 'empty':
       return 'empty';
@@ -82,9 +82,9 @@ function outlook({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number):
 function attentionText(attention: Overview['attention']): string {
   if (attention.length === 0) return `\n${styled('good', 'No problems.')}\n`;
   const rows = attention.map(({ level, text, remedy }): Cell[] => [
-    { text: level, style: STYLES[level] },
+    { text: level, style: LEVEL_STYLES[level] },
     text,
     remedy,
   ]);
-  return `\n${table(['LEVEL', 'PROBLEM', 'REMEDY'], rows)}`;
+  return `\n${formatTable(['LEVEL', 'PROBLEM', 'REMEDY'], rows)}`;
 }

@@ -5,7 +5,7 @@
 import { formatCount, formatSpan, shorten } from '../printing/text.ts';
 
 /** Minimum time between two redraws: a slow terminal must not delay the work. */
-const REDRAW_MS = 100;
+const MIN_REDRAW_INTERVAL_MS = 100;
 const BAR_WIDTH = 20;
 const ERASE_LINE = '\r\u001b[K';
 
@@ -64,7 +64,7 @@ export class RowProgress {
   /** `fraction` is from 0 to 1, or null if the total is unknown. Cheap between two redraws. */
   update(rows: number, fraction: number | null): void {
     const now = this.#now();
-    if (now - this.#drawnAt < REDRAW_MS) return;
+    if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;
     this.#drawnAt = now;
     this.#line.show(progressText(rows, fraction, now - this.#startedAt));
   }
@@ -73,11 +73,12 @@ export class RowProgress {
 /** `[#####...............]  25 %  250,000 rows  125,000/s  6 s left`. */
 export function progressText(rows: number, fraction: number | null, elapsedMs: number): string {
   const perSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
-  const counted = `${formatCount(rows)} rows  ${formatCount(perSecond)}/s`;
-  if (fraction === null) return counted;
-  const part = Math.min(1, Math.max(0, fraction));
-  const full = Math.floor(part * BAR_WIDTH);
-  const bar = `[${'#'.repeat(full)}${'.'.repeat(BAR_WIDTH - full)}] ${String(Math.floor(part * 100)).padStart(3)} %`;
-  const left = part === 0 ? '' : `  ${formatSpan((elapsedMs / part) * (1 - part))} left`;
-  return `${bar}  ${counted}${left}`;
+  const rowsText = `${formatCount(rows)} rows  ${formatCount(perSecond)}/s`;
+  if (fraction === null) return rowsText;
+  const clampedFraction = Math.min(1, Math.max(0, fraction));
+  const filledWidth = Math.floor(clampedFraction * BAR_WIDTH);
+  const bar = `[${'#'.repeat(filledWidth)}${'.'.repeat(BAR_WIDTH - filledWidth)}] ${String(Math.floor(clampedFraction * 100)).padStart(3)} %`;
+  const remainingText =
+    clampedFraction === 0 ? '' : `  ${formatSpan((elapsedMs / clampedFraction) * (1 - clampedFraction))} left`;
+  return `${bar}  ${rowsText}${remainingText}`;
 }

@@ -61,17 +61,17 @@ export function addSendCommand(program: Command, context: Context): void {
     .option('--url <url>', 'URL of the service; default: the address of POSTRIDER_LISTEN');
   send.option('--json', 'print JSON: {"id"}');
   send.action(async (flags: SendFlags) => {
-    const url = flags.url === undefined ? ownUrl(context.settings()) : givenUrl(flags.url);
-    const key = await givenKey(context, flags);
+    const url = flags.url === undefined ? localUrl(context.settings()) : parseUrlFlag(flags.url);
+    const key = await readKey(context, flags);
     const response = key === null ? await submitWithTemporaryKey(context, url, flags) : await submit(url, key, flags);
-    const id = acceptedId(response);
+    const id = requireAccepted(response);
     if (flags.json) context.json({ id });
     else context.out(`accepted ${id}\n`);
   });
 }
 
 /** The key from the flag, from standard input or from the environment; null if the command must create one. */
-async function givenKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
+async function readKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
   if (flag !== undefined && account !== undefined)
     throw new CommandFailure(
       '--account and --key exclude each other, because a key belongs to one account; give one of them',
@@ -81,13 +81,13 @@ async function givenKey(context: Context, { key: flag, account }: SendFlags): Pr
   if (account !== undefined) return null;
   if (flag === undefined) {
     const key = findApiKey(context.environment, context.dotEnv());
-    return key === null ? null : checkedKey('POSTRIDER_API_KEY', key);
+    return key === null ? null : requireKeyFormat('POSTRIDER_API_KEY', key);
   }
-  return checkedKey('--key', flag === '-' ? await context.inputLine('--key') : flag);
+  return requireKeyFormat('--key', flag === '-' ? await context.inputLine('--key') : flag);
 }
 
 /** fetch rejects header values beyond ISO 8859-1. An API key has only visible ASCII characters. */
-function checkedKey(name: string, key: string): string {
+function requireKeyFormat(name: string, key: string): string {
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
   throw new CommandFailure(`${name} is not an API key; a key begins with pr_`, 2);
 }
@@ -102,8 +102,12 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
     const { clock } = context;
     const now = clock.now();
     const { key, prefix, hash } = newApiKey(randomBytes);
-    const made = await store.createKey(account, { name: 'send', prefix, hash, expiresAt: now + KEY_LIFETIME_MS }, now);
-    if (made.kind !== 'done')
+    const created = await store.createKey(
+      account,
+      { name: 'send', prefix, hash, expiresAt: now + KEY_LIFETIME_MS },
+      now,
+    );
+    if (created.kind !== 'done')
       throw new CommandFailure(
         `there is no account ${JSON.stringify(account)}; \`postrider account list\` lists the accounts`,
       );
@@ -113,28 +117,28 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
         if (response.status !== 401 || response.message !== 'Invalid API key') return response;
         if (clock.now() - now > UNKNOWN_KEY_TIMEOUT_MS)
           throw new CommandFailure(
-            unknownKey(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
+            unknownKeyText(url, database.kind === 'sqlite' ? database.path : 'the PostgreSQL database'),
           );
         await new Promise<void>((resolve) => clock.after(UNKNOWN_KEY_RETRY_MS, resolve));
       }
     } finally {
-      await store.revokeKey(made.value.id, clock.now()).catch(() => undefined);
+      await store.revokeKey(created.value.id, clock.now()).catch(() => undefined);
     }
   });
 }
 
-function unknownKey(url: URL, path: string): string {
+function unknownKeyText(url: URL, path: string): string {
   return `the service at ${url.origin} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
 /** The URL of the service of these settings, from this machine. */
-function ownUrl({ listen, tls }: Settings): URL {
+function localUrl({ listen, tls }: Settings): URL {
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
   return new URL(PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);
 }
 
-function givenUrl(text: string): URL {
+function parseUrlFlag(text: string): URL {
   const url = URL.parse(text);
   if (
     url === null ||
@@ -157,9 +161,9 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
-    text = await readStart(response);
+    text = await readBoundedBody(response);
   } catch (error) {
-    const cause = causeOf(error);
+    const cause = describeCause(error);
     throw new CommandFailure(
       isCertificateFault(error)
         ? `the certificate of ${url.origin} is not accepted (${cause}); give --url with a name in the certificate, or set NODE_EXTRA_CA_CERTS for a private certificate authority`
@@ -167,19 +171,19 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
     );
   }
   const reason = response.headers.get('postrider-reason');
-  const wait = response.headers.get('retry-after');
-  const notes = [reason, wait === null ? null : `retry in ${wait} s`].filter((note) => note !== null);
+  const retryAfter = response.headers.get('retry-after');
+  const notes = [reason, retryAfter === null ? null : `retry in ${retryAfter} s`].filter((note) => note !== null);
   return { status: response.status, ...readResponse(text), notes };
 }
 
 /** The id of the accepted message. @throws CommandFailure if the request was refused */
-function acceptedId({ status, id, message, notes }: SendResponse): string {
+function requireAccepted({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
   const error = message ?? 'the response is not from Postrider; check the address';
   throw new CommandFailure(printable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
-async function readStart(response: Response): Promise<string> {
+async function readBoundedBody(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
@@ -191,14 +195,14 @@ async function readStart(response: Response): Promise<string> {
 }
 
 function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
-  const none = { id: null, message: null };
+  const noMembers = { id: null, message: null };
   let json: unknown;
   try {
     json = JSON.parse(text);
   } catch {
-    return none;
+    return noMembers;
   }
-  if (typeof json !== 'object' || json === null) return none;
+  if (typeof json !== 'object' || json === null) return noMembers;
   const message = 'message' in json && typeof json.message === 'string' ? json.message : null;
   const result = 'result' in json ? json.result : null;
   const id =
@@ -210,10 +214,12 @@ function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
 function isCertificateFault(error: unknown): boolean {
   const cause: unknown = error instanceof Error ? error.cause : null;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
-  return ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'].some((word) => code.includes(word));
+  return ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'].some((codePart) =>
+    code.includes(codePart),
+  );
 }
 
-function causeOf(error: unknown): string {
+function describeCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `none within ${TIMEOUT_MS / 1000} s`;
   const { cause } = error;

@@ -11,11 +11,11 @@ import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts'
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { Context } from './context.ts';
-import { pairs, styled } from './text.ts';
+import { formatPairs, styled } from './text.ts';
 import { version } from './version.ts';
 
 /** Signals within this time count as one: npm repeats Ctrl-C within milliseconds, a user needs longer. */
-const SAME_SIGNAL_MS = 300;
+const DUPLICATE_SIGNAL_MS = 300;
 
 /** The addresses and the first key of a started service. */
 export interface StartedService {
@@ -85,17 +85,17 @@ export function addServeCommand(program: Command, context: Context): void {
  */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
-  let first: number | null = null;
-  const on = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {
-    if (first === null) {
-      first = clock.now();
+  let firstSignalAt: number | null = null;
+  const handler = (signal: 'SIGTERM' | 'SIGINT', code: number) => (): void => {
+    if (firstSignalAt === null) {
+      firstSignalAt = clock.now();
       resolve(signal);
-    } else if (clock.now() - first >= SAME_SIGNAL_MS) {
+    } else if (clock.now() - firstSignalAt >= DUPLICATE_SIGNAL_MS) {
       process.exit(code);
     }
   };
-  process.on('SIGINT', on('SIGINT', 130));
-  process.on('SIGTERM', on('SIGTERM', 143));
+  process.on('SIGINT', handler('SIGINT', 130));
+  process.on('SIGTERM', handler('SIGTERM', 143));
   return promise;
 }
 
@@ -116,7 +116,7 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
   const warning = senderWarning(settings);
   return [
     `\n${styled('head', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
-    pairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
+    formatPairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('waiting', warning)}\n`,
     firstKey === null
       ? '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n'
@@ -125,11 +125,11 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
 }
 
 function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
-  const shown = roles.has('operator') ? 'shown here, and for one hour on the dashboard' : 'shown only once';
-  const made = `\nThe database is new. It has the account "default" with one API key, ${shown}:\n\n  ${styled('good', key)}\n`;
-  if (publicUrl === null) return `${made}\n`;
+  const keyVisibility = roles.has('operator') ? 'shown here, and for one hour on the dashboard' : 'shown only once';
+  const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${styled('good', key)}\n`;
+  if (publicUrl === null) return `${keyText}\n`;
   const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
-  return `${made}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
+  return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
 /** With a relay, every request gets 403 until the first sending domain is authenticated; the start says so. */

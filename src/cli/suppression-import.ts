@@ -28,9 +28,9 @@ export function importFile(
   const name = file === '-' ? 'standard input' : quote(file);
   const line = new StatusLine(terminal);
   let progress: RowProgress | null = null;
-  return operate(async (given) => {
-    const context = { ...given, imports: createImportScheduler(given.store, clock) };
-    const performed = await performUpload(
+  return operate(async (operationContext) => {
+    const context = { ...operationContext, imports: createImportScheduler(operationContext.store, clock) };
+    const operationResult = await performUpload(
       importSuppressions,
       { account, reason },
       { name, open: () => openInput(file, name) },
@@ -44,10 +44,12 @@ export function importFile(
       },
     ).finally(() => line.clear());
     // The file is invalid, not the command line: exit code 1.
-    if (!performed.ok && performed.error.code === 'invalid' && performed.error.field === null) {
-      throw new CommandFailure(printable(performed.error.message));
+    if (!operationResult.ok && operationResult.error.code === 'invalid' && operationResult.error.field === null) {
+      throw new CommandFailure(printable(operationResult.error.message));
     }
-    const result = unwrapResult({ warn }, performed, (member) => (member === 'account' ? 'ACCOUNT' : `--${member}`));
+    const result = unwrapResult({ warn }, operationResult, (member) =>
+      member === 'account' ? 'ACCOUNT' : `--${member}`,
+    );
     printSkipped(result, line);
     return result;
     // Not in the caller: this thread reads rows while the store's thread writes earlier ones.
@@ -56,8 +58,9 @@ export function importFile(
 
 function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine): void {
   for (const row of skipped) line.writeLine(printable(`${formatLines(row)}: ${row.reason}; skipped`));
-  const more = skippedCount - skipped.length;
-  if (more > 0) line.writeLine(`and ${formatCount(more)} more bad ${more === 1 ? 'row' : 'rows'}, skipped`);
+  const unlistedCount = skippedCount - skipped.length;
+  if (unlistedCount > 0)
+    line.writeLine(`and ${formatCount(unlistedCount)} more bad ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
 
 /** Opens a path, or `-` for standard input; messages use `name`. @throws CommandFailure */
@@ -70,14 +73,14 @@ async function openInput(file: string, name: string): Promise<OpenedFile> {
   }
   try {
     const handle = await open(file, constants.O_RDONLY);
-    const found = await handle.stat();
-    if (found.isDirectory()) {
+    const status = await handle.stat();
+    if (status.isDirectory()) {
       await handle.close();
       throw new CommandFailure(`${name} is a folder; give the name of a CSV file`);
     }
     const close = () => handle.close();
     // A named pipe, such as <(…) of a shell, can be read only once.
-    if (!found.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
+    if (!status.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
     return { bytes: readFileBytes(handle), reread: (size) => readFileBytes(handle, size), close };
   } catch (error) {
     if (error instanceof CommandFailure) throw error;

@@ -25,7 +25,7 @@ import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
 import { declareOperations, operationCommand, unwrapResult } from './operation-command.ts';
 import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { isoText, pairs, styled } from './text.ts';
+import { formatPairs, isoText, styled } from './text.ts';
 
 type Pages = AsyncIterable<readonly SuppressionEntry[]>;
 
@@ -50,10 +50,10 @@ export function addSuppressionCommands(
     text: ({ address }, { account }) => `${address} can receive messages from ${listLabel(String(account))} again.\n`,
   });
 
-  const list = group.command('list <account>').description('list the addresses in alphabetical order');
-  list.option('--json', 'print JSON: [{"address","reason","source","at"}]');
-  declareOperations(list, [exportSuppressions]);
-  list.action((account: string, flags: { json?: boolean }) =>
+  const listCommand = group.command('list <account>').description('list the addresses in alphabetical order');
+  listCommand.option('--json', 'print JSON: [{"address","reason","source","at"}]');
+  declareOperations(listCommand, [exportSuppressions]);
+  listCommand.action((account: string, flags: { json?: boolean }) =>
     withPages(context, account, (pages) => (flags.json ? listJson(context, pages) : listText(context, pages, account))),
   );
 
@@ -63,7 +63,7 @@ export function addSuppressionCommands(
     text: ({ suppressions, next }) =>
       suppressions.length === 0
         ? 'No address matches.\n'
-        : `${headLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore addresses: --after ${next}\n`}`,
+        : `${headingLine()}${suppressions.map(entryLine).join('')}${next === null ? '' : `\nmore addresses: --after ${next}\n`}`,
   });
   operationCommand(group, context, 'show <address>', showSuppression, {
     jsonHelp: 'print JSON: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
@@ -73,16 +73,16 @@ export function addSuppressionCommands(
         : lists.map((entry) => `${entryText(address, entry)}\n`).join(''),
   });
 
-  const load = group
+  const importCommand = group
     .command('import <account> <file>')
     .description(
       'add the addresses of a CSV file (- for standard input) to a list; the whole file is checked first, and an unreadable file adds nothing',
     );
-  load
+  importCommand
     .option('--reason <reason>', 'reason for rows without one', 'manual')
     .option('--json', 'print JSON: {"read","added","known","skipped"}');
-  declareOperations(load, [importSuppressions]);
-  load.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
+  declareOperations(importCommand, [importSuppressions]);
+  importCommand.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {
     const { importFile } = await import('./suppression-import.ts');
     const {
       read,
@@ -97,13 +97,15 @@ export function addSuppressionCommands(
     }
   });
 
-  const save = group.command('export <account> [file]').description('write a list as CSV, the format of import');
-  save.option(
+  const exportCommand = group
+    .command('export <account> [file]')
+    .description('write a list as CSV, the format of import');
+  exportCommand.option(
     '--json',
     'print JSON: the number of addresses in the file; without a file the list, as `suppression list` prints it',
   );
-  declareOperations(save, [exportSuppressions]);
-  save.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
+  declareOperations(exportCommand, [exportSuppressions]);
+  exportCommand.action((account: string, file: string | undefined, flags: { json?: boolean }) =>
     withPages(context, account, async (pages) => {
       if (flags.json && (file ?? '-') === '-') return listJson(context, pages);
       const rows = await exportList(context, pages, file ?? '-', terminal);
@@ -116,21 +118,21 @@ export function addSuppressionCommands(
 
 /** Passes a whole list to `work` in pages. @throws CommandFailure before `work`, so that no output precedes an error */
 function withPages(context: Context, account: string, work: (pages: Pages) => Promise<void>): Promise<void> {
-  return context.operate(async (given) => {
-    const performed = await performDownload(exportSuppressions, { account }, given);
-    return work(unwrapResult(context, performed, (member) => member.toUpperCase()));
+  return context.operate(async (operationContext) => {
+    const operationResult = await performDownload(exportSuppressions, { account }, operationContext);
+    return work(unwrapResult(context, operationResult, (member) => member.toUpperCase()));
   });
 }
 
 function entryLine({ address, reason, source, at }: SuppressionEntry): string {
-  return `${listLine(reason, isoText(at), source ?? '-', address)}\n`;
+  return `${alignColumns(reason, isoText(at), source ?? '-', address)}\n`;
 }
 
 function entryText(
   address: string,
   { list, reason, source, at }: Omit<SuppressionEntry, 'address'> & { list: string },
 ): string {
-  return pairs([
+  return formatPairs([
     ['address', address],
     ['list of', list === '*' ? 'the whole service (*): no account can send to the address' : `account ${list}`],
     ['reason', reason],
@@ -149,7 +151,7 @@ async function listJson(context: Context, pages: Pages): Promise<void> {
     }
     context.out(text);
     text = '';
-    await drained(process.stdout);
+    await waitForDrain(process.stdout);
   }
   context.out(`${text}]\n`);
 }
@@ -158,24 +160,24 @@ async function listJson(context: Context, pages: Pages): Promise<void> {
 async function listText(context: Context, pages: Pages, account: string): Promise<void> {
   let lines = 0;
   for await (const page of pages) {
-    if (lines === 0 && page.length > 0) context.out(headLine());
+    if (lines === 0 && page.length > 0) context.out(headingLine());
     lines += page.length;
     context.out(page.map(entryLine).join(''));
-    await drained(process.stdout);
+    await waitForDrain(process.stdout);
   }
   if (lines === 0) context.out(`the list of ${listLabel(account)} is empty\n`);
 }
 
-function headLine(): string {
-  return `${styled('head', listLine('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
+function headingLine(): string {
+  return `${styled('head', alignColumns('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
 }
 
-function listLine(reason: string, since: string, source: string, address: string): string {
+function alignColumns(reason: string, since: string, source: string, address: string): string {
   return `${reason.padEnd(11)}${since.padEnd(22)}${source.padEnd(38)}${printable(address)}`;
 }
 
 /** Waits for a slow reader, so that a long list is not buffered in memory. */
-async function drained(stream: NodeJS.WriteStream): Promise<void> {
+async function waitForDrain(stream: NodeJS.WriteStream): Promise<void> {
   if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
 }
 
@@ -192,33 +194,33 @@ async function exportList(context: Context, pages: Pages, file: string, terminal
     }
   }
   try {
-    if (file === '-') await writeOut(context, text());
-    else await writeWhole(file, text());
+    if (file === '-') await writeToOutput(context, text());
+    else await writeToFile(file, text());
   } finally {
     line.clear();
   }
   return rows;
 }
 
-async function writeOut(context: Context, text: AsyncIterable<string>): Promise<void> {
+async function writeToOutput(context: Context, text: AsyncIterable<string>): Promise<void> {
   const out = new Writable({
     decodeStrings: false,
     write(chunk: string, _encoding, next) {
       context.data(chunk);
-      drained(process.stdout).then(() => next(), next);
+      waitForDrain(process.stdout).then(() => next(), next);
     },
   });
   await pipeline(text, out);
 }
 
 /** Writes the text to a new file, or to a terminal or pipe of this user or of root. It never overwrites a file. */
-async function writeWhole(file: string, text: AsyncIterable<string>): Promise<void> {
-  const found = await stat(file).catch(() => null);
-  if (found?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
-  if (found !== null && !found.isFile()) {
+async function writeToFile(file: string, text: AsyncIterable<string>): Promise<void> {
+  const fileStatus = await stat(file).catch(() => null);
+  if (fileStatus?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
+  if (fileStatus !== null && !fileStatus.isFile()) {
     // Another user's pipe would disclose the list to that user.
     const user = process.getuid?.();
-    if (user !== undefined && found.uid !== user && found.uid !== 0)
+    if (user !== undefined && fileStatus.uid !== user && fileStatus.uid !== 0)
       throw new CommandFailure(`${quote(file)} belongs to another user; give the name of a new file`);
     return pipeline(text, createWriteStream(file));
   }

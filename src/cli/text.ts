@@ -20,15 +20,15 @@ export function styled(style: Style, text: string): string {
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 /** Columns aligned by their widest cell, two spaces apart, headings first. */
-export function table(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  const plain = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
+export function formatTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const plainText = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
   const widths = headings.map((heading, column) =>
-    rows.reduce((width, row) => Math.max(width, [...plain(row[column] ?? '')].length), heading.length),
+    rows.reduce((width, row) => Math.max(width, [...plainText(row[column] ?? '')].length), heading.length),
   );
   const line = (cells: readonly Cell[]): string =>
     cells
       .map((cell, column) => {
-        const text = plain(cell);
+        const text = plainText(cell);
         const last = column === cells.length - 1;
         const padding = last ? '' : ' '.repeat((widths[column] ?? 0) - [...text].length + 2);
         return (typeof cell === 'string' ? text : styled(cell.style, text)) + padding;
@@ -40,8 +40,8 @@ export function table(headings: readonly string[], rows: readonly (readonly Cell
 }
 
 /** `name  value` lines, aligned. */
-export function pairs(entries: readonly (readonly [string, Cell])[]): string {
-  const width = entries.reduce((most, [name]) => Math.max(most, name.length), 0);
+export function formatPairs(entries: readonly (readonly [string, Cell])[]): string {
+  const width = entries.reduce((width, [name]) => Math.max(width, name.length), 0);
   return entries
     .map(([name, cell]) => {
       const text = typeof cell === 'string' ? printable(cell) : styled(cell.style, printable(cell.text));
@@ -51,8 +51,8 @@ export function pairs(entries: readonly (readonly [string, Cell])[]): string {
 }
 
 /** An ISO 8601 time in the form of `time`; `otherwise` if it is null. */
-export function isoText(at: string | null, otherwise = ''): string {
-  return at === null ? otherwise : formatTime(Date.parse(at));
+export function isoText(at: string | null, defaultText = ''): string {
+  return at === null ? defaultText : formatTime(Date.parse(at));
 }
 
 export function stateCell(state: State): Cell {

@@ -5,19 +5,19 @@
 
 /** `postrider WORD…`, each word quoted where a shell would read it otherwise. */
 export function commandLine(words: readonly string[]): string {
-  const dashed = words.findIndex((word, index) => index > 1 && word.startsWith('-'));
+  const firstDashIndex = words.findIndex((word, index) => index > 1 && word.startsWith('-'));
   // What begins with a dash is a value, not a flag.
-  const all = dashed === -1 ? words : [...words.slice(0, 2), '--', ...words.slice(2)];
-  return `postrider ${all.map(shellWord).join(' ')}`;
+  const allWords = firstDashIndex === -1 ? words : [...words.slice(0, 2), '--', ...words.slice(2)];
+  return `postrider ${allWords.map(quoteForShell).join(' ')}`;
 }
 
 /** POSIX shell, section 2.2.2: between single quotes every character is itself. */
-function shellWord(word: string): string {
-  const isPlain = word !== '' && [...word].every((one) => PLAIN.includes(one));
+function quoteForShell(word: string): string {
+  const isPlain = word !== '' && [...word].every((character) => UNQUOTED_CHARACTERS.includes(character));
   return isPlain ? word : `'${word.replaceAll("'", () => "'\\''")}'`;
 }
 
-const PLAIN = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
+const UNQUOTED_CHARACTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
 
 /** What npm calls the script that this process runs under where it is one of a checkout. */
 const CHECKOUT_EVENTS = ['npx', 'start', 'demo'];

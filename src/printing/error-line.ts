@@ -6,16 +6,16 @@ import { maskSecrets, printable } from './escape.ts';
  * say, those of the operating system what they were about.
  */
 export function describeError(error: unknown): string {
-  return printable(maskSecrets(oneLine(messageOf(error))));
+  return printable(maskSecrets(joinLines(errorMessage(error))));
 }
 
 /** Lines joined by spaces. */
-export function oneLine(text: string): string {
+export function joinLines(text: string): string {
   const lines = text.split(/[\r\n]/).map((line) => line.trim());
   return lines.filter((line) => line !== '').join(' ');
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
   if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
     return error.message;

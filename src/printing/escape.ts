@@ -48,13 +48,17 @@ export function printableLines(text: string): string {
   );
 }
 
-function replaceUnits(text: string, isWanted: (unit: number) => boolean, by: (unit: number) => string): string {
+function replaceUnits(
+  text: string,
+  isReplaced: (unit: number) => boolean,
+  replacement: (unit: number) => string,
+): string {
   let replaced = '';
   let from = 0;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
-    if (!isWanted(unit)) continue;
-    replaced += text.slice(from, index) + by(unit);
+    if (!isReplaced(unit)) continue;
+    replaced += text.slice(from, index) + replacement(unit);
     from = index + 1;
   }
   return from === 0 ? text : replaced + text.slice(from);
@@ -69,19 +73,19 @@ function replaceUnits(text: string, isWanted: (unit: number) => boolean, by: (un
 export const MASK = '********';
 
 /** How many layers of percent-encoding are looked through; what is wrapped deeper is hidden as a whole. */
-const MAX_LAYERS = 3;
+const MAX_ENCODING_LAYERS = 3;
 /** Schemes after which no password is expected: a file, a folder. */
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
 /** Parts of the names of parameters that hold a secret. */
-const SECRET_NAMES = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
+const SECRET_NAME_PARTS = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
 const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
 /** How much of a key is shown, as in `key list`; a shorter word is no key. */
-const KEY_SHOWN = 10;
-const MIN_KEY = 24;
+const SHOWN_KEY_CHARS = 10;
+const MIN_KEY_CHARS = 24;
 
 /** A whole URL or other setting with stars in place of whatever may be its password, however mistyped it is. */
 export function maskUrl(text: string): string {
-  return maskLayers(text, MAX_LAYERS);
+  return maskLayers(text, MAX_ENCODING_LAYERS);
 }
 
 /** A line with stars in place of each URL's `user:password@`, of secret parameters, and of API keys and tokens. */
@@ -91,7 +95,7 @@ export function maskSecrets(line: string): string {
   let from = 0;
   while (from < line.length) {
     let end = from;
-    while (end < line.length && !endsWord(line.charCodeAt(end))) end += 1;
+    while (end < line.length && !isWordEnd(line.charCodeAt(end))) end += 1;
     masked += maskWord(line.slice(from, end));
     if (end < line.length) masked += line[end];
     from = end + 1;
@@ -103,33 +107,33 @@ function maskLayers(text: string, layers: number): string {
   const masked = maskParameters(maskLogin(text), layers);
   if (masked !== text) return masked;
   // `postgres%3A%2F%2Fuser%3Apassword%40host`: encoded as a whole.
-  const inner = percentDecoded(text);
+  const inner = decodePercent(text);
   if (inner === text) return text;
   return layers === 0 || maskLayers(inner, layers - 1) !== inner ? MASK : text;
 }
 
 /** Hides user and password before the last `@`; without one, whatever stands where a port should be. */
 function maskLogin(text: string): string {
-  const scheme = schemeOf(text);
-  const rest = text.slice(scheme.length);
-  if (isFileScheme(scheme)) return scheme + maskPath(rest);
-  const start = scheme.length + (rest.startsWith('//') ? 2 : 0);
+  const scheme = parseScheme(text);
+  const remainder = text.slice(scheme.length);
+  if (isFileScheme(scheme)) return scheme + maskPath(remainder);
+  const start = scheme.length + (remainder.startsWith('//') ? 2 : 0);
   const at = text.lastIndexOf('@');
   if (at >= start) {
     const colon = text.indexOf(':', start);
     const from = colon === -1 || colon > at ? start : colon + 1;
-    return text.slice(0, from) + MASK + maskPorts(text, at);
+    return text.slice(0, from) + MASK + maskInvalidPort(text, at);
   }
-  if (start > scheme.length) return text.slice(0, start) + maskPorts(text, start);
+  if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
   // `smtp:user:password` and `user:password`: nothing says which part is which.
-  if (scheme !== '') return rest === '' || isPort(rest) ? text : scheme + MASK;
+  if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
   const slashes = text.indexOf('//');
-  return slashes === -1 ? text : text.slice(0, slashes) + maskPorts(text, slashes + 2);
+  return slashes === -1 ? text : text.slice(0, slashes) + maskInvalidPort(text, slashes + 2);
 }
 
 /** What follows `sqlite:`: a path, or by mistake a URL. */
 function maskPath(path: string): string {
-  const scheme = schemeOf(path);
+  const scheme = parseScheme(path);
   if (isFileScheme(scheme)) return MASK;
   const isDrive = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
   const colon = path.indexOf(':');
@@ -142,7 +146,7 @@ function isFileScheme(scheme: string): boolean {
 }
 
 /** `text` from `start`, the hosts of an authority: `host`, `host:5432`, `[::1]:25`, several with commas. */
-function maskPorts(text: string, start: number): string {
+function maskInvalidPort(text: string, start: number): string {
   let end = start;
   while (end < text.length && !'/?#'.includes(text.charAt(end))) end += 1;
   let from = start;
@@ -166,44 +170,44 @@ function maskParameters(text: string, layers: number): string {
   const masked: string[] = [];
   for (const part of text.split('&')) {
     // From a secret on, nobody can tell what belongs to it.
-    const secret = secretStart(part);
+    const secret = findSecretValue(part);
     if (secret !== -1) return [...masked, part.slice(0, secret) + MASK].join('&');
     const equals = part.indexOf('=');
     const value = equals === -1 ? '' : part.slice(equals + 1);
-    const inner = percentDecoded(value);
-    const hidden = inner !== value && (layers === 0 || maskLayers(inner, layers - 1) !== inner);
-    masked.push(hidden ? part.slice(0, equals + 1) + MASK : part);
+    const inner = decodePercent(value);
+    const isHidden = inner !== value && (layers === 0 || maskLayers(inner, layers - 1) !== inner);
+    masked.push(isHidden ? part.slice(0, equals + 1) + MASK : part);
   }
   return masked.join('&');
 }
 
 /** Where the value of the first secret begins in `host=h password=p`, or -1. */
-function secretStart(part: string): number {
+function findSecretValue(part: string): number {
   for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
-    let name = equals;
-    while (name > 0 && isNamePart(part.charCodeAt(name - 1))) name -= 1;
-    if (isSecretName(part.slice(name, equals))) return equals + 1;
+    let nameStart = equals;
+    while (nameStart > 0 && isNamePart(part.charCodeAt(nameStart - 1))) nameStart -= 1;
+    if (isSecretName(part.slice(nameStart, equals))) return equals + 1;
   }
   return -1;
 }
 
 function isSecretName(name: string): boolean {
-  const plain = percentDecoded(name).toLowerCase();
-  return SECRET_NAMES.some((part) => plain.includes(part));
+  const decodedName = decodePercent(name).toLowerCase();
+  return SECRET_NAME_PARTS.some((part) => decodedName.includes(part));
 }
 
 /** A word of a line: what stands before the URL in it is left alone. */
 function maskWord(word: string): string {
   const slashes = word.indexOf('//');
-  if (slashes === -1) return maskKey(word);
+  if (slashes === -1) return maskKeys(word);
   const at = word.lastIndexOf('@');
   const colon = word.indexOf(':', slashes);
   const slash = word.indexOf('/', slashes + 2);
-  const login =
+  const hasLogin =
     at > slashes && ((colon !== -1 && colon < at) || slash === -1 || at < slash) && !isPlainLink(word, slashes);
-  if (!login) return maskKey(maskParameters(word, MAX_LAYERS));
+  if (!hasLogin) return maskKeys(maskParameters(word, MAX_ENCODING_LAYERS));
   const from = colon !== -1 && colon < at ? colon + 1 : slashes + 2;
-  return word.slice(0, from) + MASK + maskParameters(word.slice(at), MAX_LAYERS);
+  return word.slice(0, from) + MASK + maskParameters(word.slice(at), MAX_ENCODING_LAYERS);
 }
 
 /**
@@ -211,8 +215,8 @@ function maskWord(word: string): string {
  * query. Only of `http` and `https`: other URLs are settings, where what looks like a port may be the begin of a password.
  */
 function isPlainLink(word: string, slashes: number): boolean {
-  const before = word.slice(0, slashes).toLowerCase();
-  if (!before.endsWith('http:') && !before.endsWith('https:')) return false;
+  const urlScheme = word.slice(0, slashes).toLowerCase();
+  if (!urlScheme.endsWith('http:') && !urlScheme.endsWith('https:')) return false;
   let end = slashes + 2;
   while (end < word.length && !'/?#'.includes(word.charAt(end))) end += 1;
   const authority = word.slice(slashes + 2, end);
@@ -221,18 +225,18 @@ function isPlainLink(word: string, slashes: number): boolean {
 }
 
 /** Hides each API key or token in a word but for its first characters, which identify it. */
-function maskKey(word: string): string {
+function maskKeys(word: string): string {
   let masked = '';
   let from = 0;
   let at = 0;
   while (at < word.length) {
     let end = at;
     while (end < word.length && isKeyPart(word.charCodeAt(end))) end += 1;
-    const run = word.slice(at, end);
-    const starts = KEY_PREFIXES.map((prefix) => run.indexOf(prefix)).filter((start) => start !== -1);
-    const start = starts.length === 0 ? run.length : Math.min(...starts);
-    if (run.length - start >= MIN_KEY) {
-      masked += word.slice(from, at + start + KEY_SHOWN) + MASK;
+    const keyCharacters = word.slice(at, end);
+    const prefixIndexes = KEY_PREFIXES.map((prefix) => keyCharacters.indexOf(prefix)).filter((start) => start !== -1);
+    const start = prefixIndexes.length === 0 ? keyCharacters.length : Math.min(...prefixIndexes);
+    if (keyCharacters.length - start >= MIN_KEY_CHARS) {
+      masked += word.slice(from, at + start + SHOWN_KEY_CHARS) + MASK;
       from = end;
     }
     at = end + 1;
@@ -241,7 +245,7 @@ function maskKey(word: string): string {
 }
 
 /** `postgres:` of `postgres://…`; empty where the text begins otherwise. */
-function schemeOf(text: string): string {
+function parseScheme(text: string): string {
   const colon = text.indexOf(':');
   const scheme = text.slice(0, Math.max(0, colon));
   return scheme !== '' && [...scheme].every((character) => isSchemePart(character)) ? `${scheme}:` : '';
@@ -270,12 +274,12 @@ function isDigit(character: string): boolean {
 }
 
 /** White space and quotes. */
-function endsWord(unit: number): boolean {
+function isWordEnd(unit: number): boolean {
   return unit <= 0x20 || unit === 0x22 || unit === 0x27 || unit === 0x60 || unit === 0x3c || unit === 0x3e;
 }
 
 /** The text with each valid `%XX` decoded as Latin 1, which is enough to recognise a URL; never throws. */
-function percentDecoded(text: string): string {
+function decodePercent(text: string): string {
   if (!text.includes('%')) return text;
   let decoded = '';
   for (let index = 0; index < text.length; index += 1) {

@@ -1,9 +1,9 @@
 /** Times, spans and sentences as people read them, on a terminal and in the explanations of the operator API. Pure. */
 
 /** At most `width` characters, the cut shown. */
-export function shorten(text: string, width: number): string {
+export function shorten(text: string, maxLength: number): string {
   const characters = [...text];
-  return characters.length <= width ? text : `${characters.slice(0, width - 1).join('')}…`;
+  return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
 }
 
 /** `2030-12-31 18:00:00Z`: to the second, always UTC. */
@@ -11,8 +11,8 @@ export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
 
-export function formatTimeOr(ms: number | null, otherwise: string): string {
-  return ms === null ? otherwise : formatTime(ms);
+export function formatTimeOr(ms: number | null, defaultText: string): string {
+  return ms === null ? defaultText : formatTime(ms);
 }
 
 /** A span for reading, its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
@@ -24,18 +24,18 @@ export function formatSpan(ms: number): string {
     [Math.floor(seconds / 60) % 60, 'min'],
     [seconds % 60, 's'],
   ] as const;
-  const first = parts.findIndex(([count]) => count > 0);
-  if (first === -1) return '0 s';
+  const firstUnit = parts.findIndex(([count]) => count > 0);
+  if (firstUnit === -1) return '0 s';
   return parts
-    .slice(first, first + 2)
+    .slice(firstUnit, firstUnit + 2)
     .filter(([count]) => count > 0)
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ');
 }
 
 /** As a sentence: a next hop's own words may be one already. */
-export function endSentence(text: string): string {
-  return ['.', '?', '!'].some((end) => text.endsWith(end)) ? text : `${text}.`;
+export function toSentence(text: string): string {
+  return ['.', '?', '!'].some((punctuation) => text.endsWith(punctuation)) ? text : `${text}.`;
 }
 
 /** `1,000,000`, independent of the locale of the machine. */

@@ -15,11 +15,11 @@ export function AccountSelect({ label, value, service = false, required = false,
   const names = (accounts.data ?? []).map(({ name }) => ({ value: name, label: name }));
   const data = service ? [{ value: '*', label: '* (the whole service)' }, ...names] : names;
   // An account of the URL may no longer exist. It is shown, and the request for it returns the error.
-  const known = value === null || data.some((one) => one.value === value);
+  const options = value === null || data.some((account) => account.value === value);
   return (
     <Select
       label={label}
-      data={known ? data : [...data, { value, label: value }]}
+      data={options ? data : [...data, { value, label: value }]}
       value={value}
       onChange={(name) => {
         if (name !== null) onChange(name);

@@ -8,12 +8,12 @@ import { ConfirmDialog } from '../parts/confirm-dialog';
 import { FormDialog } from '../parts/form-dialog';
 import { RelativeTime } from '../parts/relative-time';
 
-interface MakingProps {
+interface NewKeyDialogProps {
   readonly onMade: (made: CreatedKey | RotatedKey) => void;
   readonly onClose: () => void;
 }
 
-export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { readonly account: string }) {
+export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps & { readonly account: string }) {
   const [name, setName] = useState('');
   const [expires, setExpires] = useState('');
   const create = useApiMutation(
@@ -57,7 +57,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: MakingProps & { re
 }
 
 /** How long the old key keeps working. */
-const GRACES = [
+const GRACE_PERIODS = [
   { value: '0s', label: 'Stops at once' },
   { value: '1h', label: '1 hour' },
   { value: '24h', label: '24 hours' },
@@ -65,7 +65,7 @@ const GRACES = [
   { value: '30d', label: '30 days' },
 ];
 
-export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { readonly rotated: KeyEntry }) {
+export function RotateKeyDialog({ rotated, onMade, onClose }: NewKeyDialogProps & { readonly rotated: KeyEntry }) {
   const [grace, setGrace] = useState('24h');
   const rotate = useApiMutation(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
   return (
@@ -84,7 +84,7 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: MakingProps & { re
       </Text>
       <NativeSelect
         label="Lifetime of the old key"
-        data={GRACES}
+        data={GRACE_PERIODS}
         value={grace}
         onChange={(event) => setGrace(event.currentTarget.value)}
         data-autofocus

@@ -12,20 +12,20 @@ import { useKeys } from './queries';
 
 type OpenDialog =
   | { readonly kind: 'create' }
-  | { readonly kind: 'rotate'; readonly of: KeyEntry }
-  | { readonly kind: 'revoke'; readonly of: KeyEntry }
-  | { readonly kind: 'made'; readonly made: CreatedKey | RotatedKey };
+  | { readonly kind: 'rotate'; readonly key: KeyEntry }
+  | { readonly kind: 'revoke'; readonly key: KeyEntry }
+  | { readonly kind: 'made'; readonly showNewKey: CreatedKey | RotatedKey };
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
   const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
-  const all = urlState.get('keys') === 'all';
-  const found = keys.data ?? [];
-  const active = found.filter(({ state }) => state === 'active');
-  const shown = all ? found : active;
+  const showAll = urlState.get('keys') === 'all';
+  const allKeys = keys.data ?? [];
+  const active = allKeys.filter(({ state }) => state === 'active');
+  const shownKeys = showAll ? allKeys : active;
   const closeDialog = () => setDialog(null);
-  const made = (key: CreatedKey | RotatedKey) => setDialog({ kind: 'made', made: key });
+  const showNewKey = (key: CreatedKey | RotatedKey) => setDialog({ kind: 'made', showNewKey: key });
   return (
     <Stack>
       <Group justify="space-between">
@@ -34,23 +34,27 @@ export function Keys({ account }: { readonly account: string }) {
         </Title>
         <Button onClick={() => setDialog({ kind: 'create' })}>Create key</Button>
       </Group>
-      {found.length > active.length ? (
+      {allKeys.length > active.length ? (
         <Switch
-          label={`Also show expired and revoked keys (${found.length - active.length})`}
-          checked={all}
+          label={`Also show expired and revoked keys (${allKeys.length - active.length})`}
+          checked={showAll}
           onChange={(event) => setUrlState({ keys: event.currentTarget.checked ? 'all' : null }, true)}
         />
       ) : null}
       {keys.isPending ? <Loading /> : null}
       {keys.isError ? <ErrorAlert error={keys.error} retry={keys.refetch} /> : null}
-      {keys.isSuccess && shown.length === 0 ? (
+      {keys.isSuccess && shownKeys.length === 0 ? (
         <EmptyState title="No active keys">Create a key to send with this account.</EmptyState>
       ) : null}
-      {shown.length === 0 ? null : <KeyTable keys={shown} onAction={setDialog} />}
-      {dialog?.kind === 'create' ? <CreateKeyDialog account={account} onMade={made} onClose={closeDialog} /> : null}
-      {dialog?.kind === 'rotate' ? <RotateKeyDialog rotated={dialog.of} onMade={made} onClose={closeDialog} /> : null}
-      {dialog?.kind === 'revoke' ? <RevokeKeyDialog revoked={dialog.of} onClose={closeDialog} /> : null}
-      {dialog?.kind === 'made' ? <NewKeyDialog made={dialog.made} onStored={closeDialog} /> : null}
+      {shownKeys.length === 0 ? null : <KeyTable keys={shownKeys} onAction={setDialog} />}
+      {dialog?.kind === 'create' ? (
+        <CreateKeyDialog account={account} onMade={showNewKey} onClose={closeDialog} />
+      ) : null}
+      {dialog?.kind === 'rotate' ? (
+        <RotateKeyDialog rotated={dialog.key} onMade={showNewKey} onClose={closeDialog} />
+      ) : null}
+      {dialog?.kind === 'revoke' ? <RevokeKeyDialog revoked={dialog.key} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'made' ? <NewKeyDialog made={dialog.showNewKey} onStored={closeDialog} /> : null}
     </Stack>
   );
 }
@@ -124,7 +128,7 @@ function KeyTable({
                     size="compact-sm"
                     variant="default"
                     aria-label={`Rotate ${key.name} ${key.prefix}`}
-                    onClick={() => onAction({ kind: 'rotate', of: key })}
+                    onClick={() => onAction({ kind: 'rotate', key })}
                   >
                     Rotate
                   </Button>
@@ -132,7 +136,7 @@ function KeyTable({
                     size="compact-sm"
                     variant="default"
                     aria-label={`Revoke ${key.name} ${key.prefix}`}
-                    onClick={() => onAction({ kind: 'revoke', of: key })}
+                    onClick={() => onAction({ kind: 'revoke', key })}
                   >
                     Revoke
                   </Button>

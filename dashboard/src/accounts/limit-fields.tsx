@@ -1,14 +1,14 @@
 /** The fields for the limits of an account, in the format of the command line. */
 import { SimpleGrid, TextInput } from '@mantine/core';
-import type { Limits } from './limits';
+import type { LimitTexts } from './limits';
 
 interface LimitFieldsProps {
-  readonly limits: Limits;
+  readonly limits: LimitTexts;
   readonly thresholds: boolean;
-  readonly onChange: (limits: Limits) => void;
+  readonly onChange: (limits: LimitTexts) => void;
 }
 
-const FIELDS: readonly (readonly [name: keyof Limits, label: string, description: string])[] = [
+const FIELDS: readonly (readonly [name: keyof LimitTexts, label: string, description: string])[] = [
   ['volume', 'Volume', 'Total number of emails, counted from this change on; or unlimited'],
   ['volumeExpires', 'Volume expires', 'A date (UTC) such as 2027-06-30, a duration such as 30d, or never'],
   ['rate', 'Rate', 'Such as 1000/1h; above it requests get 403. Or none'],
@@ -18,10 +18,10 @@ const FIELDS: readonly (readonly [name: keyof Limits, label: string, description
 ];
 
 export function LimitFields({ limits, thresholds, onChange }: LimitFieldsProps) {
-  const shown = FIELDS.filter(([name]) => thresholds || !name.startsWith('max'));
+  const names = FIELDS.filter(([name]) => thresholds || !name.startsWith('max'));
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }}>
-      {shown.map(([name, label, description]) => (
+      {names.map(([name, label, description]) => (
         <TextInput
           key={name}
           label={label}

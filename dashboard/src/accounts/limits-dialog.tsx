@@ -6,19 +6,19 @@ import { ApiError, get, patch, path } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { LimitFields } from './limit-fields';
-import { changedLimits, limitsOf } from './limits';
+import { changedLimits, toLimitTexts } from './limits';
 
 export function LimitsDialog({ account, onClose }: { readonly account: AccountDetails; readonly onClose: () => void }) {
-  const [seen, setSeen] = useState(account);
-  const [limits, setLimits] = useState(() => limitsOf(account));
-  const change = changedLimits(limitsOf(seen), limits);
+  const [shownAccount, setSeen] = useState(account);
+  const [limits, setLimits] = useState(() => toLimitTexts(account));
+  const change = changedLimits(toLimitTexts(shownAccount), limits);
   const save = useApiMutation(
-    () => patch<AccountEntry>(path`/accounts/${seen.name}`, { ...change, expected: seen.version }),
+    () => patch<AccountEntry>(path`/accounts/${shownAccount.name}`, { ...change, expected: shownAccount.version }),
     ['accounts'],
-    () => `Changed the limits of ${seen.name}.`,
+    () => `Changed the limits of ${shownAccount.name}.`,
   );
   const conflict = save.error instanceof ApiError && save.error.status === 409;
-  const reload = useApiMutation(() => get<AccountDetails>(path`/accounts/${seen.name}`), ['accounts']);
+  const reload = useApiMutation(() => get<AccountDetails>(path`/accounts/${shownAccount.name}`), ['accounts']);
   return (
     <FormDialog
       opened
@@ -33,7 +33,8 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
       <LimitFields limits={limits} thresholds onChange={setLimits} />
       {change.volume === undefined ? null : (
         <Text size="sm">
-          The count of a new volume starts at zero; the {seen.volumeUsed} emails used so far are no longer counted.
+          The count of a new volume starts at zero; the {shownAccount.volumeUsed} emails used so far are no longer
+          counted.
         </Text>
       )}
       {conflict ? (
@@ -45,7 +46,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
               reload.mutate(undefined, {
                 onSuccess: (now) => {
                   setSeen(now);
-                  setLimits({ ...limitsOf(now), ...change });
+                  setLimits({ ...toLimitTexts(now), ...change });
                   save.reset();
                 },
               })

@@ -2,10 +2,10 @@
 import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
 
 /** The text of each field. */
-export type Limits = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;
+export type LimitTexts = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;
 
 /** A new account has no limits and the default thresholds. */
-export const NO_LIMITS: Limits = {
+export const NO_LIMITS: LimitTexts = {
   volume: 'unlimited',
   volumeExpires: 'never',
   rate: 'none',
@@ -14,32 +14,32 @@ export const NO_LIMITS: Limits = {
   maxComplaints: '',
 };
 
-export function limitsOf(account: AccountDetails): Limits {
+export function toLimitTexts(account: AccountDetails): LimitTexts {
   return {
     volume: account.volume === null ? 'unlimited' : String(account.volume),
     volumeExpires: account.volumeExpires ?? 'never',
     rate: account.rate ?? 'none',
     throttle: account.throttle ?? 'none',
-    maxBounces: percentInput(account.maxBounces),
-    maxComplaints: percentInput(account.maxComplaints),
+    maxBounces: formatPercentInput(account.maxBounces),
+    maxComplaints: formatPercentInput(account.maxComplaints),
   };
 }
 
 /** The fields that differ. An empty field is no change. */
-export function changedLimits(before: Limits, after: Limits): Partial<Limits> {
-  const names = Object.keys(before) as (keyof Limits)[];
-  const made: { -readonly [K in keyof Limits]?: string } = {};
+export function changedLimits(before: LimitTexts, after: LimitTexts): Partial<LimitTexts> {
+  const names = Object.keys(before) as (keyof LimitTexts)[];
+  const changes: { -readonly [K in keyof LimitTexts]?: string } = {};
   for (const name of names) {
     const value = after[name].trim();
-    if (value !== '' && value !== before[name]) made[name] = value;
+    if (value !== '' && value !== before[name]) changes[name] = value;
   }
   // The service resets the expiry of an unlimited volume unless the request names it.
-  if (made.volume === 'unlimited' && after.volumeExpires.trim() !== 'never')
-    made.volumeExpires = after.volumeExpires.trim();
-  return made;
+  if (changes.volume === 'unlimited' && after.volumeExpires.trim() !== 'never')
+    changes.volumeExpires = after.volumeExpires.trim();
+  return changes;
 }
 
 /** `0.0015` as `0.15%`, the format that the service accepts. */
-export function percentInput(fraction: number): string {
+export function formatPercentInput(fraction: number): string {
   return `${Number((fraction * 100).toFixed(4))}%`;
 }

@@ -8,17 +8,17 @@ import { ConfirmDialog } from '../parts/confirm-dialog';
 import { formatCount } from '../parts/number';
 
 export function LockButton({ account }: { readonly account: AccountDetails }) {
-  const [seen, setSeen] = useState<AccountDetails | null>(null);
+  const [dialogAccount, setSeen] = useState<AccountDetails | null>(null);
   const locked = account.state === 'locked';
   return (
     <>
       <Button variant={locked ? 'filled' : 'default'} onClick={() => setSeen(account)}>
         {locked ? 'Unlock' : 'Lock'}
       </Button>
-      {seen === null ? null : seen.state === 'locked' ? (
-        <UnlockDialog account={seen} onClose={() => setSeen(null)} />
+      {dialogAccount === null ? null : dialogAccount.state === 'locked' ? (
+        <UnlockDialog account={dialogAccount} onClose={() => setSeen(null)} />
       ) : (
-        <LockDialog account={seen} onClose={() => setSeen(null)} />
+        <LockDialog account={dialogAccount} onClose={() => setSeen(null)} />
       )}
     </>
   );

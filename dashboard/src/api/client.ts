@@ -20,51 +20,51 @@ export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** The path with its values encoded: path`/accounts/${name}/keys`. */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
-  return parts.reduce((made, part, at) => made + encodeURIComponent(String(values[at - 1])) + part);
+  return parts.reduce((result, part, index) => result + encodeURIComponent(String(values[index - 1])) + part);
 }
 
-export function get<T>(at: string, query: Query = {}): Promise<T> {
-  return request<T>('GET', withQuery(at, query));
+export function get<T>(apiPath: string, query: Query = {}): Promise<T> {
+  return request<T>('GET', withQuery(apiPath, query));
 }
 
 /** An answer that is not JSON, as text. */
-export async function getText(at: string): Promise<string> {
-  const response = await send('GET', at);
+export async function getText(apiPath: string): Promise<string> {
+  const response = await send('GET', apiPath);
   return response.text();
 }
 
-export function post<T>(at: string, body: object = {}): Promise<T> {
-  return request<T>('POST', at, body);
+export function post<T>(apiPath: string, body: object = {}): Promise<T> {
+  return request<T>('POST', apiPath, body);
 }
 
-export function patch<T>(at: string, body: object): Promise<T> {
-  return request<T>('PATCH', at, body);
+export function patch<T>(apiPath: string, body: object): Promise<T> {
+  return request<T>('PATCH', apiPath, body);
 }
 
-export function remove<T>(at: string): Promise<T> {
-  return request<T>('DELETE', at);
+export function remove<T>(apiPath: string): Promise<T> {
+  return request<T>('DELETE', apiPath);
 }
 
 /** The URL of a file that the browser opens or downloads. */
-export function url(at: string, query: Query = {}): string {
-  return API + withQuery(at, query);
+export function url(apiPath: string, query: Query = {}): string {
+  return API + withQuery(apiPath, query);
 }
 
-function withQuery(at: string, query: Query): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return text === '' ? at : `${at}?${text}`;
+function withQuery(apiPath: string, query: Query): string {
+  const definedMembers = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const text = new URLSearchParams(definedMembers.map(([name, value]) => [name, String(value)])).toString();
+  return text === '' ? apiPath : `${apiPath}?${text}`;
 }
 
-async function request<T>(method: string, at: string, body?: object): Promise<T> {
-  const response = await send(method, at, body);
+async function request<T>(method: string, apiPath: string, body?: object): Promise<T> {
+  const response = await send(method, apiPath, body);
   return (await response.json()) as T;
 }
 
-async function send(method: string, at: string, body?: object): Promise<Response> {
+async function send(method: string, apiPath: string, body?: object): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(API + at, {
+    response = await fetch(API + apiPath, {
       method,
       headers: { ...sessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -73,11 +73,11 @@ async function send(method: string, at: string, body?: object): Promise<Response
     throw new ApiError(0, 'The service does not answer. Check that it is running.');
   }
   if (response.ok) return response;
-  throw apiErrorOf(response.status, await response.text().catch(() => ''));
+  throw toApiError(response.status, await response.text().catch(() => ''));
 }
 
 /** The error of a refused request. */
-export function apiErrorOf(status: number, body: string): ApiError {
+export function toApiError(status: number, body: string): ApiError {
   try {
     const { message } = JSON.parse(body) as Partial<ErrorBody>;
     if (typeof message === 'string') return new ApiError(status, message);

@@ -6,7 +6,7 @@ import { url } from './client';
 import { sessionHeader } from './session-secret';
 
 export interface StreamListener {
-  readonly opened: () => void;
+  readonly controller: () => void;
   readonly event: (name: string, data: string) => void;
 }
 
@@ -15,13 +15,13 @@ export interface StreamListener {
  * stream, and to `ended` otherwise, also if it does not answer. Never rejects.
  */
 export async function readEvents(
-  at: string,
+  apiPath: string,
   signal: AbortSignal,
-  { opened, event }: StreamListener,
+  { controller: opened, event }: StreamListener,
 ): Promise<'refused' | 'ended'> {
   try {
     const headers = { Accept: 'text/event-stream', ...sessionHeader() };
-    const { ok, body } = await fetch(url(at), { headers, signal, cache: 'no-store' });
+    const { ok, body } = await fetch(url(apiPath), { headers, signal, cache: 'no-store' });
     if (!ok || body === null) return 'refused';
     opened();
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();

@@ -22,20 +22,20 @@ export function useLiveUpdates(): LiveConnection {
 
 /** Subscribes while the page is visible, until the returned function is called. */
 function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnection) => void): () => void {
-  let stream: AbortController | null = null;
+  let streamController: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   /** True if an update may have been missed. */
-  let lost = false;
+  let mayHaveMissedUpdates = false;
 
   function open(): void {
-    if (stream !== null || document.visibilityState === 'hidden') return;
-    const opened = new AbortController();
-    stream = opened;
-    void readEvents('/events', opened.signal, {
-      opened: () => {
+    if (streamController !== null || document.visibilityState === 'hidden') return;
+    const controller = new AbortController();
+    streamController = controller;
+    void readEvents('/events', controller.signal, {
+      controller: () => {
         onState('live');
-        if (lost) void queries.invalidateQueries();
-        lost = false;
+        if (mayHaveMissedUpdates) void queries.invalidateQueries();
+        mayHaveMissedUpdates = false;
       },
       event: (name, data) => {
         if (name !== 'change') return;
@@ -43,38 +43,38 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
         // The first element of a query key is its topic.
         for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
       },
-    }).then((end) => {
+    }).then((outcome) => {
       // This page closed the stream.
-      if (stream !== opened) return;
-      lost = true;
+      if (streamController !== controller) return;
+      mayHaveMissedUpdates = true;
       onState('lost');
-      stream = null;
-      if (end === 'refused') void queries.invalidateQueries({ queryKey: ['session'] });
-      timer = setTimeout(open, RETRY_MS[end]);
+      streamController = null;
+      if (outcome === 'refused') void queries.invalidateQueries({ queryKey: ['session'] });
+      timer = setTimeout(open, RETRY_MS[outcome]);
     });
   }
 
   function close(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const closing = stream;
-    stream = null;
+    const closing = streamController;
+    streamController = null;
     closing?.abort();
   }
 
-  function onVisibility(): void {
+  function onVisibilityChange(): void {
     if (document.visibilityState === 'visible') {
       open();
       return;
     }
-    lost = true;
+    mayHaveMissedUpdates = true;
     close();
   }
 
-  document.addEventListener('visibilitychange', onVisibility);
+  document.addEventListener('visibilitychange', onVisibilityChange);
   open();
   return () => {
-    document.removeEventListener('visibilitychange', onVisibility);
+    document.removeEventListener('visibilitychange', onVisibilityChange);
     close();
   };
 }

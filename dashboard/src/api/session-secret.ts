@@ -3,24 +3,24 @@
  * It does not receive this secret, which the browser stores by origin and the page sends as a header. All tabs share it.
  */
 
-const NAME = 'postrider-session';
+const STORAGE_KEY = 'postrider-session';
 /** Used if the browser stores nothing for this origin; the session then ends with the page. */
-let inMemory: string | null = null;
+let secretInMemory: string | null = null;
 
 export function readSessionSecret(): string | null {
   try {
-    return localStorage.getItem(NAME) ?? inMemory;
+    return localStorage.getItem(STORAGE_KEY) ?? secretInMemory;
   } catch {
-    return inMemory;
+    return secretInMemory;
   }
 }
 
 /** Null removes it. */
 export function storeSessionSecret(secret: string | null): void {
-  inMemory = secret;
+  secretInMemory = secret;
   try {
-    if (secret === null) localStorage.removeItem(NAME);
-    else localStorage.setItem(NAME, secret);
+    if (secret === null) localStorage.removeItem(STORAGE_KEY);
+    else localStorage.setItem(STORAGE_KEY, secret);
   } catch {
     // The browser forbids storage; the copy in memory is used.
   }

@@ -4,8 +4,8 @@ import { post, url } from './client';
 import { storeSessionSecret } from './session-secret';
 
 /** Signs in with the password, or with the secret of the link that the service printed. */
-export async function signIn(by: { readonly password: string } | { readonly link: string }): Promise<void> {
-  const { session } = await post<SignInResponse>('/sign-in', by);
+export async function signIn(credential: { readonly password: string } | { readonly link: string }): Promise<void> {
+  const { session } = await post<SignInResponse>('/sign-in', credential);
   storeSessionSecret(session);
 }
 
@@ -15,16 +15,16 @@ export async function signOut(): Promise<void> {
 }
 
 /** A URL that the browser loads without headers, for a frame or a download; valid for 30 s. */
-export async function ticketedUrl(at: string): Promise<string> {
-  const path = url(at);
+export async function ticketedUrl(apiPath: string): Promise<string> {
+  const path = url(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });
   return `${path}?${new URLSearchParams({ ticket })}`;
 }
 
 /** Starts a download by the browser; the page does not hold the file in memory. */
-export async function download(at: string, name: string): Promise<void> {
+export async function download(apiPath: string, name: string): Promise<void> {
   const anchor = document.createElement('a');
-  anchor.href = await ticketedUrl(at);
+  anchor.href = await ticketedUrl(apiPath);
   anchor.download = name;
   anchor.click();
 }

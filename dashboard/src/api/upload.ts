@@ -4,7 +4,7 @@
  */
 
 import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
-import { ApiError, apiErrorOf, url } from './client';
+import { ApiError, toApiError, url } from './client';
 import { sessionHeader } from './session-secret';
 
 export type UploadStep =
@@ -17,20 +17,20 @@ export interface Upload {
   readonly abort: () => void;
 }
 
-export function upload(at: string, file: Blob, onStep: (step: UploadStep) => void): Upload {
+export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) => void): Upload {
   const request = new XMLHttpRequest();
   const { promise, resolve, reject } = Promise.withResolvers<ImportResult>();
-  let read = 0;
-  const lines = () => {
+  let readLength = 0;
+  const readNewLines = () => {
     const text = request.responseText;
     const end = text.lastIndexOf('\n') + 1;
-    const whole = text.slice(read, end).split('\n');
-    read = end;
-    return whole.filter((line) => line !== '').map((line) => JSON.parse(line) as Line);
+    const newLines = text.slice(readLength, end).split('\n');
+    readLength = end;
+    return newLines.filter((line) => line !== '').map((line) => JSON.parse(line) as ProgressLine);
   };
   const readProgress = () => {
     if (request.status !== 200) return;
-    for (const line of lines()) {
+    for (const line of readNewLines()) {
       if (!('result' in line)) onStep({ kind: 'adding', progress: line });
       else if (line.result === 'ok') resolve(line);
       else reject(new ApiError(409, line.message));
@@ -43,21 +43,23 @@ export function upload(at: string, file: Blob, onStep: (step: UploadStep) => voi
   request.addEventListener('load', () => {
     readProgress();
     // Has no effect if the last line was the result: the promise is settled.
-    reject(request.status === 200 ? new ApiError(0, LOST) : apiErrorOf(request.status, request.responseText));
+    reject(
+      request.status === 200 ? new ApiError(0, CONNECTION_LOST_TEXT) : toApiError(request.status, request.responseText),
+    );
   });
-  request.addEventListener('error', () => reject(new ApiError(0, LOST)));
+  request.addEventListener('error', () => reject(new ApiError(0, CONNECTION_LOST_TEXT)));
   request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was stopped. Nothing was added.')));
-  request.open('POST', url(at));
+  request.open('POST', url(apiPath));
   request.setRequestHeader('Content-Type', 'text/csv');
   for (const [name, value] of Object.entries(sessionHeader())) request.setRequestHeader(name, value);
   request.send(file);
   return { result: promise, abort: () => request.abort() };
 }
 
-type Line =
+type ProgressLine =
   | ImportProgress
   | ({ readonly result: 'ok' } & ImportResult)
   | { readonly result: 'error'; readonly message: string };
 
-const LOST =
+const CONNECTION_LOST_TEXT =
   'The connection was lost. If the file had arrived completely, the service continues the import; if not, nothing was added. The audit log shows the result. Importing the file again is safe.';

@@ -6,7 +6,7 @@ export type UrlChange = Readonly<Record<string, string | null>>;
 /** The query parameters, and a function that sets some of them; null and '' remove one. `typed` adds no entry to the browser's history. */
 export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, typed?: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();
-  const set = (change: UrlChange, typed = false) =>
+  const setUrlState = (change: UrlChange, typed = false) =>
     setParameters(
       (before) => {
         const after = new URLSearchParams(before);
@@ -18,5 +18,5 @@ export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, ty
       },
       { replace: typed },
     );
-  return [parameters, set];
+  return [parameters, setUrlState];
 }

@@ -7,9 +7,9 @@ import { path } from '../api/client';
 import { suppressionUrl } from '../message/suppression-links';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
-import { listOwner } from '../suppressions/list-owner';
+import { listOwnerText } from '../suppressions/list-owner';
 
-const WORDING: DifferenceFormat = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
+const VALUE_FORMATS: DifferenceFormat = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   const { at, actor, action } = entry;
@@ -35,7 +35,7 @@ export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
-        <Difference lines={difference(entry.before, entry.after, WORDING)} />
+        <Difference lines={difference(entry.before, entry.after, VALUE_FORMATS)} />
       </Table.Td>
     </Table.Tr>
   );
@@ -67,10 +67,10 @@ function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
 /** The target as a link to its page, if it has one. An entry about a suppression list also names the address. */
 function Target({ entry }: { readonly entry: AuditRecord }) {
   const { action, target } = entry;
-  const to = pageOf(action, target);
-  const address = addressOf(entry);
-  const list = action.startsWith('suppression.');
-  const name = list ? `suppression list of ${listOwner(target)}` : target;
+  const page = targetPage(action, target);
+  const address = changedAddress(entry);
+  const isSuppression = action.startsWith('suppression.');
+  const name = isSuppression ? `suppression list of ${listOwnerText(target)}` : target;
   return (
     <>
       {address === null ? null : (
@@ -78,12 +78,12 @@ function Target({ entry }: { readonly entry: AuditRecord }) {
           {address}
         </Anchor>
       )}
-      {to === null ? (
+      {page === null ? (
         <Text inherit className="wrap">
           {name}
         </Text>
       ) : (
-        <Anchor inherit component={Link} href={to} className="wrap">
+        <Anchor inherit component={Link} href={page} className="wrap">
           {name}
         </Anchor>
       )}
@@ -92,20 +92,20 @@ function Target({ entry }: { readonly entry: AuditRecord }) {
 }
 
 /** The address that was added or removed; null if the entry names none, or several. */
-function addressOf({ action, before, after }: AuditRecord): string | null {
-  if (action === 'suppression.remove') return textAt(before, 'address');
+function changedAddress({ action, before, after }: AuditRecord): string | null {
+  if (action === 'suppression.remove') return stringMember(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;
   const { added, addresses } = after as { readonly added?: unknown; readonly addresses?: unknown };
   return added === 1 && Array.isArray(addresses) && addresses.length === 1 ? String(addresses[0]) : null;
 }
 
-function textAt(value: unknown, name: string): string | null {
+function stringMember(value: unknown, name: string): string | null {
   if (typeof value !== 'object' || value === null) return null;
   const found: unknown = Object.entries(value).find(([member]) => member === name)?.[1];
   return typeof found === 'string' ? found : null;
 }
 
-function pageOf(action: string, target: string): string | null {
+function targetPage(action: string, target: string): string | null {
   switch (action.split('.', 1)[0]) {
     case 'account':
       return path`/accounts/${target}`;

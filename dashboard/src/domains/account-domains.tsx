@@ -9,7 +9,7 @@ import { useDomains } from './queries';
 export function AccountDomains({ account }: { readonly account: string }) {
   const domains = useDomains();
   const [adding, setAdding] = useState(false);
-  const own = (domains.data ?? []).filter((domain) => domain.account === account);
+  const accountDomains = (domains.data ?? []).filter((domain) => domain.account === account);
   return (
     <Stack>
       <Group justify="space-between">
@@ -20,12 +20,12 @@ export function AccountDomains({ account }: { readonly account: string }) {
       </Group>
       {domains.isPending ? <Loading /> : null}
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
-      {domains.isSuccess && own.length === 0 ? (
+      {domains.isSuccess && accountDomains.length === 0 ? (
         <EmptyState title="No domains">
           The domain of a sender must be authenticated, unless the service allows all senders.
         </EmptyState>
       ) : null}
-      {own.length === 0 ? null : <DomainTable domains={own} oneAccount />}
+      {accountDomains.length === 0 ? null : <DomainTable domains={accountDomains} oneAccount />}
       {adding ? <AddDomainDialog account={account} onClose={() => setAdding(false)} /> : null}
     </Stack>
   );

@@ -8,7 +8,7 @@ import { patch, path, post, remove } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { ErrorAlert } from '../parts/page-states';
-import { foundText } from './domain-badge';
+import { foundRecordsText } from './domain-badge';
 
 type OpenDialog = 'rotate' | 'cancel' | 'remove' | null;
 
@@ -16,24 +16,24 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   const [dialog, setDialog] = useState<OpenDialog>(null);
   const queries = useQueryClient();
   const [, navigate] = useLocation();
-  const at = path`/domains/${domain.domain}`;
-  const staged = domain.keys.some(({ state }) => state === 'staged');
+  const domainPath = path`/domains/${domain.domain}`;
+  const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
   // The page shows this answer, so that DNS is not queried a second time.
-  const cache = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
+  const cacheDomain = (now: DomainDetails) => queries.setQueryData(['domains', domain.domain], now);
 
   const verify = useApiMutation(
-    () => post<VerifiedDomain>(`${at}/verify`),
+    () => post<VerifiedDomain>(`${domainPath}/verify`),
     ['overview'],
-    (now) => `${now.domain} is ${now.status}: ${foundText(now)}.`,
+    (now) => `${now.domain} is ${now.status}: ${foundRecordsText(now)}.`,
   );
   const subdomains = useApiMutation(
-    () => patch<DomainDetails>(at, { subdomains: !domain.subdomains }),
+    () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),
     ['domains'],
     (now) => `Subdomains of ${now.domain} ${now.subdomains ? 'may send' : 'may not send'}.`,
   );
   const rotate = useApiMutation(
-    (cancel: boolean) => post<RotatedDomain>(`${at}/rotate`, cancel ? { cancel } : {}),
+    (cancel: boolean) => post<RotatedDomain>(`${domainPath}/rotate`, cancel ? { cancel } : {}),
     ['domains'],
     (now, cancel) =>
       cancel
@@ -41,7 +41,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         : `New keys of ${now.domain} are staged. Publish their DNS records.`,
   );
   const removal = useApiMutation(
-    () => remove(at),
+    () => remove(domainPath),
     ['overview'],
     () => `Removed ${domain.domain}.`,
   );
@@ -50,14 +50,14 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
     // Only the list: the removed domain is not queried again.
     void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
   };
-  const failed = verify.error ?? subdomains.error;
+  const error = verify.error ?? subdomains.error;
   return (
     <>
       <Group gap="xs" mb="md">
-        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cache })}>
+        <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cacheDomain })}>
           Verify now
         </Button>
-        {staged ? (
+        {hasStagedKeys ? (
           <Button variant="default" onClick={() => setDialog('cancel')}>
             Cancel rotation
           </Button>
@@ -69,7 +69,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         <Button
           variant="default"
           loading={subdomains.isPending}
-          onClick={() => subdomains.mutate(undefined, { onSuccess: cache })}
+          onClick={() => subdomains.mutate(undefined, { onSuccess: cacheDomain })}
         >
           {domain.subdomains ? 'Forbid subdomains' : 'Allow subdomains'}
         </Button>
@@ -77,7 +77,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
           Remove
         </Button>
       </Group>
-      {failed === null ? null : <ErrorAlert error={failed} />}
+      {error === null ? null : <ErrorAlert error={error} />}
       <ConfirmDialog
         opened={dialog === 'rotate'}
         title={`Rotate the keys of ${domain.domain}?`}

@@ -36,6 +36,6 @@ export function KeyBadge({ state }: { readonly state: KeyState }) {
 }
 
 /** `3 of 4 found`. */
-export function foundText({ records }: Pick<DomainDetails, 'records'>): string {
+export function foundRecordsText({ records }: Pick<DomainDetails, 'records'>): string {
   return `${records.filter(({ found }) => found === 'found').length} of ${records.length} found`;
 }

@@ -39,15 +39,15 @@ export function CapturedReader({ id }: { readonly id: string }) {
 function CapturedContent({ message }: { readonly message: CapturedMessage }) {
   const { id, at, to, from, returnPath, subject, bytes } = message;
   const [parameters, setParameters] = useSearchParams();
-  const requested = parameters.get('view');
-  const view = VIEWS.find((one) => one === requested) ?? (message.html ? 'html' : 'text');
+  const requestedView = parameters.get('view');
+  const view = VIEWS.find((candidate) => candidate === requestedView) ?? (message.html ? 'html' : 'text');
   // On a narrow screen the list is hidden, and the link with the focus too. The title gets the focus.
-  const narrow = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
+  const isNarrow = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (narrow) title.current?.focus();
-  }, [narrow]);
-  const choose = (name: string, value: string | null) =>
+    if (isNarrow) title.current?.focus();
+  }, [isNarrow]);
+  const setParameter = (name: string, value: string | null) =>
     setParameters((before) => {
       if (value === null) before.delete(name);
       else before.set(name, value);
@@ -70,18 +70,22 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
         <Anchor component={Link} href={`/messages/${id}`} size="sm">
           History
         </Anchor>
-        <DownloadLink at={path`/inbox/${id}/source`} name={`${id}.eml`} />
+        <DownloadLink apiPath={path`/inbox/${id}/source`} name={`${id}.eml`} />
       </Group>
-      <Tabs value={view} onChange={(value) => choose('view', value)} keepMounted={false}>
+      <Tabs value={view} onChange={(value) => setParameter('view', value)} keepMounted={false}>
         <Tabs.List aria-label="View">
-          {VIEWS.map((one) => (
-            <Tabs.Tab key={one} value={one}>
-              {TITLES[one]}
+          {VIEWS.map((candidate) => (
+            <Tabs.Tab key={candidate} value={candidate}>
+              {TITLES[candidate]}
             </Tabs.Tab>
           ))}
         </Tabs.List>
         <Tabs.Panel value="html" pt="sm">
-          <HtmlView message={message} width={parameters.get('width')} onWidth={(value) => choose('width', value)} />
+          <HtmlView
+            message={message}
+            width={parameters.get('width')}
+            onWidth={(value) => setParameter('width', value)}
+          />
         </Tabs.Panel>
         <Tabs.Panel value="text" pt="sm">
           <TextView text={message.text} />

@@ -9,7 +9,7 @@ import { path } from '../api/client';
 import { ticketedUrl } from '../api/session';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-const PHONE_PX = 375;
+const PHONE_WIDTH_PX = 375;
 
 interface HtmlViewProps {
   readonly message: CapturedMessage;
@@ -20,12 +20,12 @@ interface HtmlViewProps {
 
 export function HtmlView({ message: { id, subject, html }, width, onWidth }: HtmlViewProps) {
   if (!html) return <EmptyState title="This message has no HTML">Its text is under “Text”.</EmptyState>;
-  return <Framed id={id} subject={subject} width={width} onWidth={onWidth} />;
+  return <HtmlFrame id={id} subject={subject} width={width} onWidth={onWidth} />;
 }
 
-type FramedProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'message'>;
+type HtmlFrameProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'message'>;
 
-function Framed({ id, subject, width, onWidth }: FramedProps) {
+function HtmlFrame({ id, subject, width, onWidth }: HtmlFrameProps) {
   // A frame sends no session header. Each time it is shown it gets a new ticket.
   const source = useQuery({
     queryKey: ['captured', id, 'frame'],
@@ -35,7 +35,7 @@ function Framed({ id, subject, width, onWidth }: FramedProps) {
   });
   if (source.isPending) return <Loading />;
   if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
-  const phone = width === 'phone';
+  const isPhoneWidth = width === 'phone';
   return (
     <>
       <Group justify="space-between" mb="xs" wrap="nowrap" align="flex-start">
@@ -47,7 +47,7 @@ function Framed({ id, subject, width, onWidth }: FramedProps) {
           style={{ flex: 'none' }}
           size="xs"
           aria-label="Width of the preview"
-          value={phone ? 'phone' : 'full'}
+          value={isPhoneWidth ? 'phone' : 'full'}
           onChange={(value) => onWidth(value === 'phone' ? value : null)}
           data={[
             { value: 'full', label: 'Full width' },
@@ -61,7 +61,7 @@ function Framed({ id, subject, width, onWidth }: FramedProps) {
         referrerPolicy="no-referrer"
         title={`HTML of the message “${subject}”`}
         src={source.data}
-        style={phone ? { maxWidth: PHONE_PX } : {}}
+        style={isPhoneWidth ? { maxWidth: PHONE_WIDTH_PX } : {}}
       />
     </>
   );

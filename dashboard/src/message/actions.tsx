@@ -12,57 +12,60 @@ import { ConfirmDialog } from '../parts/confirm-dialog';
 
 type Action = 'retry' | 'cancel';
 
-const DONE: Readonly<Record<Action, string>> = { retry: 'The message is due now', cancel: 'The message is cancelled' };
+const SUCCESS_TEXTS: Readonly<Record<Action, string>> = {
+  retry: 'The message is due now',
+  cancel: 'The message is cancelled',
+};
 
 export function MessageActions({ message }: { readonly message: MessageDetails }) {
   const { id, to, state } = message;
   const queries = useQueryClient();
-  const [confirming, setConfirming] = useState<Action | null>(null);
-  const act = useMutation({
+  const [dialogAction, setDialogAction] = useState<Action | null>(null);
+  const changeMessage = useMutation({
     mutationFn: (action: Action) => post(path`/messages/${id}/${action}`),
     onSuccess: (_answer, action) => {
-      setConfirming(null);
-      notifications.show({ message: DONE[action], closeButtonProps: { 'aria-label': 'Close' } });
+      setDialogAction(null);
+      notifications.show({ message: SUCCESS_TEXTS[action], closeButtonProps: { 'aria-label': 'Close' } });
     },
     onSettled: () => queries.invalidateQueries({ queryKey: ['messages'] }),
   });
-  const open = state === 'queued' || state === 'uncertain';
-  const confirm = (action: Action) => {
-    act.reset();
-    setConfirming(action);
+  const canChange = state === 'queued' || state === 'uncertain';
+  const openDialog = (action: Action) => {
+    changeMessage.reset();
+    setDialogAction(action);
   };
   return (
     <>
-      {open ? (
+      {canChange ? (
         <Group gap="xs">
           <Button
             variant="default"
-            loading={act.isPending && confirming === null}
+            loading={changeMessage.isPending && dialogAction === null}
             // The recipient may get an uncertain message twice.
-            onClick={() => (state === 'uncertain' ? confirm('retry') : act.mutate('retry'))}
+            onClick={() => (state === 'uncertain' ? openDialog('retry') : changeMessage.mutate('retry'))}
           >
             Retry now
           </Button>
-          <Button variant="default" onClick={() => confirm('cancel')}>
+          <Button variant="default" onClick={() => openDialog('cancel')}>
             Cancel…
           </Button>
         </Group>
       ) : null}
-      {act.isError && confirming === null ? (
+      {changeMessage.isError && dialogAction === null ? (
         <Text role="alert" c="var(--mantine-color-error)" w="100%" className="wrap">
-          {act.error.message}
+          {changeMessage.error.message}
         </Text>
       ) : null}
       <ConfirmDialog
-        opened={confirming === 'cancel'}
+        opened={dialogAction === 'cancel'}
         title="Cancel this message?"
         action="Cancel message"
         dismissal="Go back"
-        busy={act.isPending}
-        disabled={act.isError}
-        error={act.error}
-        onConfirm={() => act.mutate('cancel')}
-        onClose={() => setConfirming(null)}
+        busy={changeMessage.isPending}
+        disabled={changeMessage.isError}
+        error={changeMessage.error}
+        onConfirm={() => changeMessage.mutate('cancel')}
+        onClose={() => setDialogAction(null)}
       >
         {state === 'uncertain' ? (
           <>
@@ -77,14 +80,14 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
         You cannot undo this.
       </ConfirmDialog>
       <ConfirmDialog
-        opened={confirming === 'retry'}
+        opened={dialogAction === 'retry'}
         title="Send the message again?"
         action="Send again"
-        busy={act.isPending}
-        disabled={act.isError}
-        error={act.error}
-        onConfirm={() => act.mutate('retry')}
-        onClose={() => setConfirming(null)}
+        busy={changeMessage.isPending}
+        disabled={changeMessage.isError}
+        error={changeMessage.error}
+        onConfirm={() => changeMessage.mutate('retry')}
+        onClose={() => setDialogAction(null)}
       >
         It is not known whether the next hop accepted the message, so <span className="wrap">{to}</span> may receive it
         twice.

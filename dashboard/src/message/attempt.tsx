@@ -36,7 +36,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
           </summary>
           <pre className="source transcript">
             {lines.map(({ line, at }) => (
-              <span key={at} className={speaker(line)}>
+              <span key={at} className={lineSender(line)}>
                 {line}
                 {'\n'}
               </span>
@@ -49,6 +49,6 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
 }
 
 /** Lines of neither side are remarks. */
-function speaker(line: string): 'client' | 'server' | 'remark' {
+function lineSender(line: string): 'client' | 'server' | 'remark' {
   return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

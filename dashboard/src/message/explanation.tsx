@@ -11,11 +11,11 @@ import { suppressionListName, suppressionUrl } from './suppression-links';
 const REFRESH_INTERVAL_MS = 20_000;
 
 /** Text in backticks, or the id of a message. */
-const PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
+const LINKED_PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
 
 export function Explanation({ message }: { readonly message: MessageDetails }) {
   const { id } = message;
-  const explained = useQuery({
+  const explanation = useQuery({
     queryKey: ['messages', id, 'explain'],
     queryFn: () => get<Explained>(path`/messages/${id}/explain`),
     refetchInterval: message.ended === null ? REFRESH_INTERVAL_MS : false,
@@ -25,13 +25,13 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
       <Title order={2} size="h4" id="explanation" mb="xs">
         Explanation
       </Title>
-      {explained.isPending ? <Skeleton height={72} role="status" aria-label="Loading" /> : null}
-      {explained.data === undefined && explained.isError ? (
-        <ErrorAlert error={explained.error} retry={() => explained.refetch()} />
+      {explanation.isPending ? <Skeleton height={72} role="status" aria-label="Loading" /> : null}
+      {explanation.data === undefined && explanation.isError ? (
+        <ErrorAlert error={explanation.error} retry={() => explanation.refetch()} />
       ) : null}
       <Stack gap={6}>
-        {explained.data?.explanation.map((sentence, at) => (
-          <Sentence key={sentence} first={at === 0} text={sentence} ownId={id} />
+        {explanation.data?.explanation.map((sentence, index) => (
+          <Sentence key={sentence} first={index === 0} text={sentence} ownId={id} />
         ))}
       </Stack>
       <Related message={message} />
@@ -48,10 +48,10 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
     );
   return (
     <Text className="wrap" {...(first ? { fw: 600 } : {})}>
-      {text.split(PARTS).map((part, at) => {
+      {text.split(LINKED_PARTS).map((part, index) => {
         // Every second part matches the expression.
-        const key = `${at} ${part}`;
-        if (at % 2 === 0) return part;
+        const key = `${index} ${part}`;
+        if (index % 2 === 0) return part;
         if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
         if (part === ownId) return part;
         return (

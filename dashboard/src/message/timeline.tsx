@@ -47,7 +47,7 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   return (
     <>
-      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : actor(event.by)} />
+      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : actorText(event.by)} />
       {event.type === 'accepted' ? <Accepted message={message} /> : null}
       {event.detail === null ? null : (
         <Text size="sm" className="wrap">
@@ -92,7 +92,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
 }
 
 /** The actor in words: a node, an operator, the simulator, or a report and how it arrived. */
-function actor(by: string): string {
+function actorText(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';
   // The store checks the suppression list in its own transaction.

@@ -17,16 +17,16 @@ export const TIME_RANGES: readonly { readonly value: string; readonly label: str
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-export function filtersOf(parameters: URLSearchParams): Filters {
-  const set = FILTERS.flatMap((name) => {
+export function parseFilters(parameters: URLSearchParams): Filters {
+  const entries = FILTERS.flatMap((name) => {
     const value = parameters.get(name);
     return value === null || value === '' ? [] : [[name, value] as const];
   });
-  return Object.fromEntries(set);
+  return Object.fromEntries(entries);
 }
 
 /** The id of a message if the text is one, or null. */
-export function idIn(text: string): string | null {
+export function parseMessageId(text: string): string | null {
   const trimmed = text.trim();
   return UUID.test(trimmed) ? trimmed.toLowerCase() : null;
 }
@@ -35,11 +35,11 @@ export function idIn(text: string): string | null {
 export function describeFilters(filters: Filters): readonly string[] {
   return FILTERS.flatMap((name) => {
     const value = filters[name];
-    return value === undefined ? [] : [sentence(name, value)];
+    return value === undefined ? [] : [describeFilter(name, value)];
   });
 }
 
-function sentence(name: FilterName, value: string): string {
+function describeFilter(name: FilterName, value: string): string {
   switch (name) {
     case 'q':
       return `matching “${value}”`;
@@ -50,15 +50,15 @@ function sentence(name: FilterName, value: string): string {
     case 'state':
       return `in state ${value}`;
     case 'since':
-      return `accepted ${TIME_RANGES.find((span) => span.value === value)?.label ?? `since ${moment(value)}`}`;
+      return `accepted ${TIME_RANGES.find((range) => range.value === value)?.label ?? `since ${formatMoment(value)}`}`;
     case 'until':
-      return `accepted until ${moment(value)}`;
+      return `accepted until ${formatMoment(value)}`;
     default:
       return `${name} ${value}`;
   }
 }
 
-function moment(value: string): string {
+function formatMoment(value: string): string {
   const ms = Date.parse(value);
   return Number.isNaN(ms) ? value : formatUtc(new Date(ms).toISOString());
 }

@@ -6,16 +6,16 @@ import { RelativeTime } from '../parts/relative-time';
 import { StateBadge } from '../parts/state-badge';
 import type { ShownMessage } from './use-search';
 
-const NARROW = '(max-width: 61.99em)';
+const NARROW_SCREEN = '(max-width: 61.99em)';
 
 export function Results({ messages }: { readonly messages: readonly ShownMessage[] }) {
-  const narrow = useMediaQuery(NARROW, undefined, { getInitialValueInEffect: false });
-  return narrow === true ? <Cards messages={messages} /> : <Rows messages={messages} />;
+  const isNarrow = useMediaQuery(NARROW_SCREEN, undefined, { getInitialValueInEffect: false });
+  return isNarrow === true ? <Cards messages={messages} /> : <Rows messages={messages} />;
 }
 
 function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   // The wait reason takes the place of the sender.
-  const showReason = messages.some(({ waitReason }) => waitReason !== undefined);
+  const showWaitReason = messages.some(({ waitReason }) => waitReason !== undefined);
   return (
     <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={6}>
       <VisuallyHidden component="caption">Messages, newest first</VisuallyHidden>
@@ -27,18 +27,18 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
           <Table.Th scope="col" w="7.5rem">
             Accepted
           </Table.Th>
-          <Table.Th scope="col" w={showReason ? '22%' : '27%'}>
+          <Table.Th scope="col" w={showWaitReason ? '22%' : '27%'}>
             To
           </Table.Th>
-          {showReason ? null : (
+          {showWaitReason ? null : (
             <Table.Th scope="col" w="20%">
               From
             </Table.Th>
           )}
-          <Table.Th scope="col" {...(showReason ? { w: '16%' } : {})}>
+          <Table.Th scope="col" {...(showWaitReason ? { w: '16%' } : {})}>
             Subject
           </Table.Th>
-          {showReason ? <Table.Th scope="col">Waits for</Table.Th> : null}
+          {showWaitReason ? <Table.Th scope="col">Waits for</Table.Th> : null}
           <Table.Th scope="col" w="6rem">
             Account
           </Table.Th>
@@ -54,11 +54,11 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
               <RelativeTime at={message.at} />
             </Table.Td>
             <OneLine text={message.to} />
-            {showReason ? null : <OneLine text={message.from} />}
+            {showWaitReason ? null : <OneLine text={message.from} />}
             <Table.Td>
-              <Subject message={message} lines={showReason ? 2 : 1} />
+              <Subject message={message} lines={showWaitReason ? 2 : 1} />
             </Table.Td>
-            {showReason ? (
+            {showWaitReason ? (
               <Table.Td>
                 <Text fz={13} className="wrap" lineClamp={2} title={message.waitReason ?? ''}>
                   {message.waitReason ?? '–'}
@@ -132,7 +132,7 @@ function Subject({ message, lines }: { readonly message: ShownMessage; readonly 
 }
 
 function State({ message }: { readonly message: ShownMessage }) {
-  if (!message.outdated) return <StateBadge state={message.state} />;
+  if (!message.isOutdated) return <StateBadge state={message.state} />;
   return (
     <Badge color="#5c636a" variant="filled" tt="none" radius="sm" title="The message no longer matches the search">
       changed

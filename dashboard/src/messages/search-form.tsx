@@ -12,23 +12,23 @@ export type FilterChange = Readonly<Partial<Record<FilterName, string | undefine
 interface SearchFormProps {
   readonly filters: Filters;
   /** `typed` is true for text fields: their changes add no entry to the browser's history. */
-  readonly onChange: (changed: FilterChange, typed: boolean) => void;
+  readonly onChange: (changed: FilterChange, applyText: boolean) => void;
   readonly onClear: () => void;
 }
 
 export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   const [opened, { toggle }] = useDisclosure();
   const accounts = useAccounts();
-  const set = Object.keys(filters).length;
-  const hiddenCount = set - (filters.q === undefined ? 0 : 1);
-  const typed = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
+  const filterCount = Object.keys(filters).length;
+  const hiddenCount = filterCount - (filters.q === undefined ? 0 : 1);
+  const applyText = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
   const names = new Set([
     ...(accounts.data ?? []).map(({ name }) => name),
     ...(filters.account === undefined ? [] : [filters.account]),
   ]);
   const states: readonly string[] = STATES;
-  const clear =
-    set === 0 ? null : (
+  const clearButton =
+    filterCount === 0 ? null : (
       <Button variant="default" size="compact-sm" onClick={onClear}>
         Clear all filters
       </Button>
@@ -40,19 +40,19 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           label="Search"
           placeholder="address, words of the subject, or message id"
           value={filters.q ?? ''}
-          onApply={typed('q')}
+          onApply={applyText('q')}
         />
         <Group hiddenFrom="sm" gap="sm">
           <Button variant="default" size="compact-sm" onClick={toggle} aria-expanded={opened} aria-controls="filters">
             {hiddenCount === 0 ? 'Filters' : `Filters (${hiddenCount})`}
           </Button>
-          {clear}
+          {clearButton}
         </Group>
         <Box id="filters" {...(opened ? {} : { visibleFrom: 'sm' as const })}>
           <SimpleGrid cols={{ base: 1, xs: 2, sm: 3, lg: 6 }} spacing="sm" verticalSpacing="sm">
-            <TextFilter label="To" value={filters.to ?? ''} onApply={typed('to')} />
-            <TextFilter label="From" value={filters.from ?? ''} onApply={typed('from')} />
-            <TextFilter label="Subject" value={filters.subject ?? ''} onApply={typed('subject')} />
+            <TextFilter label="To" value={filters.to ?? ''} onApply={applyText('to')} />
+            <TextFilter label="From" value={filters.from ?? ''} onApply={applyText('from')} />
+            <TextFilter label="Subject" value={filters.subject ?? ''} onApply={applyText('subject')} />
             <NativeSelect
               label="Account"
               value={filters.account ?? ''}
@@ -75,7 +75,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
             />
           </SimpleGrid>
         </Box>
-        {clear === null ? null : <Box visibleFrom="sm">{clear}</Box>}
+        {clearButton === null ? null : <Box visibleFrom="sm">{clearButton}</Box>}
       </Stack>
     </search>
   );

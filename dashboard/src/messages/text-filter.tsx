@@ -14,22 +14,22 @@ interface TextFilterProps {
 
 export function TextFilter({ label, value, onApply, placeholder, description }: TextFilterProps) {
   const [draft, setDraft] = useState(value);
-  const applied = useRef(value);
-  const apply = useRef(onApply);
-  apply.current = onApply;
+  const appliedText = useRef(value);
+  const latestOnApply = useRef(onApply);
+  latestOnApply.current = onApply;
 
   // Something other than this field changed the value: a link, the Back button, Clear all filters.
   useEffect(() => {
-    if (value === applied.current) return;
-    applied.current = value;
+    if (value === appliedText.current) return;
+    appliedText.current = value;
     setDraft(value);
   }, [value]);
 
   useEffect(() => {
-    if (draft.trim() === applied.current) return undefined;
+    if (draft.trim() === appliedText.current) return undefined;
     const timer = setTimeout(() => {
-      applied.current = draft.trim();
-      apply.current(draft.trim());
+      appliedText.current = draft.trim();
+      latestOnApply.current(draft.trim());
     }, DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [draft]);
@@ -45,8 +45,8 @@ export function TextFilter({ label, value, onApply, placeholder, description }: 
       onChange={(event) => setDraft(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key !== 'Enter') return;
-        applied.current = draft.trim();
-        apply.current(draft.trim());
+        appliedText.current = draft.trim();
+        latestOnApply.current(draft.trim());
       }}
     />
   );

@@ -4,7 +4,7 @@ import type { Filters } from './filters';
 import { TIME_RANGES } from './filters';
 
 const DAY_MS = 86_400_000;
-const DATES = 'dates';
+const CUSTOM_DATES = 'dates';
 
 interface TimeFilterProps {
   readonly filters: Filters;
@@ -12,31 +12,33 @@ interface TimeFilterProps {
 }
 
 export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterProps) {
-  const span = TIME_RANGES.find(({ value }) => value === since);
-  const dates = until !== undefined || (since !== undefined && span === undefined);
+  const range = TIME_RANGES.find(({ value }) => value === since);
+  const hasDates = until !== undefined || (since !== undefined && range === undefined);
   return (
     <>
       <NativeSelect
         label="Accepted"
-        value={dates ? DATES : (since ?? '')}
-        data={[{ value: '', label: 'at any time' }, ...TIME_RANGES, { value: DATES, label: 'between dates' }]}
+        value={hasDates ? CUSTOM_DATES : (since ?? '')}
+        data={[{ value: '', label: 'at any time' }, ...TIME_RANGES, { value: CUSTOM_DATES, label: 'between dates' }]}
         onChange={({ currentTarget: { value } }) =>
           onApply(
-            value === DATES ? { since: isoOf(localOf(new Date(Date.now() - DAY_MS).toISOString())) } : { since: value },
+            value === CUSTOM_DATES
+              ? { since: toIsoTime(toLocalInput(new Date(Date.now() - DAY_MS).toISOString())) }
+              : { since: value },
           )
         }
       />
-      {dates ? (
+      {hasDates ? (
         <>
-          <Moment
+          <DateTimeField
             label="Since (UTC)"
             value={since}
-            onChange={(moment) => onApply({ since: moment, until: until ?? '' })}
+            onChange={(iso) => onApply({ since: iso, until: until ?? '' })}
           />
-          <Moment
+          <DateTimeField
             label="Until (UTC)"
             value={until}
-            onChange={(moment) => onApply({ since: since ?? '', until: moment })}
+            onChange={(iso) => onApply({ since: since ?? '', until: iso })}
           />
         </>
       ) : null}
@@ -44,29 +46,29 @@ export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterPro
   );
 }
 
-interface MomentProps {
+interface DateTimeFieldProps {
   readonly label: string;
   readonly value: string | undefined;
   readonly onChange: (iso: string) => void;
 }
 
-function Moment({ label, value, onChange }: MomentProps) {
+function DateTimeField({ label, value, onChange }: DateTimeFieldProps) {
   return (
     <TextInput
       type="datetime-local"
       label={label}
-      value={localOf(value ?? '')}
-      onChange={({ currentTarget }) => onChange(isoOf(currentTarget.value))}
+      value={toLocalInput(value ?? '')}
+      onChange={({ currentTarget }) => onChange(toIsoTime(currentTarget.value))}
     />
   );
 }
 
 /** `2026-11-21T08:40`, the format of the input field; empty if the text is not a date. */
-function localOf(text: string): string {
+function toLocalInput(text: string): string {
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? '' : new Date(ms).toISOString().slice(0, 16);
 }
 
-function isoOf(local: string): string {
+function toIsoTime(local: string): string {
   return local === '' ? '' : `${local.slice(0, 16)}:00Z`;
 }

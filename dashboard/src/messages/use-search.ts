@@ -18,7 +18,7 @@ const WAITING_STATES: readonly string[] = ['queued', 'sending', 'uncertain'] sat
 
 export interface ShownMessage extends FoundMessage {
   /** True if the message changed and no longer matches the search. */
-  readonly outdated: boolean;
+  readonly isOutdated: boolean;
 }
 
 export interface MessageSearch {
@@ -28,92 +28,93 @@ export interface MessageSearch {
   /** All messages accepted since then are searched; null: all messages. */
   readonly searchedSince: string | null;
   /** The number of new messages; `many` if there are more than `count`. */
-  readonly newMessages: { readonly count: number; readonly many: boolean };
+  readonly newMessages: { readonly count: number; readonly hasMore: boolean };
   readonly showNew: () => void;
   readonly resume: () => void;
   readonly stop: () => void;
 }
 
 /** `from` is the cursor of the first page, or empty. */
-export function useMessageSearch(filters: Filters, from: string): MessageSearch {
+export function useMessageSearch(filters: Filters, firstCursor: string): MessageSearch {
   const queries = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
-  const [stopped, setStopped] = useState(false);
+  const [isStopped, setIsStopped] = useState(false);
   const waitReason = WAITING_STATES.includes(filters.state ?? '') ? 'true' : '';
   const fetchPage = (cursor: string) =>
     get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE_SIZE });
 
   // The key is not the topic `messages`: a live update would reload every page and move the rows.
-  const found = useInfiniteQuery({
-    queryKey: ['found', filters, from],
+  const results = useInfiniteQuery({
+    queryKey: ['found', filters, firstCursor],
     queryFn: ({ pageParam }) => fetchPage(pageParam),
-    initialPageParam: from,
+    initialPageParam: firstCursor,
     getNextPageParam: ({ next }) => next,
     staleTime: Number.POSITIVE_INFINITY,
   });
   const refetchInterval = usePollingInterval();
-  const newest = useQuery({
+  const newestQuery = useQuery({
     queryKey: ['messages', 'newest', filters],
     queryFn: () => fetchPage(''),
-    enabled: found.data !== undefined && from === '',
+    enabled: results.data !== undefined && firstCursor === '',
     refetchInterval,
   });
 
-  const pages = found.data?.pages ?? [];
+  const pages = results.data?.pages ?? [];
   const rows = pages.flatMap(({ messages }) => messages);
-  const { hasNextPage, isFetching, isError, fetchNextPage } = found;
-  const searching = hasNextPage && rows.length < limit && !stopped && !isError;
+  const { hasNextPage, isFetching, isError, fetchNextPage } = results;
+  const isSearching = hasNextPage && rows.length < limit && !isStopped && !isError;
   useEffect(() => {
-    if (searching && !isFetching) void fetchNextPage();
-  }, [searching, isFetching, fetchNextPage]);
+    if (isSearching && !isFetching) void fetchNextPage();
+  }, [isSearching, isFetching, fetchNextPage]);
 
-  const first = rows[0]?.id ?? '';
-  const head = newest.data;
-  const count = head?.messages.filter(({ id }) => id > first).length ?? 0;
+  const firstRowId = rows[0]?.id ?? '';
+  const newestPage = newestQuery.data;
+  const count = newestPage?.messages.filter(({ id }) => id > firstRowId).length ?? 0;
   const showNew = useCallback(() => {
-    if (head === undefined) return;
-    queries.setQueryData(['found', filters, from], { pages: [head], pageParams: [''] });
+    if (newestPage === undefined) return;
+    queries.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
-  }, [queries, filters, from, head]);
+  }, [queries, filters, firstCursor, newestPage]);
   // Without rows nothing moves, so new messages are shown at once.
-  const showAtOnce = rows.length === 0 && count > 0 && !hasNextPage;
+  const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
-    if (showAtOnce) showNew();
-  }, [showAtOnce, showNew]);
+    if (showImmediately) showNew();
+  }, [showImmediately, showNew]);
 
   return {
-    messages: rows.map((row) => current(row, head)),
+    messages: rows.map((row) => toCurrentRow(row, newestPage)),
     phase: isError
       ? 'failed'
-      : found.isPending
+      : results.isPending
         ? 'loading'
-        : searching
+        : isSearching
           ? 'searching'
-          : phaseOf(hasNextPage, rows.length < limit),
-    error: found.error,
+          : idlePhase(hasNextPage, rows.length < limit),
+    error: results.error,
     searchedSince: pages.at(-1)?.searchedSince ?? null,
-    newMessages: { count, many: count === PAGE_SIZE && head?.next !== null },
+    newMessages: { count, hasMore: count === PAGE_SIZE && newestPage?.next !== null },
     showNew,
     resume: () => {
-      setStopped(false);
-      if (isError) void (pages.length === 0 ? found.refetch() : fetchNextPage());
+      setIsStopped(false);
+      if (isError) void (pages.length === 0 ? results.refetch() : fetchNextPage());
       else setLimit(rows.length < limit ? limit : rows.length + PAGE_SIZE);
     },
-    stop: () => setStopped(true),
+    stop: () => setIsStopped(true),
   };
 }
 
-function phaseOf(hasMore: boolean, unfinished: boolean): 'all' | 'stopped' | 'more' {
+function idlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stopped' | 'more' {
   if (!hasMore) return 'all';
-  return unfinished ? 'stopped' : 'more';
+  return isPageIncomplete ? 'stopped' : 'more';
 }
 
 /** The row with its current state, if the newest page covers it. */
-function current(row: FoundMessage, head: MessagePage | undefined): ShownMessage {
-  const now = head?.messages.find(({ id }) => id === row.id);
-  if (now !== undefined) return { ...now, outdated: false };
-  const last = head?.messages.at(-1)?.id ?? '';
-  const covered =
-    head !== undefined && (head.next === null ? head.searchedSince === null : row.id >= last && last !== '');
-  return { ...row, outdated: covered };
+function toCurrentRow(row: FoundMessage, newestPage: MessagePage | undefined): ShownMessage {
+  const currentMessage = newestPage?.messages.find(({ id }) => id === row.id);
+  if (currentMessage !== undefined) return { ...currentMessage, isOutdated: false };
+  const lastId = newestPage?.messages.at(-1)?.id ?? '';
+  const isCovered =
+    newestPage !== undefined &&
+    (newestPage.next === null ? newestPage.searchedSince === null : row.id >= lastId && lastId !== '');
+  return { ...row, isOutdated: isCovered };
 }

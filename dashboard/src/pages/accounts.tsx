@@ -17,10 +17,10 @@ const STATES = [
 
 export function AccountsPage() {
   const accounts = useAccounts();
-  const { words, state } = useListFilters();
+  const { searchText, state } = useListFilters();
   const [creating, setCreating] = useState(false);
-  const all = accounts.data ?? [];
-  const shown = all.filter((account) => matches(account, words, state));
+  const allAccounts = accounts.data ?? [];
+  const shownAccounts = allAccounts.filter((account) => matches(account, searchText, state));
   return (
     <>
       <PageHead title="Accounts">
@@ -28,15 +28,25 @@ export function AccountsPage() {
       </PageHead>
       {accounts.isPending ? <Loading /> : null}
       {accounts.isError ? <ErrorAlert error={accounts.error} retry={accounts.refetch} /> : null}
-      {accounts.isSuccess && all.length === 0 ? (
+      {accounts.isSuccess && allAccounts.length === 0 ? (
         <EmptyState title="No accounts">
           An account has its own keys, limits and domains. Create the first one.
         </EmptyState>
       ) : null}
-      {all.length === 0 ? null : (
+      {allAccounts.length === 0 ? null : (
         <>
-          <ListFilters label="Filter by name" states={STATES} noun="account" shown={shown.length} all={all.length} />
-          {shown.length === 0 ? <EmptyState title="No account matches" /> : <AccountTable accounts={shown} />}
+          <ListFilters
+            label="Filter by name"
+            states={STATES}
+            entryNoun="account"
+            shownCount={shownAccounts.length}
+            totalCount={allAccounts.length}
+          />
+          {shownAccounts.length === 0 ? (
+            <EmptyState title="No account matches" />
+          ) : (
+            <AccountTable accounts={shownAccounts} />
+          )}
         </>
       )}
       {creating ? <CreateAccountDialog opened onClose={() => setCreating(false)} /> : null}
@@ -44,8 +54,8 @@ export function AccountsPage() {
   );
 }
 
-function matches(account: AccountDetails, words: string, state: string): boolean {
-  if (!account.name.toLowerCase().includes(words)) return false;
+function matches(account: AccountDetails, searchText: string, state: string): boolean {
+  if (!account.name.toLowerCase().includes(searchText)) return false;
   switch (state) {
     case 'near':
       return account.state === 'active' && account.reputation.status !== 'good';

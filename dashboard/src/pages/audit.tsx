@@ -19,7 +19,7 @@ export function AuditPage() {
     queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE_SIZE + 1 }),
   });
   const entries = (log.data ?? []).slice(0, PAGE_SIZE);
-  const older = (log.data?.length ?? 0) > PAGE_SIZE ? entries.at(-1) : undefined;
+  const hasOlder = (log.data?.length ?? 0) > PAGE_SIZE ? entries.at(-1) : undefined;
   return (
     <>
       <PageHead title="Audit log" />
@@ -62,8 +62,8 @@ export function AuditPage() {
             Newest
           </Button>
         )}
-        {older === undefined ? null : (
-          <Button variant="default" onClick={() => setUrlState({ before: String(older.id) })}>
+        {hasOlder === undefined ? null : (
+          <Button variant="default" onClick={() => setUrlState({ before: String(hasOlder.id) })}>
             Older
           </Button>
         )}

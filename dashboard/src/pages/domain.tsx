@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainBadge, foundText } from '../domains/domain-badge';
+import { DomainBadge, foundRecordsText } from '../domains/domain-badge';
 import { useDomain } from '../domains/queries';
 import { RecordCard } from '../domains/record-card';
 import { Callout } from '../parts/callout';
@@ -56,7 +56,7 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
             'Not checked yet'
           ) : (
             <>
-              Checked <RelativeTime at={domain.checked} />: {foundText(domain)}
+              Checked <RelativeTime at={domain.checked} />: {foundRecordsText(domain)}
             </>
           )}
         </Text>
@@ -106,7 +106,7 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
 function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   const staged = keys.filter(({ state }) => state === 'staged');
   const retires = keys.flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : [])).sort();
-  const last = retires.at(-1);
+  const lastRetireAt = retires.at(-1);
   if (staged.length > 0) {
     return (
       <Callout tone="info" title="New keys are staged">
@@ -115,11 +115,11 @@ function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
       </Callout>
     );
   }
-  if (last === undefined) return null;
+  if (lastRetireAt === undefined) return null;
   return (
     <Callout tone="info" title="Previous keys are retiring">
-      Leave the records marked retiring in DNS until {formatUtc(last)}. Messages signed with these keys may still
-      arrive.
+      Leave the records marked retiring in DNS until {formatUtc(lastRetireAt)}. Messages signed with these keys may
+      still arrive.
     </Callout>
   );
 }

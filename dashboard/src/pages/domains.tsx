@@ -17,12 +17,13 @@ const STATES = [
 
 export function DomainsPage({ session }: PageProps) {
   const domains = useDomains();
-  const { words, state } = useListFilters();
+  const { searchText, state } = useListFilters();
   const [adding, setAdding] = useState(false);
-  const all = domains.data ?? [];
-  const shown = all.filter(
+  const allDomains = domains.data ?? [];
+  const shownDomains = allDomains.filter(
     ({ domain, unicode, account, status }) =>
-      (state === '' || status === state) && [domain, unicode, account.toLowerCase()].some((one) => one.includes(words)),
+      (state === '' || status === state) &&
+      [domain, unicode, account.toLowerCase()].some((one) => one.includes(searchText)),
   );
   return (
     <>
@@ -31,22 +32,26 @@ export function DomainsPage({ session }: PageProps) {
       </PageHead>
       {domains.isPending ? <Loading /> : null}
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
-      {domains.isSuccess && all.length === 0 ? (
+      {domains.isSuccess && allDomains.length === 0 ? (
         <EmptyState title="No domains">
           Messages are signed for the domain of the sender. Add your sending domain, publish its DNS records, and verify
           it.
         </EmptyState>
       ) : null}
-      {all.length === 0 ? null : (
+      {allDomains.length === 0 ? null : (
         <>
           <ListFilters
             label="Filter by domain or account"
             states={STATES}
-            noun="domain"
-            shown={shown.length}
-            all={all.length}
+            entryNoun="domain"
+            shownCount={shownDomains.length}
+            totalCount={allDomains.length}
           />
-          {shown.length === 0 ? <EmptyState title="No domain matches" /> : <DomainTable domains={shown} />}
+          {shownDomains.length === 0 ? (
+            <EmptyState title="No domain matches" />
+          ) : (
+            <DomainTable domains={shownDomains} />
+          )}
         </>
       )}
       {adding ? (

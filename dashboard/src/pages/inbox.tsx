@@ -26,17 +26,17 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
   });
   const messages = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
   const newest = messages[0];
-  const arrived = useArrived(newest?.id, list.isSuccess);
+  const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
 
   // The first message opens by itself if the inbox was empty and no message is selected.
   const [, navigate] = useLocation();
-  const empty = list.isSuccess && newest === undefined;
+  const isEmpty = list.isSuccess && newest === undefined;
   const wasEmpty = useRef(false);
   useEffect(() => {
     if (wasEmpty.current && newest !== undefined && id === undefined)
       navigate(`/inbox/${newest.id}`, { replace: true });
-    wasEmpty.current = empty;
-  }, [empty, newest, id, navigate]);
+    wasEmpty.current = isEmpty;
+  }, [isEmpty, newest, id, navigate]);
 
   if (session.transport !== 'capture')
     return (
@@ -52,11 +52,11 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
     <>
       <PageHead title="Inbox" />
       <VisuallyHidden role="status" aria-live="polite">
-        {arrived && newest !== undefined ? `New message to ${newest.to}: ${newest.subject}` : ''}
+        {hasNewMessage && newest !== undefined ? `New message to ${newest.to}: ${newest.subject}` : ''}
       </VisuallyHidden>
       {list.isPending ? <Loading /> : null}
       {list.isError && newest === undefined ? <ErrorAlert error={list.error} retry={() => list.refetch()} /> : null}
-      {empty && id === undefined ? (
+      {isEmpty && id === undefined ? (
         <>
           <EmptyState title="No messages">Messages are captured here and not sent.</EmptyState>
           <FirstMessage session={session} />
@@ -80,8 +80,8 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
 }
 
 /** True once the newest message differs from that of the first answer. */
-function useArrived(newest: string | undefined, known: boolean): boolean {
-  const first = useRef<string | null | undefined>(undefined);
-  if (known && first.current === undefined) first.current = newest ?? null;
-  return known && newest !== undefined && newest !== first.current;
+function useHasNewMessage(newest: string | undefined, isLoaded: boolean): boolean {
+  const firstKnown = useRef<string | null | undefined>(undefined);
+  if (isLoaded && firstKnown.current === undefined) firstKnown.current = newest ?? null;
+  return isLoaded && newest !== undefined && newest !== firstKnown.current;
 }

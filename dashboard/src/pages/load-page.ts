@@ -2,7 +2,7 @@
  * Loads the code of a page when it is first shown. If the file no longer exists, the service has a newer build: the dashboard then
  * reloads itself, once for each build, and only if the service answers.
  */
-const RELOADED_KEY = 'postrider reloaded';
+const RELOADED_KEY_PREFIX = 'postrider reloaded';
 
 /** Never resolves if the dashboard reloads; rejects with a text for the operator. */
 export async function loadPage<T>(page: Promise<T>): Promise<T> {
@@ -10,8 +10,8 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
     return await page;
   } catch (error) {
     // The file exists, but its code fails.
-    if (!isMissing(error)) throw error;
-    if (!(await serviceAnswers()))
+    if (!isMissingFileError(error)) throw error;
+    if (!(await isServiceAvailable()))
       throw new Error('This page could not be loaded, because the service does not answer. Check that it is running.');
     if (!mayReload()) throw new Error('This page belongs to an older version of the service. Reload it.');
     location.reload();
@@ -20,13 +20,13 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
 }
 
 /** Browsers report a missing file only by the wording of the error; the last wording is that of Vite, for style sheets. */
-function isMissing(error: unknown): boolean {
+function isMissingFileError(error: unknown): boolean {
   return (
     error instanceof Error && /imported module|module script|does not provide|Unable to preload/i.test(error.message)
   );
 }
 
-async function serviceAnswers(): Promise<boolean> {
+async function isServiceAvailable(): Promise<boolean> {
   try {
     return (await fetch('/', { method: 'HEAD' })).ok;
   } catch {
@@ -37,7 +37,7 @@ async function serviceAnswers(): Promise<boolean> {
 /** Once for each build. The URL of this script identifies the build, so that two alternating builds cause no loop. */
 function mayReload(): boolean {
   try {
-    const key = `${RELOADED_KEY} ${import.meta.url}`;
+    const key = `${RELOADED_KEY_PREFIX} ${import.meta.url}`;
     if (sessionStorage.getItem(key) !== null) return false;
     sessionStorage.setItem(key, 'yes');
     return true;

@@ -20,21 +20,21 @@ import type { PageProps } from '.';
 export function MessagePage({ parameters, session }: PageProps) {
   const id = parameters.id ?? '';
   const refetchInterval = usePollingInterval();
-  const shown = useQuery({
+  const message = useQuery({
     queryKey: ['messages', id],
     queryFn: () => get<MessageDetails>(path`/messages/${id}`),
     refetchInterval: ({ state }) => (state.data === undefined ? false : refetchInterval),
   });
-  if (shown.data !== undefined) return <Message message={shown.data} captured={session.transport === 'capture'} />;
+  if (message.data !== undefined) return <Message message={message.data} captured={session.transport === 'capture'} />;
   return (
     <>
       <PageHead title="Message" />
-      {shown.isPending ? <Loading /> : <Absent error={shown.error} retry={() => shown.refetch()} />}
+      {message.isPending ? <Loading /> : <MessageNotFound error={message.error} retry={() => message.refetch()} />}
     </>
   );
 }
 
-function Absent({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
+function MessageNotFound({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
   const status = error instanceof ApiError ? error.status : 0;
   if (status !== 400 && status !== 404) return <ErrorAlert error={error} retry={retry} />;
   return (

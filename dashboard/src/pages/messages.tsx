@@ -4,7 +4,7 @@ import { useEffect, useMemo } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
-import { describeFilters, type Filters, filtersOf, idIn } from '../messages/filters';
+import { describeFilters, type Filters, parseFilters, parseMessageId } from '../messages/filters';
 import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
@@ -19,21 +19,21 @@ export function MessagesPage({ session }: PageProps) {
   const [parameters, setParameters] = useSearchParams();
   const [, navigate] = useLocation();
   const text = parameters.toString();
-  const filters = useMemo(() => filtersOf(new URLSearchParams(text)), [text]);
+  const filters = useMemo(() => parseFilters(new URLSearchParams(text)), [text]);
   const from = parameters.get('cursor') ?? '';
 
-  const id = idIn(filters.q ?? '');
+  const id = parseMessageId(filters.q ?? '');
   useEffect(() => {
     if (id !== null) navigate(`/messages/${id}`, { replace: true });
   }, [id, navigate]);
 
-  const change = (changed: FilterChange, typed: boolean) =>
+  const change = (newValues: FilterChange, typed: boolean) =>
     setParameters(
       (before) => {
         const after = new URLSearchParams(before);
         // A cursor belongs to one search.
         after.delete('cursor');
-        for (const [name, value] of Object.entries(changed)) {
+        for (const [name, value] of Object.entries(newValues)) {
           if (value === undefined || value === '') after.delete(name);
           else after.set(name, value);
         }
@@ -47,29 +47,33 @@ export function MessagesPage({ session }: PageProps) {
     <>
       <PageHead title="Messages" />
       <SearchForm filters={filters} onChange={change} onClear={clear} />
-      {id === null ? <Found key={text} session={session} filters={filters} from={from} onClear={clear} /> : <Loading />}
+      {id === null ? (
+        <SearchResults key={text} session={session} filters={filters} from={from} onClear={clear} />
+      ) : (
+        <Loading />
+      )}
     </>
   );
 }
 
-interface FoundProps {
+interface SearchResultsProps {
   readonly session: Session;
   readonly filters: Filters;
   readonly from: string;
   readonly onClear: () => void;
 }
 
-function Found({ session, filters, from, onClear }: FoundProps) {
+function SearchResults({ session, filters, from, onClear }: SearchResultsProps) {
   const search = useMessageSearch(filters, from);
   const { messages, phase, error, newMessages, showNew } = search;
   if (phase === 'loading') return <Loading />;
-  const refused = error instanceof ApiError && error.status >= 400 && error.status < 500;
+  const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
     <>
       <div role="status">
         {newMessages.count > 0 && messages.length > 0 ? (
           <Button fullWidth mb="sm" variant="default" onClick={showNew}>
-            Show {newMessages.many ? 'more than ' : ''}
+            Show {newMessages.hasMore ? 'more than ' : ''}
             {formatCount(newMessages.count, 'new message')}
           </Button>
         ) : null}
@@ -77,28 +81,32 @@ function Found({ session, filters, from, onClear }: FoundProps) {
       {from === '' ? null : (
         <Text mb="sm" c="dimmed">
           This list starts at an older message.{' '}
-          <Anchor component={Link} href={addressOf(filters)}>
+          <Anchor component={Link} href={searchUrl(filters)}>
             Start at the newest
           </Anchor>
         </Text>
       )}
       {messages.length > 0 ? <Results messages={messages} /> : null}
-      {phase === 'failed' ? <ErrorAlert error={error} {...(refused ? {} : { retry: search.resume })} /> : null}
+      {phase === 'failed' ? <ErrorAlert error={error} {...(isRefused ? {} : { retry: search.resume })} /> : null}
       {phase === 'all' && messages.length === 0 ? (
-        <Nothing session={session} filters={filters} onClear={onClear} />
+        <NoResults session={session} filters={filters} onClear={onClear} />
       ) : null}
-      <Progress search={search} />
+      <SearchProgress search={search} />
     </>
   );
 }
 
-function Progress({ search: { phase, messages, searchedSince, resume, stop } }: { readonly search: MessageSearch }) {
-  const back = searchedSince === null ? '' : `, searched back to ${formatUtc(searchedSince)}`;
+function SearchProgress({
+  search: { phase, messages, searchedSince, resume, stop },
+}: {
+  readonly search: MessageSearch;
+}) {
+  const searchedBackText = searchedSince === null ? '' : `, searched back to ${formatUtc(searchedSince)}`;
   return (
     <Group justify="center" my="md" gap="sm">
       <Text c="dimmed" role="status">
-        {phase === 'searching' ? `Searching: ${messages.length} found so far${back}` : null}
-        {phase === 'stopped' ? `${messages.length} found${back}` : null}
+        {phase === 'searching' ? `Searching: ${messages.length} found so far${searchedBackText}` : null}
+        {phase === 'stopped' ? `${messages.length} found${searchedBackText}` : null}
         {phase === 'all' && messages.length > 0 ? `All ${messages.length} shown` : null}
       </Text>
       {phase === 'searching' ? (
@@ -120,9 +128,9 @@ function Progress({ search: { phase, messages, searchedSince, resume, stop } }: 
   );
 }
 
-function Nothing({ session, filters, onClear }: Omit<FoundProps, 'from'>) {
-  const words = describeFilters(filters);
-  if (words.length === 0) {
+function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from'>) {
+  const descriptions = describeFilters(filters);
+  if (descriptions.length === 0) {
     return (
       <>
         <EmptyState title="No messages">The first message appears here when it is accepted.</EmptyState>
@@ -132,7 +140,7 @@ function Nothing({ session, filters, onClear }: Omit<FoundProps, 'from'>) {
   }
   return (
     <EmptyState title="No message matches">
-      There is no message {words.join(', ')}.
+      There is no message {descriptions.join(', ')}.
       <br />
       <Button mt="md" variant="default" onClick={onClear}>
         Show all messages
@@ -141,7 +149,7 @@ function Nothing({ session, filters, onClear }: Omit<FoundProps, 'from'>) {
   );
 }
 
-function addressOf(filters: Filters): string {
+function searchUrl(filters: Filters): string {
   const text = new URLSearchParams(Object.entries(filters)).toString();
   return text === '' ? '/messages' : `/messages?${text}`;
 }

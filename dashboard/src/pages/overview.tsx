@@ -13,11 +13,11 @@ import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import type { PageProps } from './index';
 
-const RANGES: readonly { readonly value: Range; readonly label: string; readonly words: string }[] = [
-  { value: '1h', label: '1 h', words: 'hour' },
-  { value: '24h', label: '24 h', words: '24 hours' },
-  { value: '7d', label: '7 d', words: '7 days' },
-  { value: '30d', label: '30 d', words: '30 days' },
+const RANGES: readonly { readonly value: Range; readonly label: string; readonly phrase: string }[] = [
+  { value: '1h', label: '1 h', phrase: 'hour' },
+  { value: '24h', label: '24 h', phrase: '24 hours' },
+  { value: '7d', label: '7 d', phrase: '7 days' },
+  { value: '30d', label: '30 d', phrase: '30 days' },
 ];
 const DEFAULT_RANGE: Range = '24h';
 /** Without any event ages grow and intervals end. */
@@ -53,7 +53,7 @@ function Content({ overview, session }: { readonly overview: Overview } & Pick<P
   const { everAccepted, attention, queue, health, range } = overview;
   // The panel stays open after the first message, so that the operator sees its state.
   const [isNew] = useState(!everAccepted);
-  const words = RANGES.find(({ value }) => value === range)?.words ?? range;
+  const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;
   return (
     <Stack gap="lg">
       {isNew ? <FirstMessage session={session} /> : null}
@@ -63,7 +63,7 @@ function Content({ overview, session }: { readonly overview: Overview } & Pick<P
         <OverviewHealth health={health} />
       </div>
       <Stack gap="sm">
-        <FiguresTitle>{`Last ${words}`}</FiguresTitle>
+        <FiguresTitle>{`Last ${phrase}`}</FiguresTitle>
         {everAccepted ? (
           <OverviewFigures overview={overview} />
         ) : (

@@ -12,7 +12,7 @@ import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { AddSuppressionDialog } from '../suppressions/add-dialog';
 import { ImportDialog } from '../suppressions/import-dialog';
-import { listOwner, SERVICE_LIST } from '../suppressions/list-owner';
+import { listOwnerText, SERVICE_LIST } from '../suppressions/list-owner';
 import { useSuppressionPage } from '../suppressions/queries';
 import { SuppressionDetails } from '../suppressions/suppression-details';
 import { SuppressionTable } from '../suppressions/suppression-table';
@@ -26,7 +26,7 @@ export function SuppressionsPage() {
   const [dialog, setDialog] = useState<'add' | 'import' | null>(null);
   const list = urlState.get('list') ?? defaultList(accounts.data);
   const selected = urlState.get('address');
-  if (list === null) return <Pending error={accounts.error} retry={accounts.refetch} />;
+  if (list === null) return <PageWithoutList error={accounts.error} retry={accounts.refetch} />;
   return (
     <>
       <PageHead title="Suppressions">
@@ -36,16 +36,16 @@ export function SuppressionsPage() {
             Import
           </Button>
           <DownloadButton
-            at={path`/accounts/${list}/suppressions/export`}
+            apiPath={path`/accounts/${list}/suppressions/export`}
             name={`suppressions-${list === SERVICE_LIST ? 'service' : list}.csv`}
-            label={`Export the suppression list of ${listOwner(list)} as CSV`}
+            label={`Export the suppression list of ${listOwnerText(list)} as CSV`}
           />
         </Group>
       </PageHead>
       {selected === null ? null : (
         <SuppressionDetails key={selected} address={selected} onClose={() => setUrlState({ address: null })} />
       )}
-      <Addresses key={list} list={list} onSelect={(one) => setUrlState({ address: one })} />
+      <AddressList key={list} list={list} onSelect={(address) => setUrlState({ address })} />
       {dialog === 'add' ? <AddSuppressionDialog list={list} onClose={() => setDialog(null)} /> : null}
       {dialog === 'import' ? <ImportDialog list={list} onClose={() => setDialog(null)} /> : null}
     </>
@@ -58,7 +58,7 @@ function defaultList(accounts: readonly { readonly name: string }[] | undefined)
   return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE_LIST;
 }
 
-function Pending({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
+function PageWithoutList({ error, retry }: { readonly error: unknown; readonly retry: () => unknown }) {
   return (
     <>
       <PageHead title="Suppressions" />
@@ -67,18 +67,18 @@ function Pending({ error, retry }: { readonly error: unknown; readonly retry: ()
   );
 }
 
-function Addresses({ list, onSelect }: { readonly list: string; readonly onSelect: (address: string) => void }) {
+function AddressList({ list, onSelect }: { readonly list: string; readonly onSelect: (address: string) => void }) {
   const [urlState, setUrlState] = useUrlState();
   const search = urlState.get('search') ?? '';
   const after = urlState.get('after') ?? '';
-  const [typed, setTyped] = useState(search);
-  const found = useSuppressionPage(list, search, after);
-  const setSearchLater = useDebouncedCallback(
+  const [typedText, setTypedText] = useState(search);
+  const page = useSuppressionPage(list, search, after);
+  const setSearchDebounced = useDebouncedCallback(
     (text: string) => setUrlState({ search: text, after: null }, true),
     DEBOUNCE_MS,
   );
-  const entries = found.data?.suppressions ?? [];
-  const next = found.data?.next ?? null;
+  const entries = page.data?.suppressions ?? [];
+  const next = page.data?.next ?? null;
   return (
     <>
       <Group align="flex-end" mb="md">
@@ -93,17 +93,19 @@ function Addresses({ list, onSelect }: { readonly list: string; readonly onSelec
         <FilterBox
           label="Search"
           placeholder="ada@example.com, ada, or @example.com"
-          value={typed}
+          value={typedText}
           onChange={(text) => {
-            setTyped(text);
-            setSearchLater(text);
+            setTypedText(text);
+            setSearchDebounced(text);
           }}
         />
       </Group>
-      {found.isPending ? <Loading /> : null}
-      {found.isError ? <ErrorAlert error={found.error} retry={found.refetch} /> : null}
-      {found.isSuccess && entries.length === 0 ? <NoMatch list={list} search={search} onSelect={onSelect} /> : null}
-      {found.isSuccess && entries.length > 0 ? (
+      {page.isPending ? <Loading /> : null}
+      {page.isError ? <ErrorAlert error={page.error} retry={page.refetch} /> : null}
+      {page.isSuccess && entries.length === 0 ? (
+        <NoMatchingAddress list={list} search={search} onSelect={onSelect} />
+      ) : null}
+      {page.isSuccess && entries.length > 0 ? (
         <SuppressionTable list={list} entries={entries} onSelect={onSelect} />
       ) : null}
       <Group justify="space-between" my="md">
@@ -115,7 +117,7 @@ function Addresses({ list, onSelect }: { readonly list: string; readonly onSelec
           </Button>
         )}
         {next === null ? null : (
-          <Button variant="default" loading={found.isPlaceholderData} onClick={() => setUrlState({ after: next })}>
+          <Button variant="default" loading={page.isPlaceholderData} onClick={() => setUrlState({ after: next })}>
             Next page
           </Button>
         )}
@@ -124,24 +126,24 @@ function Addresses({ list, onSelect }: { readonly list: string; readonly onSelec
   );
 }
 
-interface NoMatchProps {
+interface NoMatchingAddressProps {
   readonly list: string;
   readonly search: string;
   readonly onSelect: (address: string) => void;
 }
 
 /** No match. A complete address may be on another list, so the page offers to search all lists. */
-function NoMatch({ list, search, onSelect }: NoMatchProps) {
+function NoMatchingAddress({ list, search, onSelect }: NoMatchingAddressProps) {
   if (search === '')
     return (
-      <EmptyState title={`The suppression list of ${listOwner(list)} is empty`}>
+      <EmptyState title={`The suppression list of ${listOwnerText(list)} is empty`}>
         No address is suppressed by this list.
       </EmptyState>
     );
-  const complete = search.indexOf('@') > 0;
+  const isCompleteAddress = search.indexOf('@') > 0;
   return (
-    <EmptyState title={`No match on the suppression list of ${listOwner(list)}`}>
-      {complete ? (
+    <EmptyState title={`No match on the suppression list of ${listOwnerText(list)}`}>
+      {isCompleteAddress ? (
         <Anchor component="button" type="button" onClick={() => onSelect(search)}>
           Search all lists for {search}
         </Anchor>

@@ -6,14 +6,14 @@ import { download } from '../api/session';
 
 interface DownloadProps {
   /** The path of the operator API. */
-  readonly at: string;
+  readonly apiPath: string;
   /** The name of the file. */
   readonly name: string;
 }
 
-function useDownload({ at, name }: DownloadProps) {
+function useDownload({ apiPath, name }: DownloadProps) {
   return useMutation({
-    mutationFn: () => download(at, name),
+    mutationFn: () => download(apiPath, name),
     onError: ({ message }) =>
       notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } }),
   });

@@ -31,7 +31,7 @@ export function FirstMessage({ session }: { readonly session: Session }) {
             to a node with this role.
           </Text>
         ) : firstKey === null ? (
-          <WithNewKey session={session} publicUrl={publicUrl} />
+          <CommandWithNewKey session={session} publicUrl={publicUrl} />
         ) : (
           <Command session={session} publicUrl={publicUrl} account={FIRST_ACCOUNT} secret={firstKey}>
             The command contains the first key of the account “{FIRST_ACCOUNT}”. It is shown for one hour after the
@@ -50,8 +50,8 @@ interface NewKey {
 }
 
 /** Creates another key for the chosen account, if the first key is no longer shown. */
-function WithNewKey({ session, publicUrl }: { readonly session: Session; readonly publicUrl: string }) {
-  const [chosen, setChosen] = useState<string | null>(null);
+function CommandWithNewKey({ session, publicUrl }: { readonly session: Session; readonly publicUrl: string }) {
+  const [chosenAccount, setChosenAccount] = useState<string | null>(null);
   const accounts = useAccounts();
   const create = useMutation({
     mutationFn: async (account: string): Promise<NewKey> => {
@@ -68,8 +68,8 @@ function WithNewKey({ session, publicUrl }: { readonly session: Session; readonl
     );
   if (accounts.isPending) return <Loader size="sm" aria-label="Loading" />;
   if (accounts.isError) return <ErrorAlert error={accounts.error} retry={() => accounts.refetch()} />;
-  const open = accounts.data.filter(({ state }) => state === 'active').map(({ name }) => name);
-  const account = chosen ?? open[0];
+  const activeAccounts = accounts.data.filter(({ state }) => state === 'active').map(({ name }) => name);
+  const account = chosenAccount ?? activeAccounts[0];
   if (account === undefined)
     return (
       <Text>
@@ -84,12 +84,12 @@ function WithNewKey({ session, publicUrl }: { readonly session: Session; readonl
     <>
       <Text>A message is submitted with an API key. A key is shown only once, when it is created.</Text>
       <Group align="flex-end">
-        {open.length > 1 ? (
+        {activeAccounts.length > 1 ? (
           <NativeSelect
             label="Account"
-            data={open}
+            data={activeAccounts}
             value={account}
-            onChange={(event) => setChosen(event.currentTarget.value)}
+            onChange={(event) => setChosenAccount(event.currentTarget.value)}
           />
         ) : null}
         <Button onClick={() => create.mutate(account)} loading={create.isPending}>
@@ -111,8 +111,8 @@ interface CommandProps extends NewKey {
 function Command({ session: { transport }, publicUrl, account, secret, children }: CommandProps) {
   const sender = useSender(transport, account);
   if (sender === undefined) return <Loader size="sm" aria-label="Loading" />;
-  const line = firstCurlCommand({
-    publicUrl: reachable(publicUrl),
+  const command = firstCurlCommand({
+    publicUrl: toReachableUrl(publicUrl),
     key: secret,
     from: sender ?? FIRST_SENDER,
     to: firstRecipient(transport),
@@ -120,7 +120,7 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
   return (
     <>
       <Text>Run this command on the machine of the service, or on a machine that can connect to it:</Text>
-      <Copyable value={line} label="the command" block />
+      <Copyable value={command} label="the command" block />
       <Text size="sm" c="dimmed">
         {children}
       </Text>
@@ -154,14 +154,15 @@ function useSender(transport: string, account: string): string | null | undefine
   });
   if (!needsDomain) return FIRST_SENDER;
   if (domains.isPending || settings.isPending) return undefined;
-  const own = domains.data?.find((one) => one.sends && one.account === account);
-  if (own !== undefined) return `hello@${own.domain}`;
-  const any = settings.data?.some(({ name, value }) => name === 'POSTRIDER_SENDERS' && value === 'any') === true;
-  return any ? FIRST_SENDER : null;
+  const accountDomain = domains.data?.find((domain) => domain.sends && domain.account === account);
+  if (accountDomain !== undefined) return `hello@${accountDomain.domain}`;
+  const acceptsAnySender =
+    settings.data?.some(({ name, value }) => name === 'POSTRIDER_SENDERS' && value === 'any') === true;
+  return acceptsAnySender ? FIRST_SENDER : null;
 }
 
 /** The URL with the host of this page, if the listener is bound to all addresses. */
-function reachable(publicUrl: string): string {
+function toReachableUrl(publicUrl: string): string {
   const { protocol, hostname, port } = new URL(publicUrl);
   if (hostname !== '0.0.0.0' && hostname !== '[::]') return publicUrl;
   return `${protocol}//${window.location.hostname}${port === '' ? '' : `:${port}`}`;

@@ -9,12 +9,12 @@ interface ListFiltersProps {
   readonly label: string;
   readonly states: readonly { readonly value: string; readonly label: string }[];
   /** What an entry is, such as `account`. */
-  readonly noun: string;
-  readonly shown: number;
-  readonly all: number;
+  readonly entryNoun: string;
+  readonly shownCount: number;
+  readonly totalCount: number;
 }
 
-export function ListFilters({ label, states, noun, shown, all }: ListFiltersProps) {
+export function ListFilters({ label, states, entryNoun, shownCount, totalCount }: ListFiltersProps) {
   const { text, state, setUrlState } = useListFilters();
   return (
     <>
@@ -28,7 +28,9 @@ export function ListFilters({ label, states, noun, shown, all }: ListFiltersProp
         />
       </Group>
       <Text c="dimmed" size="sm" role="status" mb="xs">
-        {shown === all ? formatCount(all, noun) : `${shown} of ${formatCount(all, noun)}`}
+        {shownCount === totalCount
+          ? formatCount(totalCount, entryNoun)
+          : `${shownCount} of ${formatCount(totalCount, entryNoun)}`}
       </Text>
     </>
   );
@@ -38,5 +40,5 @@ export function ListFilters({ label, states, noun, shown, all }: ListFiltersProp
 export function useListFilters() {
   const [urlState, setUrlState] = useUrlState();
   const text = urlState.get('q') ?? '';
-  return { text, words: text.trim().toLowerCase(), state: urlState.get('state') ?? '', setUrlState };
+  return { text, searchText: text.trim().toLowerCase(), state: urlState.get('state') ?? '', setUrlState };
 }

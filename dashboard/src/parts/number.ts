@@ -1,16 +1,16 @@
 /** Formats numbers. */
 
-const WHOLE = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
-const SHORT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const NUMBER_FORMAT = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+const COMPACT_FORMAT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
 /** `12,340`; `0.4`. */
 export function formatNumber(value: number): string {
-  return WHOLE.format(value);
+  return NUMBER_FORMAT.format(value);
 }
 
 /** `12.3K`, for an axis. */
 export function formatCompact(value: number): string {
-  return SHORT.format(value);
+  return COMPACT_FORMAT.format(value);
 }
 
 /** `1.55 %` for the fraction 0.01546. */

@@ -9,7 +9,7 @@ import { type Line, TimeChart } from './time-chart';
 
 type Count = keyof Omit<Figures, 'latencyMs'>;
 
-const COUNTS: readonly { readonly name: Count; readonly label: string }[] = [
+const COUNT_LABELS: readonly { readonly name: Count; readonly label: string }[] = [
   { name: 'accepted', label: 'Accepted' },
   { name: 'delivered', label: 'Delivered' },
   { name: 'deferred', label: 'Deferred' },
@@ -27,9 +27,9 @@ const PURPLE = ['#7a2a8c', '#dba4f0'] as const;
 export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   const { points, range } = overview;
   const times = useMemo(() => points.map(({ at }) => at), [points]);
-  const perStep = `per ${STEPS[range]}`;
+  const perStep = `per ${STEP_NAMES[range]}`;
   const counts = (name: Count) => points.map((point) => point[name]);
-  const latencies = (which: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[which] ?? null);
+  const latencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
   const volume: readonly Line[] = [
     { label: 'Delivered', colours: GREEN, dash: [], values: counts('delivered') },
     { label: 'Accepted', colours: BLUE, dash: [8, 5], values: counts('accepted') },
@@ -65,7 +65,7 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
           times={times}
           lines={latency}
           format={formatDuration}
-          formatAxis={axisTime}
+          formatAxis={formatAxisTime}
           logarithmic
         />
       </SimpleGrid>
@@ -77,27 +77,32 @@ export function OverviewFigures({ overview }: { readonly overview: Overview }) {
   );
 }
 
-const STEPS: Readonly<Record<Range, string>> = { '1h': 'minute', '24h': '10 minutes', '7d': 'hour', '30d': '6 hours' };
+const STEP_NAMES: Readonly<Record<Range, string>> = {
+  '1h': 'minute',
+  '24h': '10 minutes',
+  '7d': 'hour',
+  '30d': '6 hours',
+};
 
 /** In one unit; the axis has powers of ten. */
-function axisTime(ms: number): string {
+function formatAxisTime(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : `${formatNumber(ms / 1_000)} s`;
 }
 
 /** The counts that are also states of messages. */
-const STATES: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
+const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
 function Totals({ totals, range }: { readonly totals: Figures; readonly range: Range }) {
   const { latencyMs } = totals;
   return (
     <SimpleGrid component="dl" cols={{ base: 2, xs: 3, md: 5 }} spacing="sm" m={0}>
-      {COUNTS.map(({ name, label }) => (
+      {COUNT_LABELS.map(({ name, label }) => (
         <Total
           key={name}
           label={label}
           value={formatNumber(totals[name])}
-          share={shareOf(totals, name)}
-          href={STATES.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
+          share={formatShare(totals, name)}
+          href={STATE_COUNTS.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined}
         />
       ))}
       <Total label="p50 delivery time" value={latencyMs === null ? '–' : formatDuration(latencyMs.p50)} />
@@ -107,7 +112,7 @@ function Totals({ totals, range }: { readonly totals: Figures; readonly range: R
 }
 
 /** The share of the accepted messages; undefined where a share has no meaning. */
-function shareOf(totals: Figures, name: Count): string | undefined {
+function formatShare(totals: Figures, name: Count): string | undefined {
   const value = totals[name];
   if (name === 'accepted' || name === 'deferred' || totals.accepted === 0 || value === 0) return undefined;
   const percent = (100 * value) / totals.accepted;
@@ -172,7 +177,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
             <Table.Caption>Figures of the last {range}, newest first</Table.Caption>
             <Table.Thead>
               <Table.Tr>
-                {['From', ...COUNTS.map(({ label }) => label), 'p50', 'p99'].map((heading) => (
+                {['From', ...COUNT_LABELS.map(({ label }) => label), 'p50', 'p99'].map((heading) => (
                   <Table.Th key={heading} scope="col">
                     {heading}
                   </Table.Th>
@@ -185,7 +190,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
                   <Table.Th scope="row" style={{ whiteSpace: 'nowrap' }}>
                     {formatUtc(point.at)}
                   </Table.Th>
-                  {COUNTS.map(({ name }) => (
+                  {COUNT_LABELS.map(({ name }) => (
                     <Table.Td key={name}>{formatNumber(point[name])}</Table.Td>
                   ))}
                   <Table.Td>{point.latencyMs === null ? '–' : formatDuration(point.latencyMs.p50)}</Table.Td>

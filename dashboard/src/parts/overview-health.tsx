@@ -7,14 +7,14 @@ import { formatCount, formatNumber } from './number';
 import { TextWithCode } from './text-with-code';
 
 /** Failures come first. Only this many problems are shown initially, so that the figures stay on the first screen. */
-const MAX_INITIAL = 4;
+const MAX_INITIAL_ITEMS = 4;
 
 const COLOURS: Readonly<Record<Overview['health'][number]['level'], string>> = {
   ok: '#1e6b37',
   warning: '#7a5b00',
   failure: '#a3271c',
 };
-const PARTS: Readonly<Record<Overview['health'][number]['part'], string>> = {
+const PART_NAMES: Readonly<Record<Overview['health'][number]['part'], string>> = {
   database: 'Database',
   transport: 'Transport',
   domains: 'Domains',
@@ -44,7 +44,7 @@ export function OverviewHealth({ health }: { readonly health: Overview['health']
                 <LevelBadge level={level} />
                 <Text className="wrap" size="sm">
                   <Text span inherit fw={600}>
-                    {PARTS[part]}
+                    {PART_NAMES[part]}
                   </Text>{' '}
                   {text}
                 </Text>
@@ -59,8 +59,8 @@ export function OverviewHealth({ health }: { readonly health: Overview['health']
 
 export function OverviewAttention({ attention }: { readonly attention: Overview['attention'] }) {
   const [showAll, setShowAll] = useState(false);
-  const collapsible = attention.length > MAX_INITIAL + 1;
-  const shown = collapsible && !showAll ? attention.slice(0, MAX_INITIAL) : attention;
+  const collapsible = attention.length > MAX_INITIAL_ITEMS + 1;
+  const shownItems = collapsible && !showAll ? attention.slice(0, MAX_INITIAL_ITEMS) : attention;
   return (
     <Paper withBorder p="md" component="section" aria-labelledby="attention">
       <Stack gap="sm" align="flex-start">
@@ -71,7 +71,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
           <Text c="dimmed">No problems found.</Text>
         ) : (
           <List id="attention-list" listStyleType="none" spacing="sm" styles={{ itemWrapper: { display: 'block' } }}>
-            {shown.map((item) => (
+            {shownItems.map((item) => (
               <List.Item key={item.text}>
                 <Item item={item} />
               </List.Item>
@@ -88,7 +88,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
           >
             {showAll
               ? 'Show fewer'
-              : `Show all ${formatNumber(attention.length)}${failuresIn(attention.slice(MAX_INITIAL))}`}
+              : `Show all ${formatNumber(attention.length)}${hiddenFailuresText(attention.slice(MAX_INITIAL_ITEMS))}`}
           </Button>
         ) : null}
       </Stack>
@@ -97,7 +97,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
 }
 
 /** The number of failures among the hidden problems, as a suffix of the button. */
-function failuresIn(hidden: Overview['attention']): string {
+function hiddenFailuresText(hidden: Overview['attention']): string {
   const count = hidden.filter(({ level }) => level === 'failure').length;
   return count === 0 ? '' : `, including ${formatCount(count, 'more failure')}`;
 }

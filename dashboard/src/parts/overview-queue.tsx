@@ -70,9 +70,9 @@ function trendText({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, no
     case 'growing':
       return 'Growing: more arrivals than departures';
     case 'waiting': {
-      const dueMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
-      return dueMs > 0
-        ? `Waiting: the next message is due in ${formatDuration(dueMs)}`
+      const untilDueMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
+      return untilDueMs > 0
+        ? `Waiting: the next message is due in ${formatDuration(untilDueMs)}`
         : 'Waiting: no departures at present';
     }
   }

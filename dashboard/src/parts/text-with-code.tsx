@@ -2,8 +2,8 @@
 import { Code } from '@mantine/core';
 
 export function TextWithCode({ text }: { readonly text: string }) {
-  return text.split('`').map((part, at) => {
-    const key = `${at} ${part}`;
-    return at % 2 === 1 ? <Code key={key}>{part}</Code> : <span key={key}>{part}</span>;
+  return text.split('`').map((part, index) => {
+    const key = `${index} ${part}`;
+    return index % 2 === 1 ? <Code key={key}>{part}</Code> : <span key={key}>{part}</span>;
   });
 }

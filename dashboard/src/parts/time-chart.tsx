@@ -31,7 +31,10 @@ export interface TimeChartProps {
 }
 
 const HEIGHT = 190;
-const INK = { light: { text: '#5c636a', grid: '#d9dde1' }, dark: { text: '#a6adb4', grid: '#3a3f44' } } as const;
+const AXIS_COLOURS = {
+  light: { text: '#5c636a', grid: '#d9dde1' },
+  dark: { text: '#a6adb4', grid: '#3a3f44' },
+} as const;
 /** A line with fewer values than this also shows each value as a point. */
 const MIN_VALUES_WITHOUT_POINTS = 24;
 
@@ -41,38 +44,40 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
   const { ref: frame, width } = useElementSize<HTMLDivElement>();
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
-  const [hovered, setHovered] = useState<number | null>(null);
-  const data = useMemo(() => dataOf(times, lines, logarithmic), [times, lines, logarithmic]);
+  const [hoveredIndex, setHoveredIndex] = useState<number | null>(null);
+  const data = useMemo(() => toChartData(times, lines, logarithmic), [times, lines, logarithmic]);
   const latest = useRef({ data, format: formatAxis });
   useEffect(() => {
     latest.current = { data, format: formatAxis };
   });
 
   // A new shape creates a new chart; new values are set into the existing one.
-  const shape = JSON.stringify(lines.map(({ label, colours, dash, values }) => [label, colours, dash, isFew(values)]));
+  const shape = JSON.stringify(
+    lines.map(({ label, colours, dash, values }) => [label, colours, dash, showsPoints(values)]),
+  );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
-    const made = new uPlot(
-      optionsOf({
+    const newChart = new uPlot(
+      toChartOptions({
         shape,
         width,
         scheme,
         logarithmic,
-        point: setHovered,
+        onHover: setHoveredIndex,
         format: (value) => latest.current.format(value),
       }),
       latest.current.data,
       canvas.current,
     );
-    chart.current = made;
+    chart.current = newChart;
     return () => {
       chart.current = null;
-      made.destroy();
+      newChart.destroy();
     };
   }, [shape, width, scheme, logarithmic]);
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const at = hovered ?? -1;
+  const at = hoveredIndex ?? -1;
   return (
     <section aria-labelledby={heading}>
       <Title order={3} size="h5" id={heading}>
@@ -106,17 +111,22 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
         </Text>
       </Group>
       <div ref={frame}>
-        <div ref={canvas} role="img" aria-label={`${title}: ${summary(lines, format)}`} style={{ minHeight: HEIGHT }} />
+        <div
+          ref={canvas}
+          role="img"
+          aria-label={`${title}: ${describeLines(lines, format)}`}
+          style={{ minHeight: HEIGHT }}
+        />
       </div>
     </section>
   );
 }
 
-function isFew(values: Line['values']): boolean {
+function showsPoints(values: Line['values']): boolean {
   return values.filter((value) => value !== null).length < MIN_VALUES_WITHOUT_POINTS;
 }
 
-function dataOf(times: readonly string[], lines: readonly Line[], logarithmic: boolean): uPlot.AlignedData {
+function toChartData(times: readonly string[], lines: readonly Line[], logarithmic: boolean): uPlot.AlignedData {
   const seconds = times.map((time) => Date.parse(time) / 1_000);
   // A logarithmic scale has no zero.
   const values = lines.map((line) =>
@@ -125,18 +135,18 @@ function dataOf(times: readonly string[], lines: readonly Line[], logarithmic: b
   return [seconds, ...values];
 }
 
-interface Shape {
+interface ChartShape {
   readonly shape: string;
   readonly width: number;
   readonly scheme: 'light' | 'dark';
   readonly logarithmic: boolean;
-  readonly point: (at: number | null) => void;
+  readonly onHover: (at: number | null) => void;
   readonly format: (value: number) => string;
 }
 
-function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape): uPlot.Options {
+function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: ChartShape): uPlot.Options {
   const lines = JSON.parse(shape) as readonly (readonly [string, Line['colours'], number[], boolean])[];
-  const { text, grid } = INK[scheme];
+  const { text, grid } = AXIS_COLOURS[scheme];
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -152,7 +162,7 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     scales: {
       x: { time: true },
       y: logarithmic
-        ? { distr: 3, log: 10, range: (_chart, min, max) => decades(min, max) }
+        ? { distr: 3, log: 10, range: (_chart, min, max) => enclosingPowersOfTen(min, max) }
         : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
     axes: [
@@ -160,7 +170,7 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
       {
         ...axis,
         size: 64,
-        ...(logarithmic ? {} : { incrs: WHOLE_STEPS }),
+        ...(logarithmic ? {} : { incrs: AXIS_STEPS }),
         grid: {
           ...axis.grid,
           filter: (_chart, splits) => splits.map((value) => (logarithmic && !isPowerOfTen(value) ? null : value)),
@@ -170,24 +180,24 @@ function optionsOf({ shape, width, scheme, logarithmic, point, format }: Shape):
     ],
     series: [
       {},
-      ...lines.map(([label, colours, dash, few]) => ({
+      ...lines.map(([label, colours, dash, showPoints]) => ({
         label,
         stroke: colours[scheme === 'dark' ? 1 : 0],
         width: 2,
         dash,
         spanGaps: false,
-        points: { show: few, size: 5 },
+        points: { show: showPoints, size: 5 },
       })),
     ],
-    hooks: { setCursor: [({ cursor }) => point(cursor.idx ?? null)] },
+    hooks: { setCursor: [({ cursor }) => onHover(cursor.idx ?? null)] },
   };
 }
 
 /** Steps of the axis: whole numbers, because messages are counted. */
-const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
+const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 /** The powers of ten that enclose the values. */
-function decades(min: number | null, max: number | null): [number, number] {
+function enclosingPowersOfTen(min: number | null, max: number | null): [number, number] {
   const from = 10 ** Math.floor(Math.log10(Math.max(1, min ?? 1)));
   return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, max ?? 1))))];
 }
@@ -209,10 +219,10 @@ function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
 }
 
 /** The chart in one sentence, for screen readers. */
-function summary(lines: readonly Line[], format: (value: number) => string): string {
+function describeLines(lines: readonly Line[], format: (value: number) => string): string {
   const parts = lines.map(({ label, values }) => {
-    const known = values.filter((value) => value !== null);
-    return known.length === 0 ? `${label}: no values` : `${label}: maximum ${format(Math.max(...known))}`;
+    const knownValues = values.filter((value) => value !== null);
+    return knownValues.length === 0 ? `${label}: no values` : `${label}: maximum ${format(Math.max(...knownValues))}`;
   });
   return `${parts.join('; ')}. The same figures are in the table below.`;
 }

@@ -9,13 +9,13 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
 
 /** Such as `3 min 20 s`, `450 ms`; `0 s` for 0. */
 export function formatDuration(ms: number): string {
-  const at = UNITS.findIndex(([, unit]) => ms >= unit);
-  if (at < 0) return ms >= 1 ? `${Math.round(ms)} ms` : '0 s';
-  const [name, unit] = UNITS[at] ?? ['s', 1_000];
+  const unitIndex = UNITS.findIndex(([, unit]) => ms >= unit);
+  if (unitIndex < 0) return ms >= 1 ? `${Math.round(ms)} ms` : '0 s';
+  const [name, unit] = UNITS[unitIndex] ?? ['s', 1_000];
   const count = Math.floor(ms / unit);
-  const [nextName, next] = UNITS[at + 1] ?? ['', 0];
-  const rest = next === 0 || count >= 10 ? 0 : Math.floor((ms - count * unit) / next);
-  return rest === 0 ? `${count} ${name}` : `${count} ${name} ${rest} ${nextName}`;
+  const [nextName, nextMs] = UNITS[unitIndex + 1] ?? ['', 0];
+  const nextCount = nextMs === 0 || count >= 10 ? 0 : Math.floor((ms - count * unit) / nextMs);
+  return nextCount === 0 ? `${count} ${name}` : `${count} ${name} ${nextCount} ${nextName}`;
 }
 
 /** `2026-11-21 08:40:12 UTC`. */

@@ -5,7 +5,7 @@ import type { AddedSuppression } from '../../../src/operations/suppressions/sche
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
-import { listOwner } from './list-owner';
+import { listOwnerText } from './list-owner';
 
 const REASONS = [
   { value: 'manual', label: 'manual: added by an operator' },
@@ -25,13 +25,13 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
     ['suppressions'],
     (made) =>
       made.added
-        ? `${made.address} is on the suppression list of ${listOwner(list)}.`
-        : `${made.address} was already on the suppression list of ${listOwner(list)}.`,
+        ? `${made.address} is on the suppression list of ${listOwnerText(list)}.`
+        : `${made.address} was already on the suppression list of ${listOwnerText(list)}.`,
   );
   return (
     <FormDialog
       opened
-      title={`Add an address to the suppression list of ${listOwner(list)}`}
+      title={`Add an address to the suppression list of ${listOwnerText(list)}`}
       action="Add address"
       busy={add.isPending}
       disabled={address.trim() === ''}

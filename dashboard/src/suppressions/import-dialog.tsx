@@ -11,7 +11,7 @@ import { formatCount, formatNumber } from '../parts/number';
 import { ErrorAlert } from '../parts/page-states';
 import { formatBytes } from './bytes';
 import { ImportResult } from './import-result';
-import { listOwner } from './list-owner';
+import { listOwnerText } from './list-owner';
 
 type Phase =
   | { readonly kind: 'choosing'; readonly error: unknown }
@@ -27,16 +27,16 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
   const [file, setFile] = useState<File | null>(null);
   const [reason, setReason] = useState('manual');
   const [phase, setPhase] = useState<Phase>({ kind: 'choosing', error: null });
-  const running = useRef<Upload | null>(null);
-  const tooLarge = file !== null && file.size > MAX_FILE_BYTES;
+  const currentUpload = useRef<Upload | null>(null);
+  const isTooLarge = file !== null && file.size > MAX_FILE_BYTES;
 
-  const begin = async () => {
+  const startImport = async () => {
     if (file === null) return;
     setPhase({ kind: 'running', step: { kind: 'sending', sent: 0, size: file.size } });
-    const at = `${path`/accounts/${list}/suppressions/import`}?reason=${reason}`;
-    running.current = upload(at, file, (step) => setPhase({ kind: 'running', step }));
+    const apiPath = `${path`/accounts/${list}/suppressions/import`}?reason=${reason}`;
+    currentUpload.current = upload(apiPath, file, (step) => setPhase({ kind: 'running', step }));
     try {
-      setPhase({ kind: 'done', result: await running.current.result });
+      setPhase({ kind: 'done', result: await currentUpload.current.result });
     } catch (error) {
       setPhase({ kind: 'choosing', error });
     }
@@ -47,7 +47,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
     <Modal
       opened
       onClose={onClose}
-      title={`Import into the suppression list of ${listOwner(list)}`}
+      title={`Import into the suppression list of ${listOwnerText(list)}`}
       centered
       size="lg"
       closeOnEscape={!busy}
@@ -59,7 +59,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
         <form
           onSubmit={(event) => {
             event.preventDefault();
-            void begin();
+            void startImport();
           }}
         >
           <Stack>
@@ -76,7 +76,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
               onChange={setFile}
               clearable
               clearButtonProps={{ 'aria-label': 'Clear the file' }}
-              {...(tooLarge
+              {...(isTooLarge
                 ? {
                     error: `The file has ${formatBytes(file.size)}; the limit is 200 MB. Split it, or use the command line.`,
                   }
@@ -93,20 +93,22 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
               <Button variant="default" onClick={onClose}>
                 Cancel
               </Button>
-              <Button type="submit" disabled={file === null || tooLarge}>
+              <Button type="submit" disabled={file === null || isTooLarge}>
                 Import
               </Button>
             </Group>
           </Stack>
         </form>
       ) : null}
-      {phase.kind === 'running' ? <Running step={phase.step} onAbort={() => running.current?.abort()} /> : null}
+      {phase.kind === 'running' ? (
+        <ImportRunning step={phase.step} onAbort={() => currentUpload.current?.abort()} />
+      ) : null}
       {phase.kind === 'done' ? <ImportResult list={list} result={phase.result} onClose={onClose} /> : null}
     </Modal>
   );
 }
 
-function Running({ step, onAbort }: { readonly step: UploadStep; readonly onAbort: () => void }) {
+function ImportRunning({ step, onAbort }: { readonly step: UploadStep; readonly onAbort: () => void }) {
   if (step.kind === 'sending') {
     const { sent, size } = step;
     const part = size === 0 ? 0 : sent / size;

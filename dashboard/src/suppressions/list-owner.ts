@@ -3,6 +3,6 @@
 export const SERVICE_LIST = '*';
 
 /** `account shop`, or `the whole service (*)`. */
-export function listOwner(list: string): string {
+export function listOwnerText(list: string): string {
   return list === SERVICE_LIST ? 'the whole service (*)' : `account ${list}`;
 }

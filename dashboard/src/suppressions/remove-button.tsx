@@ -4,21 +4,21 @@ import { useState } from 'react';
 import { path, remove } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
-import { listOwner } from './list-owner';
+import { listOwnerText } from './list-owner';
 
 export function RemoveSuppressionButton({ list, address }: { readonly list: string; readonly address: string }) {
   const [confirming, setConfirming] = useState(false);
   const removal = useApiMutation(
     () => remove(path`/accounts/${list}/suppressions/${address}`),
     ['suppressions'],
-    () => `Removed ${address} from the suppression list of ${listOwner(list)}.`,
+    () => `Removed ${address} from the suppression list of ${listOwnerText(list)}.`,
   );
   return (
     <>
       <Button
         size="compact-sm"
         variant="default"
-        aria-label={`Remove ${address} from the suppression list of ${listOwner(list)}`}
+        aria-label={`Remove ${address} from the suppression list of ${listOwnerText(list)}`}
         onClick={() => setConfirming(true)}
       >
         Remove
@@ -33,8 +33,8 @@ export function RemoveSuppressionButton({ list, address }: { readonly list: stri
         onClose={() => setConfirming(false)}
       >
         <Text className="wrap">
-          Messages of {listOwner(list)} to {address} are sent again. Another hard bounce or complaint adds the address
-          again and counts against the reputation of the account.
+          Messages of {listOwnerText(list)} to {address} are sent again. Another hard bounce or complaint adds the
+          address again and counts against the reputation of the account.
         </Text>
       </ConfirmDialog>
     </>

@@ -7,7 +7,7 @@ import { Callout } from '../parts/callout';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
 import { formatUtc } from '../parts/time';
-import { listOwner, SERVICE_LIST } from './list-owner';
+import { listOwnerText, SERVICE_LIST } from './list-owner';
 import { useSuppressionLookup } from './queries';
 import { REASON_TEXTS, ReasonBadge } from './reason-badge';
 import { RemoveSuppressionButton } from './remove-button';
@@ -26,14 +26,14 @@ export function SuppressionDetails({ address, onClose }: { readonly address: str
       </Group>
       {found.isPending ? <Loading /> : null}
       {found.isError ? <ErrorAlert error={found.error} retry={found.refetch} /> : null}
-      {found.data === undefined ? null : <Lists found={found.data} />}
+      {found.data === undefined ? null : <SuppressionEntries found={found.data} />}
     </Paper>
   );
 }
 
-function Lists({ found: { address, lists } }: { readonly found: SuppressedAddress }) {
+function SuppressionEntries({ found: { address, lists } }: { readonly found: SuppressedAddress }) {
   if (lists.length === 0) return <Text>The address is on no suppression list. Every account can send to it.</Text>;
-  const everywhere = lists.some(({ list }) => list === SERVICE_LIST);
+  const isOnServiceList = lists.some(({ list }) => list === SERVICE_LIST);
   return (
     <Stack>
       {lists.map(({ list, reason, source, at }) => (
@@ -41,7 +41,7 @@ function Lists({ found: { address, lists } }: { readonly found: SuppressedAddres
           <Stack gap={4} style={{ flex: '1 1 16rem' }}>
             <Group gap="xs">
               <Text fw={600} className="wrap">
-                Suppression list of {listOwner(list)}
+                Suppression list of {listOwnerText(list)}
               </Text>
               <ReasonBadge reason={reason} />
             </Group>
@@ -63,10 +63,10 @@ function Lists({ found: { address, lists } }: { readonly found: SuppressedAddres
         </Group>
       ))}
       <Callout
-        tone={everywhere ? 'error' : 'neutral'}
-        title={everywhere ? 'No account can send to it' : 'Other accounts can send to it'}
+        tone={isOnServiceList ? 'error' : 'neutral'}
+        title={isOnServiceList ? 'No account can send to it' : 'Other accounts can send to it'}
       >
-        {everywhere
+        {isOnServiceList
           ? 'It is on the suppression list of the whole service. Removing it from the list of an account changes nothing.'
           : 'It is not on the suppression list of the whole service (*).'}
       </Callout>

@@ -4,7 +4,7 @@
  */
 
 import type { RuntimeStatus } from '../../model/node.ts';
-import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
+import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 
 /** Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
@@ -58,6 +58,6 @@ function describeBreaker({ breaker: { state, retryAt } }: Delivery, now: number)
 function describeLastFailure({ lastFailure: failure }: Delivery): readonly string[] {
   if (failure === null) return [];
   return [
-    `The last failure, at ${formatTime(failure.at)}: ${endSentence(failure.text)} \`postrider doctor\` checks the next hop.`,
+    `The last failure, at ${formatTime(failure.at)}: ${toSentence(failure.text)} \`postrider doctor\` checks the next hop.`,
   ];
 }

@@ -15,7 +15,7 @@ import {
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
 import { commandLine } from '../../printing/command-line.ts';
-import { endSentence, formatSpan, formatTime } from '../../printing/text.ts';
+import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { type DeliveryStatus, dueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
 import { type AttemptDetails, finishedAttempts, toAttemptDetails } from './schemas.ts';
 
@@ -259,13 +259,13 @@ function attemptSentence(attempt: Attempt): string {
   if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt at ${at} succeeded: ${nextHop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(replyText(outcome))}`;
     case 'bounced':
-      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${endSentence(replyText(outcome))}`;
+      return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${toSentence(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, ${endSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${endSentence(replyText(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, ${toSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(replyText(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { table } from '../../../src/cli/text.ts';
+import { formatTable } from '../../../src/cli/text.ts';
 import { describeError } from '../../../src/printing/error-line.ts';
 import { printable } from '../../../src/printing/escape.ts';
 import { formatSpan, shorten } from '../../../src/printing/text.ts';
@@ -7,7 +7,7 @@ import { formatSpan, shorten } from '../../../src/printing/text.ts';
 describe('output', () => {
   it('columns are aligned and no line ends with spaces', () => {
     expect(
-      table(
+      formatTable(
         ['ID', 'STATE'],
         [
           ['1', { text: 'queued', style: 'waiting' }],
@@ -20,7 +20,7 @@ describe('output', () => {
   it('escapes, line breaks and bidi controls are replaced', () => {
     expect(printable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
     expect(printable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
-    expect(table(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
+    expect(formatTable(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
   });
 
   it('truncated text ends with … and splits no character', () => {

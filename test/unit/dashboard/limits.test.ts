@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changedLimits, limitsOf, NO_LIMITS, percentInput } from '../../../dashboard/src/accounts/limits.ts';
+import { changedLimits, formatPercentInput, NO_LIMITS, toLimitTexts } from '../../../dashboard/src/accounts/limits.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 
 const account: AccountDetails = {
@@ -29,7 +29,7 @@ const account: AccountDetails = {
 };
 
 test('a form sends only the changed fields, so that it does not overwrite other changes', () => {
-  const seen = limitsOf(account);
+  const seen = toLimitTexts(account);
   expect(seen).toEqual({
     volume: '100',
     volumeExpires: '2030-06-30T00:00:00.000Z',
@@ -43,7 +43,7 @@ test('a form sends only the changed fields, so that it does not overwrite other 
 });
 
 test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
-  const seen = limitsOf(account);
+  const seen = toLimitTexts(account);
   expect(changedLimits(seen, { ...seen, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
     volumeExpires: '2030-06-30T00:00:00.000Z',
@@ -57,5 +57,5 @@ test.each([
   [1, '100%'],
   [0.000001, '0.0001%'],
 ])('the fraction %s is shown as %s', (part, text) => {
-  expect(percentInput(part)).toBe(text);
+  expect(formatPercentInput(part)).toBe(text);
 });

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { endSentence } from '../../../src/printing/text.ts';
+import { toSentence } from '../../../src/printing/text.ts';
 
 it('a text ends like a sentence once, whatever it ends with', () => {
   const texts = ['550 No such user', '550 No such user.', 'is the mail server running there?', 'Stop!'];
-  expect(texts.map(endSentence)).toEqual([
+  expect(texts.map(toSentence)).toEqual([
     '550 No such user.',
     '550 No such user.',
     'is the mail server running there?',
