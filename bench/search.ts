@@ -112,7 +112,11 @@ async function measure(name: string, store: Store, now: number, record: Record):
   let longest = 0;
   for (let worked = true; worked; ) {
     const step = performance.now();
-    ({ worked } = await store.indexMessages({ horizon: minIdAt(now + 1_000), minSegmentMessages: 2_048, now }));
+    ({ changed: worked } = await store.indexMessages({
+      horizon: minIdAt(now + 1_000),
+      minSegmentMessages: 2_048,
+      now,
+    }));
     longest = Math.max(longest, performance.now() - step);
   }
   const used = process.cpuUsage(cpu);
@@ -155,7 +159,7 @@ async function complete(store: Store, input: SearchInput): Promise<{ completeMs:
     before: null,
     limit: 50,
     ...rest,
-    wants,
+    criteria: wants,
   };
   const began = performance.now();
   let callMs = 0;

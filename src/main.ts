@@ -137,7 +137,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
 
   if (roles.has('operator') || roles.has('deliver')) {
     const monotonic = () => performance.now();
-    stack.defer(startIndexer({ clock, monotonic, shared: ownNode.sharesStore, store, failed }));
+    stack.defer(startIndexer({ clock, monotonic, sharesStore: ownNode.sharesStore, store, reportFailure: failed }));
   }
 
   const inboxPath = join(dataFolder(settings.database), 'inbox');

@@ -8,7 +8,7 @@ import type { Command } from 'commander';
 import { isoTime } from '../config/units.ts';
 import { secretPath } from '../domains/setup.ts';
 import { backupDatabase, countUnsentMessages } from '../store/sqlite/backup.ts';
-import { DATABASE_FILES } from '../store/sqlite/files.ts';
+import { DATABASE_FILE_SUFFIXES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
@@ -70,6 +70,6 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
 
 /** The names of the files that a restore has kept under `keptPath`. An incomplete database may consist of its log only. */
 function replacedFiles(replacedPath: string): string {
-  const names = DATABASE_FILES.map((suffix) => replacedPath + suffix);
+  const names = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
   return names.filter((name) => existsSync(name)).join(' and ');
 }

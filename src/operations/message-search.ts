@@ -79,7 +79,7 @@ export const searchMessages = operation({
     const accounts = await store.listAccounts();
     const accountId = account === undefined ? null : (accounts.find(({ name }) => name === account)?.id ?? null);
     if (account !== undefined && accountId === null) return accountNotFound(account);
-    const query = { wants: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
+    const query = { criteria: criteria.value, state: state ?? null, since: since.value, until: until.value, before };
     const result = await runSearch(store, { ...query, accountId, limit: input.limit }, timeLimit?.value ?? null);
     const reasons = input.waitReason
       ? await waitReasons(store, result.messages, accounts, status?.() ?? null, now)

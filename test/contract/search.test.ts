@@ -23,7 +23,7 @@ const START = Date.UTC(2026, 0, 1);
 const MINUTE = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
 const EVERYTHING: MessageSearch = {
-  wants: [],
+  criteria: [],
   accountId: null,
   state: null,
   since: null,
@@ -47,7 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
-    while ((await store.indexMessages({ horizon: minIdAt(until), minSegmentMessages: 1, now })).worked) steps += 1;
+    while ((await store.indexMessages({ horizon: minIdAt(until), minSegmentMessages: 1, now })).changed) steps += 1;
     return steps;
   }
 
@@ -73,7 +73,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   const find = (store: Store, text: string, more: Partial<MessageSearch> = {}) =>
-    pagesOf(store, { wants: wanted(text), ...more });
+    pagesOf(store, { criteria: wanted(text), ...more });
 
   test.each([false, true])(
     'every field is found by its words, beginnings and addresses (indexed: %s)',
@@ -133,7 +133,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ];
       for (const [text, fields, found] of cases) {
         const wants = parseSearchText(text, fields) ?? [];
-        expect([text, await pagesOf(store, { wants })]).toEqual([text, found.map(({ id }) => id)]);
+        expect([text, await pagesOf(store, { criteria: wants })]).toEqual([text, found.map(({ id }) => id)]);
       }
       expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
       expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
@@ -239,7 +239,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           .map(({ mail }) => mail.id)
           .sort()
           .reverse();
-        const found = await pagesOf(store, { wants, accountId, state, ...times, limit }, budgetMs);
+        const found = await pagesOf(store, { criteria: wants, accountId, state, ...times, limit }, budgetMs);
         expect([q, to, subject, accountId, state, found]).toEqual([q, to, subject, accountId, state, expected]);
       }
     };

@@ -8,19 +8,19 @@ import type { MessageStore } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import { minIdOfSeq, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { searchSteps } from '../search/execute.ts';
+import { executeSearch } from '../search/execute.ts';
 import {
   type IndexChange,
   type IndexProgress,
   type IndexSource,
   type IndexStep,
-  indexSteps,
+  planIndexStep,
 } from '../search/index-step.ts';
 import type { SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
-  FIRST_SEQ,
   type IdRange,
+  MIN_SEQ,
   pageKeyRange,
   type RowFilter,
   runAsync,
@@ -95,26 +95,26 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     byId: async (id, narrow) => (await at([id], [id], narrow))[0] ?? null,
     rows: select,
     inState: (state, window, limit) => select(window, { accountId: null, state }, limit),
-    async countInState(state, { first, past }, most) {
+    async countInState(state, { first, end: past }, most) {
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM ${inState(state)} LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: `search_count_${state}`, text }, [first, past, most]);
       return rows.int(row, 'n');
     },
-    async seqsInState(state, { first, past }) {
+    async seqsInState(state, { first, end: past }) {
       const statement = { name: `search_places_${state}`, text: `SELECT id FROM ${inState(state)}` };
       return (await database.query(statement, [first, past])).map((row) => seqOf(rows.text(row, 'id')));
     },
-    async nth({ first, past }, count) {
+    async nth({ first, end: past }, count) {
       const [row] = await database.query(NTH, [first, past, count - 1]);
       return row === undefined ? null : rows.text(row, 'id');
     },
-    async segments({ first, past }) {
+    async segments({ first, end: past }) {
       const values = [seqOf(first), Math.min(seqOf(past), LAST_PLACE)];
       return (await database.query(SEGMENTS, values)).map((row) => ({
         number: rows.int(row, 'number'),
         first: rows.int(row, 'first'),
-        past: rows.int(row, 'past'),
-        mails: rows.int(row, 'mails'),
+        end: rows.int(row, 'past'),
+        messageCount: rows.int(row, 'mails'),
       }));
     },
     async directories(numbers) {
@@ -135,7 +135,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   return {
     async searchMessages(search, budgetMs) {
       const until = monotonic() + budgetMs;
-      const { mails, searchedTo } = await runAsync(searchSteps(source, search, () => monotonic() >= until));
+      const { messages: mails, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= until));
       const found = mails.length === 0 ? [] : await database.query(SUMMARIES, [mails.map(({ id }) => id)]);
       return { messages: found.map(rows.messageSummary), searchedTo };
     },
@@ -174,7 +174,7 @@ function selection({ accountId, state }: RowFilter): Statement {
   };
 }
 
-function valuesOf({ first, past }: IdRange, { accountId }: RowFilter, limit: number): readonly unknown[] {
+function valuesOf({ first, end: past }: IdRange, { accountId }: RowFilter, limit: number): readonly unknown[] {
   return accountId === null ? [first, past, limit] : [first, past, limit, accountId];
 }
 
@@ -247,8 +247,8 @@ const PURGE_PAGES: Statement = {
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(HOLD, [LOCK]);
-    if (lock?.held !== true) return { worked: false, waiting: 0, newer: 0 };
-    const { change, progress } = await runAsync(indexSteps(sourceOn(session), step));
+    if (lock?.held !== true) return { changed: false, unindexedCount: 0, indexedCount: 0 };
+    const { change, progress } = await runAsync(planIndexStep(sourceOn(session), step));
     if (change !== null) await write(session, change);
     return progress;
   });
@@ -260,10 +260,10 @@ function sourceOn(session: Session): IndexSource {
       return (await session.query(ALL_SEGMENTS, [])).map((row) => ({
         number: rows.int(row, 'number'),
         first: rows.int(row, 'first'),
-        past: rows.int(row, 'past'),
-        mails: rows.int(row, 'mails'),
+        end: rows.int(row, 'past'),
+        messageCount: rows.int(row, 'mails'),
         builtAt: rows.int(row, 'built_at'),
-        looked: row.looked === true,
+        verified: row.looked === true,
         replacedAt: rows.intOrNull(row, 'replaced_at'),
       }));
     },
@@ -296,7 +296,7 @@ function next(id: string): string {
 }
 
 async function write(session: Session, change: IndexChange): Promise<void> {
-  for (const { first, past, mails, directory, terms, places } of change.add) {
+  for (const { first, end: past, messageCount: mails, directory, termPages: terms, seqPages: places } of change.add) {
     const [row = {}] = await session.query(ADD, [first, past, mails, change.at, Buffer.from(directory)]);
     const number = rows.int(row, 'number');
     const pages = [
@@ -309,8 +309,8 @@ async function write(session: Session, change: IndexChange): Promise<void> {
     }
   }
   if (change.replace.length > 0) await session.query(REPLACE, [change.at, change.replace]);
-  if (change.looked !== null) await session.query(LOOKED, [change.looked]);
-  if (change.oldest !== null) await session.query(EXTEND, [FIRST_SEQ, change.oldest]);
+  if (change.verified !== null) await session.query(LOOKED, [change.verified]);
+  if (change.firstSegment !== null) await session.query(EXTEND, [MIN_SEQ, change.firstSegment]);
   if (change.purge !== null) {
     await session.query(PURGE, [change.purge]);
     await session.query(PURGE_PAGES, pageKeyRange(change.purge));

@@ -17,30 +17,30 @@ import {
 } from './segment.ts';
 import {
   type Coroutine,
-  FIRST_ID,
-  FIRST_SEQ,
   type IdRange,
   idRangeOf,
-  resolved,
+  MIN_ID,
+  MIN_SEQ,
   type SearchSource,
   type SegmentInfo,
   seqsKey,
   termsKey,
+  waitFor,
 } from './source.ts';
 
-interface SearchOutcome<Mail> {
-  readonly mails: readonly Mail[];
+interface SearchOutcome<Message> {
+  readonly messages: readonly Message[];
   readonly searchedTo: string | null;
 }
 
 /** Rows read between two checks of the time: the first batch, and the largest one. */
-const MIN_ROWS = 128;
-const MAX_ROWS = 2_048;
+const MIN_BATCH_ROWS = 128;
+const MAX_BATCH_ROWS = 2_048;
 /** The same where the database itself decides what matches, which is much faster. */
-const MAX_ROWS_NATIVE = 32_768;
+const MAX_NATIVE_BATCH_ROWS = 32_768;
 /** Segments read together: the first group, and the largest one. */
-const MIN_SEGMENTS = 2;
-const MAX_SEGMENTS = 32;
+const MIN_GROUP_SEGMENTS = 2;
+const MAX_GROUP_SEGMENTS = 32;
 /** The most frequent state. It alone has no index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
@@ -50,157 +50,164 @@ const STATE_WITHOUT_INDEX: State = 'delivered';
 const MAX_SCANNED_IN_STATE = 500;
 const MAX_PRELOADED_IN_STATE = 20_000;
 
-export function* searchSteps<Mail extends SearchableMessage>(
-  source: SearchSource<Mail>,
+export function* executeSearch<Message extends SearchableMessage>(
+  source: SearchSource<Message>,
   search: MessageSearch,
-  isOver: () => boolean,
-): Coroutine<SearchOutcome<Mail>> {
-  const { wants, accountId, state, limit } = search;
-  const narrow = { accountId, state };
-  const window = idRangeOf(search);
-  const found: Mail[] = [];
+  hasTimedOut: () => boolean,
+): Coroutine<SearchOutcome<Message>> {
+  const { criteria, accountId, state, limit } = search;
+  const filter = { accountId, state };
+  const idRange = idRangeOf(search);
+  const matched: Message[] = [];
 
-  const id = wants.find((want) => want.kind === 'id')?.id;
+  const id = criteria.find((criterion) => criterion.kind === 'id')?.id;
   if (id !== undefined) {
-    const mail = id >= window.first && id < window.past ? yield* resolved(source.byId(id, narrow)) : null;
-    return { mails: mail !== null && matches(wants, mail) ? [mail] : [], searchedTo: null };
+    const message = id >= idRange.first && id < idRange.end ? yield* waitFor(source.byId(id, filter)) : null;
+    return { messages: message !== null && matches(criteria, message) ? [message] : [], searchedTo: null };
   }
 
-  const ranges = rangesOfSearch(search);
-  const indexed = state !== null && state !== STATE_WITHOUT_INDEX ? state : null;
-  const inState =
-    indexed === null || ranges.length === 0
+  const termRanges = termRangesOfSearch(search);
+  const indexedState = state !== null && state !== STATE_WITHOUT_INDEX ? state : null;
+  const stateCount =
+    indexedState === null || termRanges.length === 0
       ? null
-      : yield* resolved(source.countInState(indexed, window, MAX_PRELOADED_IN_STATE + 1));
-  const byState = indexed !== null && (inState === null || inState <= MAX_SCANNED_IN_STATE);
-  const isPreloaded = inState !== null && inState <= MAX_PRELOADED_IN_STATE;
-  const searchedTo = byState || ranges.length === 0 ? yield* scan(window) : yield* bySegments();
-  return { mails: found, searchedTo };
+      : yield* waitFor(source.countInState(indexedState, idRange, MAX_PRELOADED_IN_STATE + 1));
+  const usesStateIndex = indexedState !== null && (stateCount === null || stateCount <= MAX_SCANNED_IN_STATE);
+  const isPreloaded = stateCount !== null && stateCount <= MAX_PRELOADED_IN_STATE;
+  const searchedTo = usesStateIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
+  return { messages: matched, searchedTo };
 
   /** Reads every row of a range. Null at its end, otherwise the id that it has reached. */
-  function* scan({ first, past: end }: IdRange): Coroutine<string | null> {
-    let past = end;
-    for (let count = Math.max(MIN_ROWS, limit); past > first; count = Math.min(count * 4, maxRows())) {
-      const within = { first, past };
-      let rows: readonly Mail[];
-      let reached: string | null;
-      if (byState && indexed !== null) {
-        rows = yield* resolved(source.inState(indexed, within, count));
-        reached = rows.length < count ? null : (rows.at(-1)?.id ?? null);
+  function* scanRange({ first, end: rangeEnd }: IdRange): Coroutine<string | null> {
+    let end = rangeEnd;
+    for (
+      let batchSize = Math.max(MIN_BATCH_ROWS, limit);
+      end > first;
+      batchSize = Math.min(batchSize * 4, maxBatchRows())
+    ) {
+      const batchRange = { first, end };
+      let rows: readonly Message[];
+      let reachedId: string | null;
+      if (usesStateIndex && indexedState !== null) {
+        rows = yield* waitFor(source.inState(indexedState, batchRange, batchSize));
+        reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
       } else {
-        reached = yield* resolved(source.nth(within, count));
-        const part = { first: reached ?? first, past };
-        rows = yield* resolved(source.rows(part, narrow, wants.length === 0 ? limit - found.length : count));
+        reachedId = yield* waitFor(source.nth(batchRange, batchSize));
+        const readRange = { first: reachedId ?? first, end };
+        rows = yield* waitFor(
+          source.rows(readRange, filter, criteria.length === 0 ? limit - matched.length : batchSize),
+        );
       }
-      const full = collect(rows);
-      if (full !== null || reached === null) return full;
-      past = reached;
-      if (isOver()) return past;
+      const pageEndId = collect(rows);
+      if (pageEndId !== null || reachedId === null) return pageEndId;
+      end = reachedId;
+      if (hasTimedOut()) return end;
     }
     return null;
   }
 
-  function maxRows(): number {
-    return wants.length === 0 && !byState ? MAX_ROWS_NATIVE : MAX_ROWS;
+  function maxBatchRows(): number {
+    return criteria.length === 0 && !usesStateIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
   /** Keeps the rows that match. Returns the last one's id if the page is full. */
-  function collect(rows: readonly Mail[]): string | null {
-    for (const mail of rows) {
-      if (accountId !== null && mail.accountId !== accountId) continue;
-      if (!matches(wants, mail)) continue;
-      found.push(mail);
-      if (found.length >= limit) return mail.id;
+  function collect(rows: readonly Message[]): string | null {
+    for (const message of rows) {
+      if (accountId !== null && message.accountId !== accountId) continue;
+      if (!matches(criteria, message)) continue;
+      matched.push(message);
+      if (matched.length >= limit) return message.id;
     }
     return null;
   }
 
-  function* bySegments(): Coroutine<string | null> {
-    const all = yield* resolved(source.segments(window));
-    const segments = all.filter((segment) => beginOf(segment) < window.past);
-    let { past } = window;
-    let size = MIN_SEGMENTS;
-    for (let at = 0; past > window.first; ) {
-      const group = consecutiveSegments(segments, at, size);
+  function* scanSegments(): Coroutine<string | null> {
+    const all = yield* waitFor(source.segments(idRange));
+    const segments = all.filter((segment) => firstIdOf(segment) < idRange.end);
+    let { end } = idRange;
+    let groupSize = MIN_GROUP_SEGMENTS;
+    for (let index = 0; end > idRange.first; ) {
+      const group = consecutiveSegments(segments, index, groupSize);
       const [newest] = group;
-      const from = newest === undefined ? window.first : later(minIdOfSeq(newest.past), window.first);
+      const unindexedFrom = newest === undefined ? idRange.first : laterId(minIdOfSeq(newest.end), idRange.first);
       // Rows newer than the index, or between its segments.
-      if (from < past) {
-        const stopped = yield* scan({ first: from, past });
-        if (stopped !== null) return stopped;
-        past = from;
+      if (unindexedFrom < end) {
+        const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
+        if (stoppedAt !== null) return stoppedAt;
+        end = unindexedFrom;
         continue;
       }
-      const stopped = yield* scanGroup(group, past);
-      if (stopped !== null) return stopped;
-      past = later(beginOf(group.at(-1) ?? EMPTY_SEGMENT), window.first);
-      if (past > window.first && isOver()) return past;
-      at += group.length;
-      size = Math.min(size * 2, MAX_SEGMENTS);
+      const stoppedAt = yield* scanGroup(group, end);
+      if (stoppedAt !== null) return stoppedAt;
+      end = laterId(firstIdOf(group.at(-1) ?? EMPTY_SEGMENT), idRange.first);
+      if (end > idRange.first && hasTimedOut()) return end;
+      index += group.length;
+      groupSize = Math.min(groupSize * 2, MAX_GROUP_SEGMENTS);
     }
     return null;
   }
 
-  function* scanGroup(group: readonly SegmentInfo[], until: string): Coroutine<string | null> {
-    const perSegment = yield* findCandidates(source, group, ranges);
-    let past = until;
-    let waiting: Candidate[] = [];
+  function* scanGroup(group: readonly SegmentInfo[], groupEnd: string): Coroutine<string | null> {
+    const candidatesBySegment = yield* findCandidates(source, group, termRanges);
+    let end = groupEnd;
+    let pending: Candidate[] = [];
     for (const [index, segment] of group.entries()) {
-      const candidates = perSegment[index] ?? null;
+      const candidates = candidatesBySegment[index] ?? null;
       if (candidates !== null) {
-        for (const number of candidates) waiting.push({ segment: segment.number, number });
+        for (const number of candidates) pending.push({ segment: segment.number, number });
         continue;
       }
       // The segment gives no candidates: first the waiting candidates, then each of its rows.
-      const part = clip(segment, past);
-      const stopped = (yield* readCandidates(waiting, { first: part.past, past })) ?? (yield* scan(part));
-      if (stopped !== null) return stopped;
-      waiting = [];
-      past = part.first;
+      const segmentRange = clip(segment, end);
+      const stoppedAt =
+        (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
+      if (stoppedAt !== null) return stoppedAt;
+      pending = [];
+      end = segmentRange.first;
     }
-    return yield* readCandidates(waiting, { first: clip(group.at(-1) ?? EMPTY_SEGMENT, past).first, past });
+    return yield* readCandidates(pending, { first: clip(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
   }
 
-  function clip(segment: SegmentInfo, past: string): IdRange {
-    const end = minIdOfSeq(segment.past);
-    return { first: later(beginOf(segment), window.first), past: end < past ? end : past };
+  function clip(segment: SegmentInfo, end: string): IdRange {
+    const segmentEnd = minIdOfSeq(segment.end);
+    return { first: laterId(firstIdOf(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }
 
   /** Reads the rows of candidates. No other row in the range can match. */
-  function* readCandidates(candidates: readonly Candidate[], { first, past }: IdRange): Coroutine<string | null> {
+  function* readCandidates(candidates: readonly Candidate[], { first, end }: IdRange): Coroutine<string | null> {
     // The greatest sequence number that has an id before `past`.
-    const greatest = minIdOfSeq(seqOf(past)) < past ? seqOf(past) : seqOf(past) - 1;
-    const inIt =
-      isPreloaded && indexed !== null && candidates.length > MIN_ROWS
-        ? new Set(yield* resolved(source.seqsInState(indexed, { first, past })))
+    const maxSeq = minIdOfSeq(seqOf(end)) < end ? seqOf(end) : seqOf(end) - 1;
+    const seqsInState =
+      isPreloaded && indexedState !== null && candidates.length > MIN_BATCH_ROWS
+        ? new Set(yield* waitFor(source.seqsInState(indexedState, { first, end })))
         : null;
-    let last = Number.POSITIVE_INFINITY;
-    let count = Math.max(MIN_ROWS, limit);
-    for (let begin = 0; begin < candidates.length; ) {
-      const some = candidates.slice(begin, begin + (inIt === null ? count : MAX_ROWS_NATIVE));
-      begin += some.length;
-      const places = yield* seqsOf(source, some);
+    let lastSeq = Number.POSITIVE_INFINITY;
+    let batchSize = Math.max(MIN_BATCH_ROWS, limit);
+    for (let offset = 0; offset < candidates.length; ) {
+      const batch = candidates.slice(offset, offset + (seqsInState === null ? batchSize : MAX_NATIVE_BATCH_ROWS));
+      offset += batch.length;
+      const seqs = yield* readSeqs(source, batch);
       // A segment was replaced during the search: its rows are read instead.
-      if (places === null)
-        return yield* scan({ first, past: last === Number.POSITIVE_INFINITY ? past : minIdOfSeq(last) });
-      const asked = places.filter(
-        (place, index) =>
-          place >= seqOf(first) &&
-          place <= greatest &&
-          place < last &&
-          place !== places[index - 1] &&
-          (inIt === null || inIt.has(place)),
+      if (seqs === null)
+        return yield* scanRange({ first, end: lastSeq === Number.POSITIVE_INFINITY ? end : minIdOfSeq(lastSeq) });
+      const requestedSeqs = seqs.filter(
+        (seq, index) =>
+          seq >= seqOf(first) &&
+          seq <= maxSeq &&
+          seq < lastSeq &&
+          seq !== seqs[index - 1] &&
+          (seqsInState === null || seqsInState.has(seq)),
       );
-      last = places.at(-1) ?? last;
-      for (let part = 0; part < asked.length; part += MAX_ROWS) {
-        const these = asked.slice(part, part + MAX_ROWS);
-        const rows = yield* resolved(source.bySeqs(these, narrow));
-        const full = collect(rows.filter((mail) => mail.id < past && mail.id >= first));
-        if (full !== null) return full;
-        const to = minIdOfSeq(these.at(-1) ?? 0);
-        if (isOver() && to > first) return to;
+      lastSeq = seqs.at(-1) ?? lastSeq;
+      for (let batchOffset = 0; batchOffset < requestedSeqs.length; batchOffset += MAX_BATCH_ROWS) {
+        const seqBatch = requestedSeqs.slice(batchOffset, batchOffset + MAX_BATCH_ROWS);
+        const rows = yield* waitFor(source.bySeqs(seqBatch, filter));
+        const pageEndId = collect(rows.filter((message) => message.id < end && message.id >= first));
+        if (pageEndId !== null) return pageEndId;
+        const reachedId = minIdOfSeq(seqBatch.at(-1) ?? 0);
+        if (hasTimedOut() && reachedId > first) return reachedId;
       }
-      count = Math.min(count * 4, MAX_ROWS);
+      batchSize = Math.min(batchSize * 4, MAX_BATCH_ROWS);
     }
     return null;
   }
@@ -211,30 +218,34 @@ interface Candidate {
   readonly number: number;
 }
 
-const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, past: 0, mails: 0 };
+const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, end: 0, messageCount: 0 };
 
 /** Consecutive segments from `at` on: each begins where the next newer one ends. */
-function consecutiveSegments(segments: readonly SegmentInfo[], at: number, most: number): readonly SegmentInfo[] {
+function consecutiveSegments(
+  segments: readonly SegmentInfo[],
+  start: number,
+  maxCount: number,
+): readonly SegmentInfo[] {
   const group: SegmentInfo[] = [];
-  for (const segment of segments.slice(at, at + most)) {
-    if (group.length > 0 && segment.past !== group.at(-1)?.first) break;
+  for (const segment of segments.slice(start, start + maxCount)) {
+    if (group.length > 0 && segment.end !== group.at(-1)?.first) break;
     group.push(segment);
   }
   return group;
 }
 
 /** The oldest segment covers everything before it. */
-function beginOf({ first }: SegmentInfo): string {
-  return first <= FIRST_SEQ ? FIRST_ID : minIdOfSeq(first);
+function firstIdOf({ first }: SegmentInfo): string {
+  return first <= MIN_SEQ ? MIN_ID : minIdOfSeq(first);
 }
 
-function later(one: string, other: string): string {
-  return one > other ? one : other;
+function laterId(a: string, b: string): string {
+  return a > b ? a : b;
 }
 
-function rangesOfSearch({ wants, accountId }: MessageSearch): readonly TermRange[] {
-  const words = wants.flatMap((want) => (want.kind === 'id' ? [] : termRangesOf(want)));
-  return accountId === null ? words : [...words, accountRange(accountId)];
+function termRangesOfSearch({ criteria, accountId }: MessageSearch): readonly TermRange[] {
+  const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : termRangesOf(criterion)));
+  return accountId === null ? textRanges : [...textRanges, accountRange(accountId)];
 }
 
 /**
@@ -252,65 +263,67 @@ type Candidates = readonly number[] | null;
 export function* findCandidates(
   source: Source,
   segments: readonly SegmentInfo[],
-  ranges: readonly TermRange[],
+  termRanges: readonly TermRange[],
 ): Coroutine<readonly Candidates[]> {
-  const directories = yield* resolved(source.directories(segments.map(({ number }) => number)));
-  const spans = segments.map(({ number }) => {
+  const directories = yield* waitFor(source.directories(segments.map(({ number }) => number)));
+  const rangesBySegment = segments.map(({ number }) => {
     const directory = directories.get(number);
     if (directory === undefined) return [];
-    return ranges
-      .map((range) => ({ range, pages: keysBetween(number, pageRange(directory, range)) }))
+    return termRanges
+      .map((range) => ({ range, pages: termPageKeys(number, pageRange(directory, range)) }))
       .filter(({ pages }) => pages.length <= MAX_PAGES_PER_RANGE);
   });
-  const wanted = new Set(spans.flatMap((some) => some.flatMap(({ pages }) => pages)));
-  const pages = yield* resolved(source.pages([...wanted]));
-  return segments.map(({ mails }, index) => {
-    const some = spans[index] ?? [];
-    if (some.length === 0) return null;
-    const left = new Uint8Array(Math.ceil(mails / 8)).fill(0xff);
-    for (const { range, pages: keys } of some) {
-      const bits = new Uint8Array(left.length);
+  const requiredPages = new Set(
+    rangesBySegment.flatMap((segmentRanges) => segmentRanges.flatMap(({ pages }) => pages)),
+  );
+  const pages = yield* waitFor(source.pages([...requiredPages]));
+  return segments.map(({ messageCount }, index) => {
+    const segmentRanges = rangesBySegment[index] ?? [];
+    if (segmentRanges.length === 0) return null;
+    const remaining = new Uint8Array(Math.ceil(messageCount / 8)).fill(0xff);
+    for (const { range, pages: keys } of segmentRanges) {
+      const bits = new Uint8Array(remaining.length);
       for (const key of keys) {
         const page = pages.get(key);
         // The segment was replaced meanwhile.
         if (page === undefined) return null;
         markMatches(page, range, bits);
       }
-      for (const [at, byte] of bits.entries()) left[at] = (left[at] ?? 0) & byte;
+      for (const [byteIndex, byte] of bits.entries()) remaining[byteIndex] = (remaining[byteIndex] ?? 0) & byte;
     }
-    return numbersIn(left);
+    return setBits(remaining);
   });
 }
 
-function keysBetween(segment: number, [from, to]: readonly [number, number]): readonly number[] {
+function termPageKeys(segment: number, [from, to]: readonly [number, number]): readonly number[] {
   return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
 }
 
 /** Greatest first. */
-function numbersIn(bits: Uint8Array): readonly number[] {
+function setBits(bits: Uint8Array): readonly number[] {
   const numbers: number[] = [];
-  for (let at = bits.length - 1; at >= 0; at -= 1) {
-    const byte = bits[at] ?? 0;
-    for (let bit = 7; byte !== 0 && bit >= 0; bit -= 1) if ((byte >> bit) & 1) numbers.push(at * 8 + bit);
+  for (let byteIndex = bits.length - 1; byteIndex >= 0; byteIndex -= 1) {
+    const byte = bits[byteIndex] ?? 0;
+    for (let bit = 7; byte !== 0 && bit >= 0; bit -= 1) if ((byte >> bit) & 1) numbers.push(byteIndex * 8 + bit);
   }
   return numbers;
 }
 
 /** The sequence numbers of candidates, in the given order. Null if a segment was removed. */
-function* seqsOf(
+function* readSeqs(
   source: Source,
-  asked: readonly { readonly segment: number; readonly number: number }[],
+  candidates: readonly { readonly segment: number; readonly number: number }[],
 ): Coroutine<readonly number[] | null> {
   const keyOf = ({ segment, number }: { segment: number; number: number }) =>
     seqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
-  const pages = yield* resolved(source.pages([...new Set(asked.map(keyOf))]));
+  const pages = yield* waitFor(source.pages([...new Set(candidates.map(keyOf))]));
   const decoded = new Map<number, readonly number[]>();
   for (const [key, page] of pages) decoded.set(key, decodeSeqs(page));
-  const places: number[] = [];
-  for (const one of asked) {
-    const place = decoded.get(keyOf(one))?.[one.number % SEQS_PER_PAGE];
-    if (place === undefined) return null;
-    places.push(place);
+  const seqs: number[] = [];
+  for (const candidate of candidates) {
+    const seq = decoded.get(keyOf(candidate))?.[candidate.number % SEQS_PER_PAGE];
+    if (seq === undefined) return null;
+    seqs.push(seq);
   }
-  return places;
+  return seqs;
 }

@@ -9,7 +9,7 @@
 import { seqOf } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
 import { type EncodedSegment, encodeSegment, MAX_SEGMENT_MESSAGES } from './segment.ts';
-import { type Coroutine, FIRST_ID, FIRST_SEQ, type MaybePromise, resolved, type SegmentInfo } from './source.ts';
+import { type Coroutine, type MaybePromise, MIN_ID, MIN_SEQ, type SegmentInfo, waitFor } from './source.ts';
 
 /** One step of index maintenance. */
 export interface IndexStep {
@@ -22,16 +22,16 @@ export interface IndexStep {
 
 export interface IndexProgress {
   /** True if the step changed something: the next step may find more work. */
-  readonly worked: boolean;
+  readonly changed: boolean;
   /** Messages up to the horizon that are newer than the index and not indexed yet, up to the counting limit. */
-  readonly waiting: number;
+  readonly unindexedCount: number;
   /** The number of them that this step has indexed. */
-  readonly newer: number;
+  readonly indexedCount: number;
 }
 
 export interface NewSegment extends EncodedSegment {
   readonly first: number;
-  readonly past: number;
+  readonly end: number;
 }
 
 /** What is to be written in one transaction. */
@@ -40,9 +40,9 @@ export interface IndexChange {
   /** Numbers of the segments that the added ones replace. */
   readonly replace: readonly number[];
   /** The number of a segment that was verified and found complete. */
-  readonly looked: number | null;
+  readonly verified: number | null;
   /** The number of the segment before which there is no message. */
-  readonly oldest: number | null;
+  readonly firstSegment: number | null;
   readonly purge: number | null;
   readonly at: number;
 }
@@ -56,131 +56,137 @@ export interface BuiltStep {
 export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts messages with sequence numbers from `first` to before `past`, up to `most`. */
-  count(first: number, past: number, most: number): MaybePromise<number>;
+  count(first: number, end: number, maxCount: number): MaybePromise<number>;
   /** Reads them in order of id: the oldest ones, or the newest. */
   rows(
     first: number,
-    past: number,
+    end: number,
     limit: number,
-    end: 'oldest' | 'newest',
+    side: 'oldest' | 'newest',
   ): MaybePromise<readonly SearchableMessage[]>;
 }
 
 /** Leaves space in a segment for late messages. */
 const MAX_NEW_SEGMENT_MESSAGES = MAX_SEGMENT_MESSAGES - 384;
-const MAX_COUNTED = 200_000;
+const MAX_COUNT = 200_000;
 /**
  * Maximum number of characters in one segment: twice the size of a full segment of usual messages. A full segment of
  * the longest subjects with only different words would need hundreds of megabytes while it is built.
  */
-const MAX_CHARACTERS = 3_000_000;
+const MAX_SEGMENT_CHARACTERS = 3_000_000;
 
-export function* indexSteps(
+export function* planIndexStep(
   source: IndexSource,
-  { horizon: id, minSegmentMessages, now }: IndexStep,
+  { horizon: horizonId, minSegmentMessages, now }: IndexStep,
 ): Coroutine<BuiltStep> {
-  const horizon = seqOf(id);
-  const all = yield* resolved(source.segments());
+  const horizon = seqOf(horizonId);
+  const all = yield* waitFor(source.segments());
   const segments = all.filter(({ replacedAt }) => replacedAt === null);
   const replaced = all.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
-  const waiting = yield* resolved(
-    source.count(newest?.past ?? FIRST_SEQ, horizon, newest === undefined ? 1 : MAX_COUNTED),
+  const unindexedCount = yield* waitFor(
+    source.count(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_COUNT),
   );
-  const job = nextJob({ segments, replaced, waiting, minSegmentMessages, start: FIRST_SEQ, horizon, now });
-  const change = job === null ? null : yield* changeOf(job);
-  const newer = job?.kind === 'newer' ? (change?.add[0]?.mails ?? 0) : 0;
-  return { change, progress: { worked: change !== null, waiting: waiting - newer, newer } };
+  const job = nextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
+  const change = job === null ? null : yield* executeJob(job);
+  const indexedCount = job?.kind === 'index-newer' ? (change?.add[0]?.messageCount ?? 0) : 0;
+  return {
+    change,
+    progress: { changed: change !== null, unindexedCount: unindexedCount - indexedCount, indexedCount },
+  };
 
-  function* changeOf(job: Job): Coroutine<IndexChange> {
-    const none: IndexChange = { add: [], replace: [], looked: null, oldest: null, purge: null, at: now };
+  function* executeJob(job: Job): Coroutine<IndexChange> {
+    const noChange: IndexChange = { add: [], replace: [], verified: null, firstSegment: null, purge: null, at: now };
     switch (job.kind) {
-      case 'newer': {
-        const { mails, whole } = fitting(
-          yield* resolved(source.rows(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
+      case 'index-newer': {
+        const { messages, isComplete } = fitIntoSegment(
+          yield* waitFor(source.rows(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
           MAX_NEW_SEGMENT_MESSAGES,
         );
-        return { ...none, add: [segmentOf(mails, job.first, whole ? horizon : null)] };
+        return { ...noChange, add: [buildSegment(messages, job.first, isComplete ? horizon : null)] };
       }
-      case 'older': {
-        const rows = yield* resolved(source.rows(FIRST_SEQ, job.past, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
-        const { mails, whole } = fitting(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
-        if (mails.length === 0) return { ...none, oldest: segments.at(-1)?.number ?? null };
-        return { ...none, add: [segmentOf(mails.toReversed(), whole ? FIRST_SEQ : null, job.past)] };
+      case 'index-older': {
+        const rows = yield* waitFor(source.rows(MIN_SEQ, job.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
+        const { messages, isComplete } = fitIntoSegment(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
+        if (messages.length === 0) return { ...noChange, firstSegment: segments.at(-1)?.number ?? null };
+        return { ...noChange, add: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, job.end)] };
       }
-      case 'look': {
-        const { number, first, past, mails } = job.segment;
-        if ((yield* resolved(source.count(first, past, mails + 1))) === mails) return { ...none, looked: number };
-        return { ...none, add: yield* rebuilt(first, past), replace: [number] };
+      case 'verify': {
+        const { number, first, end, messageCount } = job.segment;
+        if ((yield* waitFor(source.count(first, end, messageCount + 1))) === messageCount)
+          return { ...noChange, verified: number };
+        return { ...noChange, add: yield* buildSegments(first, end), replace: [number] };
       }
-      case 'join': {
-        const [from, to] = [job.segments.at(-1)?.first ?? 0, job.segments[0]?.past ?? 0];
-        return { ...none, add: yield* rebuilt(from, to), replace: job.segments.map(({ number }) => number) };
+      case 'merge': {
+        const [from, to] = [job.segments.at(-1)?.first ?? 0, job.segments[0]?.end ?? 0];
+        return { ...noChange, add: yield* buildSegments(from, to), replace: job.segments.map(({ number }) => number) };
       }
       case 'purge':
-        return { ...none, purge: job.segment.number };
+        return { ...noChange, purge: job.segment.number };
     }
   }
 
   /** As many segments as the range needs. */
-  function* rebuilt(from: number, past: number): Coroutine<readonly NewSegment[]> {
-    const made: NewSegment[] = [];
-    for (let first = from; first < past; first = made.at(-1)?.past ?? past) {
-      const { mails, whole } = fitting(
-        yield* resolved(source.rows(first, past, MAX_SEGMENT_MESSAGES, 'oldest')),
+  function* buildSegments(from: number, end: number): Coroutine<readonly NewSegment[]> {
+    const built: NewSegment[] = [];
+    for (let first = from; first < end; first = built.at(-1)?.end ?? end) {
+      const { messages, isComplete } = fitIntoSegment(
+        yield* waitFor(source.rows(first, end, MAX_SEGMENT_MESSAGES, 'oldest')),
         MAX_SEGMENT_MESSAGES,
       );
-      made.push(segmentOf(mails, first, whole ? past : null));
+      built.push(buildSegment(messages, first, isComplete ? end : null));
     }
-    return made;
+    return built;
   }
 }
 
 /** The first messages, as many as fit into one segment. `whole` is true if these are all messages of the range. */
-function fitting(
-  mails: readonly SearchableMessage[],
+function fitIntoSegment(
+  messages: readonly SearchableMessage[],
   limit: number,
-): { mails: readonly SearchableMessage[]; whole: boolean } {
+): { messages: readonly SearchableMessage[]; isComplete: boolean } {
   let characters = 0;
-  const end = mails.findIndex(({ to, recipient, from, subject }) => {
+  const endIndex = messages.findIndex(({ to, recipient, from, subject }) => {
     characters += to.length + (recipient?.length ?? 0) + from.length + subject.length;
-    return characters > MAX_CHARACTERS;
+    return characters > MAX_SEGMENT_CHARACTERS;
   });
-  return end === -1 ? { mails, whole: mails.length < limit } : { mails: mails.slice(0, end), whole: false };
+  return endIndex === -1
+    ? { messages, isComplete: messages.length < limit }
+    : { messages: messages.slice(0, endIndex), isComplete: false };
 }
 
 /**
  * Without a given end the segment ends with its messages. The messages with the last sequence number are then left to
  * the next segment, because not all of that number may have been read.
  */
-function segmentOf(mails: readonly SearchableMessage[], first: number | null, past: number | null): NewSegment {
-  const [oldest, newest] = [seqOf(mails.at(0)?.id ?? FIRST_ID), seqOf(mails.at(-1)?.id ?? FIRST_ID)];
-  const from = first ?? oldest + 1;
-  const to = past ?? newest;
-  const kept = mails.filter(({ id }) => seqOf(id) >= from && seqOf(id) < to);
-  return { first: from, past: to, ...encodeSegment(kept) };
+function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
+  const [oldest, newest] = [seqOf(messages.at(0)?.id ?? MIN_ID), seqOf(messages.at(-1)?.id ?? MIN_ID)];
+  const firstSeq = first ?? oldest + 1;
+  const endSeq = end ?? newest;
+  const included = messages.filter(({ id }) => seqOf(id) >= firstSeq && seqOf(id) < endSeq);
+  return { first: firstSeq, end: endSeq, ...encodeSegment(included) };
 }
 
 /** A segment as stored. */
 export interface StoredSegment extends SegmentInfo {
   readonly builtAt: number;
-  readonly looked: boolean;
+  readonly verified: boolean;
   readonly replacedAt: number | null;
 }
 
 export type Job =
-  | { readonly kind: 'newer'; readonly first: number }
-  | { readonly kind: 'older'; readonly past: number }
+  | { readonly kind: 'index-newer'; readonly first: number }
+  | { readonly kind: 'index-older'; readonly end: number }
   /** Counts the messages of the segment again. */
-  | { readonly kind: 'look'; readonly segment: StoredSegment }
+  | { readonly kind: 'verify'; readonly segment: StoredSegment }
   /** Merges consecutive segments, newest first. */
-  | { readonly kind: 'join'; readonly segments: readonly StoredSegment[] }
+  | { readonly kind: 'merge'; readonly segments: readonly StoredSegment[] }
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
 /** A segment is verified once, this long after it was built. The index misses a message whose commit takes longer. */
 const VERIFY_AFTER_MS = 5 * 60_000;
 /** A search that began before a segment was replaced can read it for this long. */
-const KEEP_REPLACED_MS = 60_000;
+const REPLACED_SEGMENT_TTL_MS = 60_000;
 /** Minimum size of a merged segment, so that no segment is merged repeatedly. */
 const MIN_MERGED_MESSAGES = MAX_SEGMENT_MESSAGES * 0.75;
 
@@ -189,7 +195,7 @@ export interface IndexState {
   readonly segments: readonly StoredSegment[];
   readonly replaced: readonly StoredSegment[];
   /** The number of messages newer than the index. */
-  readonly waiting: number;
+  readonly unindexedCount: number;
   /** The number of them that is enough for a segment. */
   readonly minSegmentMessages: number;
   /** `start`: the least possible sequence number. `horizon`: messages before it are old enough to be indexed. */
@@ -201,7 +207,7 @@ export interface IndexState {
 export function nextJob({
   segments,
   replaced,
-  waiting,
+  unindexedCount,
   minSegmentMessages,
   start,
   horizon,
@@ -209,28 +215,29 @@ export function nextJob({
 }: IndexState): Job | null {
   const [newest] = segments;
   const oldest = segments.at(-1);
-  if (newest === undefined || oldest === undefined) return waiting > 0 ? { kind: 'older', past: horizon } : null;
-  if (waiting >= minSegmentMessages) return { kind: 'newer', first: newest.past };
-  if (oldest.first > start) return { kind: 'older', past: oldest.first };
-  const due = segments.find(({ looked, builtAt }) => !looked && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
-  if (due !== undefined) return { kind: 'look', segment: due };
-  const small = smallSegments(segments);
-  if (small !== null) return { kind: 'join', segments: small };
-  const spent = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= KEEP_REPLACED_MS);
-  return spent === undefined ? null : { kind: 'purge', segment: spent };
+  if (newest === undefined || oldest === undefined)
+    return unindexedCount > 0 ? { kind: 'index-older', end: horizon } : null;
+  if (unindexedCount >= minSegmentMessages) return { kind: 'index-newer', first: newest.end };
+  if (oldest.first > start) return { kind: 'index-older', end: oldest.first };
+  const unverified = segments.find(({ verified, builtAt }) => !verified && Math.abs(now - builtAt) >= VERIFY_AFTER_MS);
+  if (unverified !== undefined) return { kind: 'verify', segment: unverified };
+  const small = findMergeableSegments(segments);
+  if (small !== null) return { kind: 'merge', segments: small };
+  const expired = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= REPLACED_SEGMENT_TTL_MS);
+  return expired === undefined ? null : { kind: 'purge', segment: expired };
 }
 
-function smallSegments(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
+function findMergeableSegments(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
   for (let begin = 0; begin < segments.length; begin += 1) {
-    const run: StoredSegment[] = [];
-    let mails = 0;
+    const group: StoredSegment[] = [];
+    let messageCount = 0;
     for (const segment of segments.slice(begin)) {
-      if (!segment.looked || mails + segment.mails > MAX_SEGMENT_MESSAGES) break;
-      if (run.length > 0 && run.at(-1)?.first !== segment.past) break;
-      run.push(segment);
-      mails += segment.mails;
+      if (!segment.verified || messageCount + segment.messageCount > MAX_SEGMENT_MESSAGES) break;
+      if (group.length > 0 && group.at(-1)?.first !== segment.end) break;
+      group.push(segment);
+      messageCount += segment.messageCount;
     }
-    if (run.length > 1 && mails >= MIN_MERGED_MESSAGES) return run;
+    if (group.length > 1 && messageCount >= MIN_MERGED_MESSAGES) return group;
   }
   return null;
 }

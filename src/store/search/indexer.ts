@@ -11,15 +11,15 @@ import type { IndexStore } from '../contract.ts';
 import { minIdAt } from '../rules/messages.ts';
 import type { IndexProgress } from './index-step.ts';
 
-const ROUND_MS = 5_000;
+const ROUND_INTERVAL_MS = 5_000;
 const COMMIT_DELAY_MS = 10_000;
 /** Messages that are enough for a segment, at low and at high load. A search reads each unindexed message. */
-const MIN_MESSAGES = 2_048;
-const MIN_MESSAGES_BUSY = 100_000;
+const MIN_SEGMENT_MESSAGES = 2_048;
+const MIN_SEGMENT_MESSAGES_BUSY = 100_000;
 /** Above this acceptance rate the load is high, and accepting has priority. */
-const MAX_QUIET_PER_S = 500;
+const MAX_LOW_LOAD_PER_SECOND = 500;
 /** How often an idle index checks for segments to verify. */
-const IDLE_RECHECK_MS = 300_000;
+const IDLE_CHECK_INTERVAL_MS = 300_000;
 const MIN_PAUSE_MS = 20;
 
 export interface IndexerParts {
@@ -27,59 +27,67 @@ export interface IndexerParts {
   /** In ms. */
   readonly monotonic: () => number;
   /** True if other nodes accept messages into the same store. */
-  readonly shared: boolean;
+  readonly sharesStore: boolean;
   readonly store: IndexStore;
-  readonly failed: (what: string, error: unknown) => void;
+  readonly reportFailure: (operation: string, error: unknown) => void;
 }
 
 /** Starts the rounds. The returned function stops them after the current step. */
-export function startIndexer({ clock, monotonic, shared, store, failed }: IndexerParts): () => Promise<void> {
+export function startIndexer({
+  clock,
+  monotonic,
+  sharesStore,
+  store,
+  reportFailure,
+}: IndexerParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let running = Promise.resolve();
   let wake: () => void = () => undefined;
   /** The newest message of the previous round. */
-  let previousNewest: string | null = null;
-  let idle: { readonly horizon: string; readonly at: number } | null = null;
-  let last: { readonly waiting: number; readonly at: number } | null = null;
-  let quiet = true;
+  let previousNewestId: string | null = null;
+  let idleState: { readonly horizon: string; readonly at: number } | null = null;
+  let lastStep: { readonly unindexedCount: number; readonly at: number } | null = null;
+  let isLoadLow = true;
 
-  async function round(): Promise<void> {
-    const newest = await store.newestId();
-    const horizon = horizonOf(previousNewest);
-    previousNewest = newest;
+  async function runRound(): Promise<void> {
+    const newestId = await store.newestId();
+    const horizon = horizonOf(previousNewestId);
+    previousNewestId = newestId;
     if (horizon === null) return;
-    if (idle !== null && idle.horizon === horizon && monotonic() - idle.at < IDLE_RECHECK_MS) return;
-    idle = null;
+    if (idleState !== null && idleState.horizon === horizon && monotonic() - idleState.at < IDLE_CHECK_INTERVAL_MS)
+      return;
+    idleState = null;
     for (let first = true; !stopped; first = false) {
-      const began = monotonic();
+      const startedAt = monotonic();
       const progress = await store.indexMessages({
         horizon,
-        minSegmentMessages: quiet ? MIN_MESSAGES : MIN_MESSAGES_BUSY,
+        minSegmentMessages: isLoadLow ? MIN_SEGMENT_MESSAGES : MIN_SEGMENT_MESSAGES_BUSY,
         now: clock.now(),
       });
-      if (first) quiet = isQuiet(progress, began);
-      last = { waiting: progress.waiting, at: began };
-      if (!progress.worked) {
-        idle = { horizon, at: monotonic() };
+      if (first) isLoadLow = hasLowLoad(progress, startedAt);
+      lastStep = { unindexedCount: progress.unindexedCount, at: startedAt };
+      if (!progress.changed) {
+        idleState = { horizon, at: monotonic() };
         return;
       }
-      if (!quiet && progress.waiting < MIN_MESSAGES_BUSY) return;
+      if (!isLoadLow && progress.unindexedCount < MIN_SEGMENT_MESSAGES_BUSY) return;
       // Pauses as long as it has worked.
-      await pause(Math.max(MIN_PAUSE_MS, monotonic() - began));
+      await pause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
     }
   }
 
   function horizonOf(id: string | null): string | null {
-    if (id === null || !shared) return id;
-    const settled = minIdAt(clock.now() - COMMIT_DELAY_MS);
-    return id < settled ? id : settled;
+    if (id === null || !sharesStore) return id;
+    const committedHorizon = minIdAt(clock.now() - COMMIT_DELAY_MS);
+    return id < committedHorizon ? id : committedHorizon;
   }
 
-  function isQuiet({ waiting, newer }: IndexProgress, at: number): boolean {
-    if (last === null) return true;
-    const perSecond = ((waiting + newer - last.waiting) * 1_000) / Math.max(1, at - last.at);
-    return perSecond < MAX_QUIET_PER_S;
+  function hasLowLoad({ unindexedCount, indexedCount }: IndexProgress, at: number): boolean {
+    if (lastStep === null) return true;
+    const perSecond =
+      ((unindexedCount + indexedCount - lastStep.unindexedCount) * 1_000) / Math.max(1, at - lastStep.at);
+    return perSecond < MAX_LOW_LOAD_PER_SECOND;
   }
 
   function pause(ms: number): Promise<void> {
@@ -89,14 +97,14 @@ export function startIndexer({ clock, monotonic, shared, store, failed }: Indexe
     });
   }
 
-  const begin = () => {
-    running = round()
-      .catch((error: unknown) => failed('index', error))
+  const startRound = () => {
+    running = runRound()
+      .catch((error: unknown) => reportFailure('index', error))
       .then(() => {
-        if (!stopped) cancel = clock.after(ROUND_MS, begin);
+        if (!stopped) cancel = clock.after(ROUND_INTERVAL_MS, startRound);
       });
   };
-  begin();
+  startRound();
   return async () => {
     stopped = true;
     cancel();

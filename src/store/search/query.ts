@@ -33,7 +33,7 @@ export interface SearchableMessage {
 
 export interface MessageSearch {
   /** All of them must match. An empty list matches every message. */
-  readonly wants: readonly SearchCriterion[];
+  readonly criteria: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
   /** Accepted at or after this time, by the time in the id. */
@@ -60,22 +60,22 @@ const ADDRESSES: readonly Field[] = ['to', 'from'];
 /** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
 /** Characters around a word that was copied from a header or a sentence. */
-const WRAPPING = new Set('<>()[]{}"\'`,;:!?“”„«»');
+const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
 /** Null if the text contains nothing that can be searched for. */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
-  const wants = words.flatMap((word, index) => wantsOfWord(word, index === words.length - 1, fields));
-  return wants.length === 0 && words.length > 0 ? null : wants;
+  const criteria = words.flatMap((word, index) => parseWord(word, index === words.length - 1, fields));
+  return criteria.length === 0 && words.length > 0 ? null : criteria;
 }
 
-function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): readonly SearchCriterion[] {
-  const quoted = given.endsWith('"');
-  const word = unwrapped(given);
-  const prefix = last && !quoted;
+function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): readonly SearchCriterion[] {
+  const quoted = rawWord.endsWith('"');
+  const word = stripWrapping(rawWord);
+  const prefix = isLast && !quoted;
   const id = word.toLowerCase();
   if (fields === ALL_FIELDS && isMessageId(id)) return [{ kind: 'id', id }];
-  const text = fold(word);
+  const text = foldText(word);
   const addresses = fields.filter((field) => ADDRESSES.includes(field));
   const at = text.lastIndexOf('@');
   if (at !== -1 && addresses.length > 0 && splitWords(text).length > 0) {
@@ -90,52 +90,54 @@ function wantsOfWord(given: string, last: boolean, fields: readonly Field[]): re
   }));
 }
 
-function unwrapped(word: string): string {
+function stripWrapping(word: string): string {
   let [begin, end] = [0, word.length];
   // The quotes of a local part belong to it: "rita smith"@example.com.
   if (word.startsWith('"') && word.indexOf('"@') > 0) return word;
-  while (begin < end && WRAPPING.has(word.charAt(begin))) begin += 1;
-  while (end > begin && WRAPPING.has(word.charAt(end - 1))) end -= 1;
+  while (begin < end && WRAPPING_CHARACTERS.has(word.charAt(begin))) begin += 1;
+  while (end > begin && WRAPPING_CHARACTERS.has(word.charAt(end - 1))) end -= 1;
   return word.slice(begin, end);
 }
 
 /** True if the message meets every condition. */
-export function matches(wants: readonly SearchCriterion[], mail: SearchableMessage): boolean {
+export function matches(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const textsOf = (field: Field): readonly string[] => {
-    const known = texts.get(field);
-    if (known !== undefined) return known;
-    const made = fieldTexts(mail, field);
-    texts.set(field, made);
-    return made;
+    const cached = texts.get(field);
+    if (cached !== undefined) return cached;
+    const computed = fieldTexts(message, field);
+    texts.set(field, computed);
+    return computed;
   };
-  return wants.every((want) =>
-    want.kind === 'id'
-      ? want.id === mail.id
-      : want.fields.some((field) => textsOf(field).some((text) => holds(text, want))),
+  return criteria.every((criterion) =>
+    criterion.kind === 'id'
+      ? criterion.id === message.id
+      : criterion.fields.some((field) => textsOf(field).some((text) => textMatches(text, criterion))),
   );
 }
 
 /** The normalized texts of a field. */
-export function fieldTexts(mail: SearchableMessage, field: Field): readonly string[] {
-  if (field !== 'to') return [fold(mail[field])];
-  const to = fold(mail.to);
-  const recipient = mail.recipient === null ? to : fold(mail.recipient);
+export function fieldTexts(message: SearchableMessage, field: Field): readonly string[] {
+  if (field !== 'to') return [foldText(message[field])];
+  const to = foldText(message.to);
+  const recipient = message.recipient === null ? to : foldText(message.recipient);
   return recipient === to ? [to] : [to, recipient];
 }
 
-function holds(text: string, want: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
-  switch (want.kind) {
+function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
+  switch (criterion.kind) {
     case 'address':
-      return want.prefix ? text.startsWith(want.text) : text === want.text;
+      return criterion.prefix ? text.startsWith(criterion.text) : text === criterion.text;
     case 'domain': {
       const domain = text.slice(text.lastIndexOf('@'));
-      return want.prefix ? domain.startsWith(want.text) : domain === want.text;
+      return criterion.prefix ? domain.startsWith(criterion.text) : domain === criterion.text;
     }
     case 'word': {
       // A fast check that excludes most texts.
-      if (!text.includes(want.text)) return false;
-      return splitWords(text).some((word) => (want.prefix ? word.startsWith(want.text) : word === want.text));
+      if (!text.includes(criterion.text)) return false;
+      return splitWords(text).some((word) =>
+        criterion.prefix ? word.startsWith(criterion.text) : word === criterion.text,
+      );
     }
   }
 }
@@ -153,7 +155,7 @@ const WORDS =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
 
 /** Normalizes a text for comparison. */
-export function fold(text: string): string {
+export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   // Upper case first: it maps ß to SS. A final sigma is compared as a sigma.
   const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');

@@ -31,57 +31,61 @@ const SIZE_BYTES = 2;
 export const SEQS_PER_PAGE = 512;
 
 export interface EncodedSegment {
-  readonly mails: number;
+  readonly messageCount: number;
   readonly directory: Uint8Array;
-  readonly terms: readonly Uint8Array[];
-  readonly places: readonly Uint8Array[];
+  readonly termPages: readonly Uint8Array[];
+  readonly seqPages: readonly Uint8Array[];
 }
 
 /** Encodes messages in order of id, at most MAX_SEGMENT_MESSAGES. */
-export function encodeSegment(mails: readonly SearchableMessage[]): EncodedSegment {
+export function encodeSegment(messages: readonly SearchableMessage[]): EncodedSegment {
   const numbers = new Map<string, number[]>();
-  for (const [number, mail] of mails.entries()) {
-    for (const term of termsOf(mail)) {
-      const known = numbers.get(term);
-      if (known === undefined) numbers.set(term, [number]);
-      else if (known.at(-1) !== number) known.push(number);
+  for (const [number, message] of messages.entries()) {
+    for (const term of termsOf(message)) {
+      const existing = numbers.get(term);
+      if (existing === undefined) numbers.set(term, [number]);
+      else if (existing.at(-1) !== number) existing.push(number);
     }
   }
-  const pages = encodeTerms(numbers, mails.length);
-  return { mails: mails.length, ...pages, places: encodeSeqs(mails.map(({ id }) => seqOf(id))) };
+  const pages = encodeTerms(numbers, messages.length);
+  return { messageCount: messages.length, ...pages, seqPages: encodeSeqs(messages.map(({ id }) => seqOf(id))) };
 }
 
-function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, mails: number) {
-  const terms: Uint8Array[] = [];
+function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, messageCount: number) {
+  const termPages: Uint8Array[] = [];
   const directory = new ByteWriter();
   const page = new ByteWriter();
   const entry = new ByteWriter();
   const list = new ByteWriter();
-  let before = '';
+  let previousTerm = '';
   for (const term of [...numbers.keys()].sort()) {
-    const [encoded, dense] = encodeNumbers(list, numbers.get(term) ?? [], mails);
-    let shared = sharedLength(before, term);
-    entry.number(shared);
-    entry.text(term.slice(shared));
+    const [encoded, isBitmap] = encodeNumbers(list, numbers.get(term) ?? [], messageCount);
+    let prefixLength = sharedPrefixLength(previousTerm, term);
+    entry.writeNumber(prefixLength);
+    entry.writeText(term.slice(prefixLength));
     if (page.length > 0 && page.length + entry.length + SIZE_BYTES + encoded.length > PAGE_BYTES) {
-      terms.push(page.take());
-      entry.take();
-      shared = 0;
-      entry.number(shared);
-      entry.text(term);
+      termPages.push(page.drain());
+      entry.drain();
+      prefixLength = 0;
+      entry.writeNumber(prefixLength);
+      entry.writeText(term);
     }
-    if (page.length === 0) directory.text(term);
-    entry.number(encoded.length * 2 + (dense ? 1 : 0));
-    entry.bytes(encoded);
-    page.bytes(entry.take());
-    before = term;
+    if (page.length === 0) directory.writeText(term);
+    entry.writeNumber(encoded.length * 2 + (isBitmap ? 1 : 0));
+    entry.writeBytes(encoded);
+    page.writeBytes(entry.drain());
+    previousTerm = term;
   }
-  if (page.length > 0) terms.push(page.take());
-  return { directory: directory.take(), terms };
+  if (page.length > 0) termPages.push(page.drain());
+  return { directory: directory.drain(), termPages };
 }
 
-function encodeNumbers(list: ByteWriter, numbers: readonly number[], mails: number): readonly [Uint8Array, boolean] {
-  const size = Math.ceil(mails / 8);
+function encodeNumbers(
+  list: ByteWriter,
+  numbers: readonly number[],
+  messageCount: number,
+): readonly [Uint8Array, boolean] {
+  const size = Math.ceil(messageCount / 8);
   if (numbers.length > size) {
     const bits = new Uint8Array(size);
     for (const number of numbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
@@ -89,16 +93,16 @@ function encodeNumbers(list: ByteWriter, numbers: readonly number[], mails: numb
   }
   let last = 0;
   for (const number of numbers) {
-    list.number(number - last);
+    list.writeNumber(number - last);
     last = number;
   }
-  return [list.take(), false];
+  return [list.drain(), false];
 }
 
-function sharedLength(before: string, term: string): number {
-  const most = Math.min(before.length, term.length);
+function sharedPrefixLength(previousTerm: string, term: string): number {
+  const maxLength = Math.min(previousTerm.length, term.length);
   let shared = 0;
-  while (shared < most && before.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
+  while (shared < maxLength && previousTerm.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
   // A surrogate pair is not split.
   const unit = term.charCodeAt(shared - 1);
   return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
@@ -108,16 +112,16 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const pages: Uint8Array[] = [];
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
-    const [first = 0, ...rest] = seqs.slice(begin, begin + SEQS_PER_PAGE);
+    const [first = 0, ...others] = seqs.slice(begin, begin + SEQS_PER_PAGE);
     // Sequence numbers before 2025 are negative.
-    page.number(first < 0 ? 1 : 0);
-    page.number(Math.abs(first));
+    page.writeNumber(first < 0 ? 1 : 0);
+    page.writeNumber(Math.abs(first));
     let last = first;
-    for (const seq of rest) {
-      page.number(seq - last);
+    for (const seq of others) {
+      page.writeNumber(seq - last);
       last = seq;
     }
-    pages.push(page.take());
+    pages.push(page.drain());
   }
   return pages;
 }
@@ -125,27 +129,27 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
 /** The sequence numbers of one page, in order. */
 export function decodeSeqs(page: Uint8Array): readonly number[] {
   const reader = new ByteReader(page);
-  const sign = reader.number() === 1 ? -1 : 1;
-  let last = sign * reader.number();
-  const places = [last];
-  while (!reader.done) {
-    last += reader.number();
-    places.push(last);
+  const sign = reader.readNumber() === 1 ? -1 : 1;
+  let last = sign * reader.readNumber();
+  const seqs = [last];
+  while (!reader.isAtEnd) {
+    last += reader.readNumber();
+    seqs.push(last);
   }
-  return places;
+  return seqs;
 }
 
 /** The first term of each page, in order. */
 export function decodeDirectory(directory: Uint8Array): readonly string[] {
   const reader = new ByteReader(directory);
   const terms: string[] = [];
-  while (!reader.done) terms.push(reader.text());
+  while (!reader.isAtEnd) terms.push(reader.readText());
   return terms;
 }
 
 /** The pages that may hold terms of the range: from the first number to before the second. */
-export function pageRange(directory: readonly string[], { first, past }: TermRange): readonly [number, number] {
-  return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, past, false)];
+export function pageRange(directory: readonly string[], { first, end }: TermRange): readonly [number, number] {
+  return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, end, false)];
 }
 
 /** How many terms are less than `term`, or less than or equal to it with `orEqual`. */
@@ -163,53 +167,53 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
 /** Sets the bits of all messages that this page lists for a term of the range. */
 export function markMatches(
   page: Uint8Array,
-  { first, past, fieldLetters: letters }: TermRange,
+  { first, end, fieldLetters: letters }: TermRange,
   bits: Uint8Array,
 ): void {
   const reader = new ByteReader(page);
   let term = '';
-  while (!reader.done) {
-    term = term.slice(0, reader.number()) + reader.text();
-    if (term >= past) return;
-    const size = reader.number();
-    const numbers = reader.bytes(size >> 1);
+  while (!reader.isAtEnd) {
+    term = term.slice(0, reader.readNumber()) + reader.readText();
+    if (term >= end) return;
+    const size = reader.readNumber();
+    const numbers = reader.readBytes(size >> 1);
     if (term < first || (letters !== null && !letters.includes(term.charAt(term.length - 1)))) continue;
     if ((size & 1) === 1) {
       for (const [index, byte] of numbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
       continue;
     }
     const list = new ByteReader(numbers);
-    for (let number = list.number(); ; number += list.number()) {
+    for (let number = list.readNumber(); ; number += list.readNumber()) {
       bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
-      if (list.done) break;
+      if (list.isAtEnd) break;
     }
   }
 }
 
 /** Longer domains are compared by this many characters only. Real domains are shorter. */
 const MAX_DOMAIN_LENGTH = 120;
-const END = '\u0000';
-const PAST_END = '\u0001';
-const LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
+const TERM_END = '\u0000';
+const AFTER_TERM_END = '\u0001';
+const FIELD_LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
 
 /** Terms from `first` to before `past` that end with one of the letters; all of them if `letters` is null. */
 export interface TermRange {
   readonly first: string;
-  readonly past: string;
+  readonly end: string;
   readonly fieldLetters: string | null;
 }
 
 /** Every term of a message. The list may contain duplicates. */
-export function termsOf(mail: SearchableMessage): readonly string[] {
-  const terms = [accountTerm(mail.accountId)];
+export function termsOf(message: SearchableMessage): readonly string[] {
+  const terms = [accountTerm(message.accountId)];
   for (const field of ALL_FIELDS) {
-    const end = END + LETTERS[field];
-    for (const text of fieldTexts(mail, field)) {
-      for (const word of splitWords(text)) terms.push(word + end);
+    const suffix = TERM_END + FIELD_LETTERS[field];
+    for (const text of fieldTexts(message, field)) {
+      for (const word of splitWords(text)) terms.push(word + suffix);
       if (field === 'subject') continue;
       // A quoted local part may contain an @.
       for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1))
-        terms.push(cutDomain(text.slice(at)) + end);
+        terms.push(truncateDomain(text.slice(at)) + suffix);
     }
   }
   return terms;
@@ -217,27 +221,27 @@ export function termsOf(mail: SearchableMessage): readonly string[] {
 
 export function accountRange(accountId: number): TermRange {
   const term = accountTerm(accountId);
-  return { first: term, past: term + END, fieldLetters: null };
+  return { first: term, end: term + TERM_END, fieldLetters: null };
 }
 
 /** The ranges that a matching message must all have terms in. The index alone returns too much. */
-export function termRangesOf(want: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
-  const letters = want.fields.map((field) => LETTERS[field]).join('');
+export function termRangesOf(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
+  const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const range = (text: string, prefix: boolean): TermRange => {
     return prefix
-      ? { first: text, past: `${text}\uffff`, fieldLetters: letters }
-      : { first: text + END, past: text + PAST_END, fieldLetters: letters };
+      ? { first: text, end: `${text}\uffff`, fieldLetters: letters }
+      : { first: text + TERM_END, end: text + AFTER_TERM_END, fieldLetters: letters };
   };
-  switch (want.kind) {
+  switch (criterion.kind) {
     case 'word':
-      return [range(want.text, want.prefix)];
+      return [range(criterion.text, criterion.prefix)];
     case 'domain':
-      return [range(cutDomain(want.text), want.prefix)];
+      return [range(truncateDomain(criterion.text), criterion.prefix)];
     case 'address': {
-      const at = want.text.lastIndexOf('@');
-      const domain = want.text.slice(at);
-      const words = splitWords(want.text.slice(0, at)).map((word) => range(word, false));
-      return domain === '@' ? words : [...words, range(cutDomain(domain), want.prefix)];
+      const at = criterion.text.lastIndexOf('@');
+      const domain = criterion.text.slice(at);
+      const words = splitWords(criterion.text.slice(0, at)).map((word) => range(word, false));
+      return domain === '@' ? words : [...words, range(truncateDomain(domain), criterion.prefix)];
     }
   }
 }
@@ -246,7 +250,7 @@ function accountTerm(accountId: number): string {
   return `#${accountId}`;
 }
 
-function cutDomain(domain: string): string {
+function truncateDomain(domain: string): string {
   return truncate(MAX_DOMAIN_LENGTH, domain);
 }
 
@@ -260,36 +264,36 @@ class ByteWriter {
   }
 
   /** Writes an integer from 0 to 2^53, seven bits per byte. */
-  number(value: number): void {
-    let rest = value;
+  writeNumber(value: number): void {
+    let remaining = value;
     this.#reserve(8);
-    while (rest >= 128) {
-      this.#bytes[this.#length++] = (rest % 128) + 128;
-      rest = Math.floor(rest / 128);
+    while (remaining >= 128) {
+      this.#bytes[this.#length++] = (remaining % 128) + 128;
+      remaining = Math.floor(remaining / 128);
     }
-    this.#bytes[this.#length++] = rest;
+    this.#bytes[this.#length++] = remaining;
   }
 
   /** Writes UTF-8 text after its length. */
-  text(value: string): void {
+  writeText(value: string): void {
     const size = Buffer.byteLength(value);
-    this.number(size);
+    this.writeNumber(size);
     this.#reserve(size);
     this.#length += this.#bytes.write(value, this.#length);
   }
 
-  bytes(value: Uint8Array): void {
+  writeBytes(value: Uint8Array): void {
     this.#reserve(value.length);
     this.#bytes.set(value, this.#length);
     this.#length += value.length;
   }
 
   /** Returns a copy of the written bytes and clears the buffer. */
-  take(): Uint8Array {
-    const taken = new Uint8Array(this.#length);
-    taken.set(this.#bytes.subarray(0, this.#length));
+  drain(): Uint8Array {
+    const copy = new Uint8Array(this.#length);
+    copy.set(this.#bytes.subarray(0, this.#length));
     this.#length = 0;
-    return taken;
+    return copy;
   }
 
   #reserve(more: number): void {
@@ -302,37 +306,37 @@ class ByteWriter {
 
 class ByteReader {
   readonly #bytes: Buffer;
-  #at = 0;
+  #position = 0;
 
-  constructor(bytes: Uint8Array) {
-    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  constructor(readBytes: Uint8Array) {
+    this.#bytes = Buffer.from(readBytes.buffer, readBytes.byteOffset, readBytes.byteLength);
   }
 
-  get done(): boolean {
-    return this.#at >= this.#bytes.length;
+  get isAtEnd(): boolean {
+    return this.#position >= this.#bytes.length;
   }
 
-  number(): number {
+  readNumber(): number {
     let value = 0;
     let scale = 1;
     for (;;) {
-      const byte = this.#bytes[this.#at++] ?? 0;
+      const byte = this.#bytes[this.#position++] ?? 0;
       if (byte < 128) return value + byte * scale;
       value += (byte - 128) * scale;
       scale *= 128;
     }
   }
 
-  text(): string {
-    const size = this.number();
-    const begin = this.#at;
-    this.#at += size;
+  readText(): string {
+    const size = this.readNumber();
+    const begin = this.#position;
+    this.#position += size;
     return this.#bytes.toString('utf8', begin, begin + size);
   }
 
-  bytes(size: number): Uint8Array {
-    const begin = this.#at;
-    this.#at += size;
+  readBytes(size: number): Uint8Array {
+    const begin = this.#position;
+    this.#position += size;
     return this.#bytes.subarray(begin, begin + size);
   }
 }

@@ -18,27 +18,27 @@ export interface RowFilter {
 export interface SegmentInfo {
   readonly number: number;
   readonly first: number;
-  readonly past: number;
-  readonly mails: number;
+  readonly end: number;
+  readonly messageCount: number;
 }
 
-export interface SearchSource<Mail extends SearchableMessage> {
-  byId(id: string, narrow: RowFilter): MaybePromise<Mail | null>;
-  rows(window: IdRange, narrow: RowFilter, limit: number): MaybePromise<readonly Mail[]>;
+export interface SearchSource<Message extends SearchableMessage> {
+  byId(id: string, filter: RowFilter): MaybePromise<Message | null>;
+  rows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
   /** The id of the `count`th message of the range, counted from the newest; null if it has fewer. */
-  nth(window: IdRange, count: number): MaybePromise<string | null>;
+  nth(range: IdRange, count: number): MaybePromise<string | null>;
   /** Messages in one state, by the state's own index. Never called for a state without an index. */
-  inState(state: State, window: IdRange, limit: number): MaybePromise<readonly Mail[]>;
+  inState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
   /** Their number, counted up to `most`. */
-  countInState(state: State, window: IdRange, most: number): MaybePromise<number>;
-  seqsInState(state: State, window: IdRange): MaybePromise<readonly number[]>;
+  countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
+  seqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
   /** Segments that overlap the range. */
-  segments(window: IdRange): MaybePromise<readonly SegmentInfo[]>;
+  segments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
   /** Directories of segments. Removed segments are missing from the result. */
   directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
   /** Pages by their keys (`termsKey`, `seqsKey`). Pages of removed segments are missing from the result. */
   pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
-  bySeqs(places: readonly number[], narrow: RowFilter): MaybePromise<readonly Mail[]>;
+  bySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
 }
 
 /** Half of these keys are for pages of terms, half for pages of sequence numbers. A segment needs fewer of either. */
@@ -62,21 +62,21 @@ export function pageKeyRange(segment: number): readonly [number, number] {
 /** Ids from `first` to before `past`. */
 export interface IdRange {
   readonly first: string;
-  readonly past: string;
+  readonly end: string;
 }
 
 /** Less than every id, and greater than every id. */
-export const FIRST_ID = '00000000-0000-0000-0000-000000000000';
-const PAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+export const MIN_ID = '00000000-0000-0000-0000-000000000000';
+const AFTER_LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /** The least sequence number. */
-export const FIRST_SEQ = seqOf(FIRST_ID);
+export const MIN_SEQ = seqOf(MIN_ID);
 
 export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' | 'until' | 'before'>): IdRange {
-  const past = until === null ? PAST_ID : minIdAt(until);
+  const end = until === null ? AFTER_LAST_ID : minIdAt(until);
   return {
-    first: since === null ? FIRST_ID : minIdAt(since),
-    past: before !== null && before < past ? before : past,
+    first: since === null ? MIN_ID : minIdAt(since),
+    end: before !== null && before < end ? before : end,
   };
 }
 
@@ -87,7 +87,7 @@ export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Waits for a value if it is pending. */
-export function* resolved<T>(value: MaybePromise<T>): Coroutine<T> {
+export function* waitFor<T>(value: MaybePromise<T>): Coroutine<T> {
   return value instanceof Promise ? ((yield value) as T) : value;
 }
 
@@ -115,14 +115,14 @@ export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
 }
 
 /** About 10 MB. */
-const MAX_CACHED = 1_000;
+const MAX_CACHED_DIRECTORIES = 1_000;
 
 export class DirectoryCache {
-  readonly #kept = new Map<number, readonly string[]>();
+  readonly #cache = new Map<number, readonly string[]>();
 
   /** The numbers that are not cached. */
   missing(numbers: readonly number[]): readonly number[] {
-    return numbers.filter((number) => !this.#kept.has(number));
+    return numbers.filter((number) => !this.#cache.has(number));
   }
 
   /** The cached directories of `numbers`, and those just read, which enter the cache. */
@@ -130,19 +130,19 @@ export class DirectoryCache {
     numbers: readonly number[],
     read: readonly (readonly [number, Uint8Array])[],
   ): ReadonlyMap<number, readonly string[]> {
-    const fresh = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
+    const decoded = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
     const all = new Map<number, readonly string[]>();
     for (const number of numbers) {
-      const directory = fresh.get(number) ?? this.#kept.get(number);
+      const directory = decoded.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
       all.set(number, directory);
       // The most recently used entry is last.
-      this.#kept.delete(number);
-      this.#kept.set(number, directory);
+      this.#cache.delete(number);
+      this.#cache.set(number, directory);
     }
-    for (const number of this.#kept.keys()) {
-      if (this.#kept.size <= MAX_CACHED) break;
-      this.#kept.delete(number);
+    for (const number of this.#cache.keys()) {
+      if (this.#cache.size <= MAX_CACHED_DIRECTORIES) break;
+      this.#cache.delete(number);
     }
     return all;
   }

@@ -17,82 +17,86 @@ import { prepareAppend } from './queue.ts';
 
 export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessage[]) => AcceptResult[] {
   const readAccount = database.prepare('SELECT * FROM account WHERE id = ?');
-  const writeCounts = database.prepare(
+  const updateUsage = database.prepare(
     'UPDATE account SET volume_used = ?, rate_used = ?, rate_window_at = ? WHERE id = ?',
   );
   const readKey = database.prepare(
     'SELECT fingerprint, id FROM idempotency WHERE account_id = ? AND key = ? AND at > ?',
   );
-  const writeKey = database.prepare(
+  const insertKey = database.prepare(
     'INSERT OR REPLACE INTO idempotency (account_id, key, fingerprint, id, at) VALUES (?, ?, ?, ?, ?)',
   );
   const readSuppression = database.prepare(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
-  const writeMail = database.prepare(
+  const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, ended_at,
        "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
   );
-  const writeBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
+  const insertBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
   const append = prepareAppend(database);
 
-  function readCounts(id: number, known: Map<number, LimitUsage>): LimitUsage | null {
-    const held = known.get(id);
-    if (held !== undefined) return held;
+  function readUsage(id: number, usageByAccount: Map<number, LimitUsage>): LimitUsage | null {
+    const cached = usageByAccount.get(id);
+    if (cached !== undefined) return cached;
     const row = readAccount.get(id);
     if (row === undefined) return null;
-    const counts = limitUsageOf(rows.account(row));
-    known.set(id, counts);
-    return counts;
+    const usage = limitUsageOf(rows.account(row));
+    usageByAccount.set(id, usage);
+    return usage;
   }
 
   const lookups: Lookups = {
-    findByIdempotencyKey(mail) {
-      const row = readKey.get(mail.accountId, mail.idempotency?.key ?? null, idempotencyKeysExpiredBefore(mail));
+    findByIdempotencyKey(message) {
+      const row = readKey.get(
+        message.accountId,
+        message.idempotency?.key ?? null,
+        idempotencyKeysExpiredBefore(message),
+      );
       return row === undefined ? null : { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint') };
     },
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
-  function insert(mail: NewMessage, state: AcceptedState): void {
-    const seq = seqOf(mail.id);
-    const at = mail.acceptedAt;
+  function insert(message: NewMessage, state: AcceptedState): void {
+    const seq = seqOf(message.id);
+    const at = message.acceptedAt;
     const suppressed = state === 'suppressed';
-    const recipient = mail.recipient === mail.to ? null : mail.recipient;
-    const lease = state === 'sending' ? mail.lease : null;
+    const recipient = message.recipient === message.to ? null : message.recipient;
+    const lease = state === 'sending' ? message.lease : null;
     const dueAt = suppressed ? null : lease === null ? at : lease.until;
     const endedAt = suppressed ? at : null;
-    writeMail.run(
+    insertMessage.run(
       seq,
-      mail.id,
-      mail.accountId,
-      mail.keyId,
+      message.id,
+      message.accountId,
+      message.keyId,
       state,
       dueAt,
       lease?.owner ?? null,
       lease === null ? 0 : 1,
       at,
       endedAt,
-      mail.to,
+      message.to,
       recipient,
-      mail.from,
-      mail.subject,
+      message.from,
+      message.subject,
     );
-    writeBody.run(seq, mail.message);
-    if (suppressed) append(seq, suppressedEntry(at, mail.suppressedBy ?? 'store'));
-    if (mail.idempotency !== null)
-      writeKey.run(mail.accountId, mail.idempotency.key, mail.idempotency.fingerprint, mail.id, at);
+    insertBody.run(seq, message.message);
+    if (suppressed) append(seq, suppressedEntry(at, message.suppressedBy ?? 'store'));
+    if (message.idempotency !== null)
+      insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }
 
   return function accept(batch) {
-    const known = new Map<number, LimitUsage>();
-    const answers = batch.map((mail): AcceptResult => {
-      const answer = decideAcceptance(mail, readCounts(mail.accountId, known), lookups);
-      if (answer.kind === 'accepted') insert(mail, answer.state);
-      return answer;
+    const usageByAccount = new Map<number, LimitUsage>();
+    const results = batch.map((message): AcceptResult => {
+      const result = decideAcceptance(message, readUsage(message.accountId, usageByAccount), lookups);
+      if (result.kind === 'accepted') insert(message, result.state);
+      return result;
     });
-    for (const [id, { volumeUsed, rateUsed, rateWindowAt }] of known)
-      writeCounts.run(volumeUsed, rateUsed, rateWindowAt, id);
-    return answers;
+    for (const [id, { volumeUsed, rateUsed, rateWindowAt }] of usageByAccount)
+      updateUsage.run(volumeUsed, rateUsed, rateWindowAt, id);
+    return results;
   };
 }

@@ -13,7 +13,7 @@ export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
   audit: Audit,
-  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'windows' | 'forgive'>,
+  reputation: Pick<ReturnType<typeof prepareReputation>, 'windowOf' | 'windows' | 'resetWindow'>,
 ) {
   const byName = database.prepare('SELECT * FROM account WHERE name = ?');
   const all = database.prepare('SELECT * FROM account ORDER BY name');
@@ -36,14 +36,16 @@ export function prepareAccounts(
     'INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
   const endKey = database.prepare('UPDATE api_key SET revoked_at = ?, expires_at = ?, revision = ? WHERE id = ?');
-  const touch = database.prepare('UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?');
+  const updateLastUsed = database.prepare(
+    'UPDATE api_key SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
+  );
 
-  const find = (name: string): Account | null => {
+  const findAccount = (name: string): Account | null => {
     const row = byName.get(name);
     return row === undefined ? null : rows.account(row);
   };
-  const reread = (name: string): ChangeResult<Account> => {
-    const account = find(name);
+  const readChanged = (name: string): ChangeResult<Account> => {
+    const account = findAccount(name);
     return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
   };
   const key = (id: number | bigint): ApiKey => rows.apiKey(keyById.get(id) ?? {});
@@ -55,29 +57,29 @@ export function prepareAccounts(
     expected: string | undefined,
     by: Actor | undefined,
   ): GuardedChangeResult<Account> {
-    const account = find(name);
-    const fault = changeConflict(account, expected);
-    if (account === null || fault !== null) return fault ?? { kind: 'missing' };
+    const account = findAccount(name);
+    const conflict = changeConflict(account, expected);
+    if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
     // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
-    if (reason === null) reputation.forgive(account.id);
+    if (reason === null) reputation.resetWindow(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
-    return withAudit(by, reason === null ? 'account.unlock' : 'account.lock', account, reread(name));
+    return withAudit(by, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
   }
 
   function withAudit(
     by: Actor | undefined,
     action: string,
     before: Account | null,
-    changed: ChangeResult<Account>,
+    result: ChangeResult<Account>,
   ): ChangeResult<Account> {
-    if (changed.kind !== 'done') return changed;
-    const shown = before === null ? null : auditedAccount(before);
-    audit.writeChange(by, action, changed.value.name, shown, auditedAccount(changed.value));
-    return changed;
+    if (result.kind !== 'done') return result;
+    const auditedBefore = before === null ? null : auditedAccount(before);
+    audit.writeChange(by, action, result.value.name, auditedBefore, auditedAccount(result.value));
+    return result;
   }
 
-  function withKeyAudit(by: Actor | undefined, action: string, subject: string, value: ApiKey): ChangeResult<ApiKey> {
-    audit.writeChange(by, action, subject, null, auditedKey(value));
+  function withKeyAudit(by: Actor | undefined, action: string, target: string, value: ApiKey): ChangeResult<ApiKey> {
+    audit.writeChange(by, action, target, null, auditedKey(value));
     return { kind: 'done', value };
   }
 
@@ -87,21 +89,21 @@ export function prepareAccounts(
     ): { account: Account; key: ApiKey } | null {
       if (all.get() !== undefined) return null;
       insert.run(name, now, ...limitColumns(UNLIMITED), nextRevision());
-      const account = find(name);
+      const account = findAccount(name);
       if (account === null) return null;
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
       return { account, key: key(lastInsertRowid) };
     },
     createAccount(...[name, limits, now, by]: Parameters<Store['createAccount']>): ChangeResult<Account> {
-      if (find(name) !== null) return { kind: 'exists' };
+      if (findAccount(name) !== null) return { kind: 'exists' };
       insert.run(name, now, ...limitColumns(limits), nextRevision());
-      return withAudit(by, 'account.create', null, reread(name));
+      return withAudit(by, 'account.create', null, readChanged(name));
     },
-    setAccount(...[name, changed, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
-      const account = find(name);
-      const fault = changeConflict(account, expected);
-      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
-      const { bounceRate, complaintRate, ...limits } = changed;
+    setAccount(...[name, changes, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
+      const account = findAccount(name);
+      const conflict = changeConflict(account, expected);
+      if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
+      const { bounceRate, complaintRate, ...limits } = changes;
       const newVolume = limits.volume === undefined ? 0 : 1;
       const newRate = limits.rate === undefined ? 0 : 1;
       update.run(
@@ -114,10 +116,10 @@ export function prepareAccounts(
         nextRevision(),
         account.id,
       );
-      return withAudit(by, 'account.set', account, reread(name));
+      return withAudit(by, 'account.set', account, readChanged(name));
     },
     reputationOf(name: string, now: number): ChangeResult<WindowCounts> {
-      const account = find(name);
+      const account = findAccount(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
     reputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
@@ -130,13 +132,13 @@ export function prepareAccounts(
     createKey(
       ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
     ): ChangeResult<ApiKey> {
-      const account = find(accountName);
+      const account = findAccount(accountName);
       if (account === null) return { kind: 'missing' };
       const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
       return withKeyAudit(by, 'key.create', accountName, key(lastInsertRowid));
     },
     listKeys(accountName: string): ChangeResult<readonly ApiKey[]> {
-      const account = find(accountName);
+      const account = findAccount(accountName);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };
     },
     revokeKey(...[id, now, by]: Parameters<Store['revokeKey']>): ChangeResult<ApiKey> {
@@ -157,7 +159,7 @@ export function prepareAccounts(
       return withKeyAudit(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },
     touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
-      for (const { id, at } of used) touch.run(at, id);
+      for (const { id, at } of used) updateLastUsed.run(at, id);
     },
   };
 }

@@ -12,24 +12,24 @@ export function prepareAudit(database: DatabaseSync) {
   const insert = database.prepare(
     'INSERT INTO audit (at, who, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)',
   );
-  const shown = database.prepare('SELECT after FROM audit WHERE id = ?');
-  const show = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
+  const selectAfter = database.prepare('SELECT after FROM audit WHERE id = ?');
+  const updateAfter = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
   const write = ({ at, who, action, subject, before, after }: NewAuditEntry): number =>
     Number(insert.run(at, who, action, subject, before, after).lastInsertRowid);
   return {
     write,
     /** Writes the entry of a change. Does nothing if no operator made the change. */
-    writeChange(by: Actor | undefined, action: string, subject: string, before: unknown, after: unknown): void {
-      if (by !== undefined) write(auditEntry(by, action, subject, before, after));
+    writeChange(by: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
+      if (by !== undefined) write(auditEntry(by, action, target, before, after));
     },
     /** Writes the entry of an import, or updates its counts. Returns the entry's id, or null if no operator imports. */
-    noteImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
+    recordImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
       if (by === undefined) return null;
-      const row = step.entry === null ? undefined : shown.get(step.entry);
+      const row = step.entry === null ? undefined : selectAfter.get(step.entry);
       if (step.entry === null || row === undefined) {
         return write(auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)));
       }
-      show.run(JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry);
+      updateAfter.run(JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry);
       return step.entry;
     },
   };

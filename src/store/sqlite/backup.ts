@@ -24,13 +24,13 @@ export async function backupDatabase(
   name: string,
   progress: (share: number) => void,
 ): Promise<number> {
-  const real = resolveDatabasePath(path);
-  requireUsableFiles(real);
-  if (!existsSync(real)) throw new StoreError(`there is no database ${path} to back up.`);
+  const realPath = resolveDatabasePath(path);
+  requireUsableFiles(realPath);
+  if (!existsSync(realPath)) throw new StoreError(`there is no database ${path} to back up.`);
   try {
     // A log that another process has written under another name would be missing from the copy.
-    requireSinglePath(real);
-    const source = new DatabaseSync(real, { timeout: 15_000 });
+    requireSinglePath(realPath);
+    const source = new DatabaseSync(realPath, { timeout: 15_000 });
     try {
       requirePostriderDatabase(source, path);
       await backup(source, draft, {
@@ -62,8 +62,8 @@ export function requirePostriderDatabase(database: DatabaseSync, path: string): 
 
 /** Throws a StoreError if SQLite finds damage in `database`. */
 export function requireIntact(database: DatabaseSync, path: string): void {
-  const found = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
-  if (found !== 'ok') throw new StoreError(`${path} is damaged (${String(found)}). Use another backup.`);
+  const result = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
+  if (result !== 'ok') throw new StoreError(`${path} is damaged (${String(result)}). Use another backup.`);
 }
 
 /** Messages that a service on a restored database would send. */

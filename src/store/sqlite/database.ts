@@ -21,7 +21,7 @@ import {
 const APPLICATION_ID = 0x50524452;
 
 /** SQLite before 3.51.3 can corrupt a database in WAL mode. */
-const OLDEST_SQLITE = [3, 51, 3] as const;
+const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 
 /**
  * 8 KiB pages and a checkpoint every 500 pages. A longer log increases throughput slightly but stalls the commits that
@@ -31,13 +31,13 @@ const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
 const CACHE_KIB = 65_536;
 /** How long a statement waits for another process's commit before it fails. */
-const BUSY_MS = 15_000;
+const BUSY_TIMEOUT_MS = 15_000;
 
 /** How long opening waits for another process that opens the same file. */
-const UNSHARED_MS = 5_000;
+const MAX_OPEN_WAIT_MS = 5_000;
 
 /** How long a command waits for another process that migrates. */
-const MIGRATING_MS = 5_000;
+const MAX_MIGRATION_WAIT_MS = 5_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
@@ -45,26 +45,26 @@ const MIGRATIONS = new URL('./migrations/', import.meta.url);
  * Opens the file for writing and creates it and its folder if they are missing, readable by the owner only. `locked`:
  * this process holds the serve lock. Without it the lock is held during a migration.
  */
-export function openDatabase(given: string, locked = false): DatabaseSync {
-  const path = resolveDatabasePath(given);
+export function openDatabase(configuredPath: string, holdsServeLock = false): DatabaseSync {
+  const path = resolveDatabasePath(configuredPath);
   prepareFile(path);
   let database: DatabaseSync | null = null;
   try {
     requireSinglePath(path);
     const opened = fileIdentity(path);
-    database = new DatabaseSync(path, { timeout: BUSY_MS });
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
     // Before the first write: a log created under the name of another file would destroy that file.
-    requireSame(path, opened);
+    requireSameFile(path, opened);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
        PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`,
     );
     checkDurable(database, path);
-    requireSame(path, opened);
-    migrate(database, path, locked);
+    requireSameFile(path, opened);
+    migrate(database, path, holdsServeLock);
     return database;
   } catch (error) {
     database?.close();
@@ -80,7 +80,7 @@ export function openDatabase(given: string, locked = false): DatabaseSync {
 export function requireSinglePath(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
   if (isShared() || statSync(path).size === 0) return;
-  const probe = new DatabaseSync(path, { timeout: UNSHARED_MS });
+  const probe = new DatabaseSync(path, { timeout: MAX_OPEN_WAIT_MS });
   try {
     probe.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
   } catch (error) {
@@ -95,7 +95,7 @@ export function requireSinglePath(path: string): void {
 }
 
 /** Throws a StoreError if the path names another file than the one that was opened. */
-function requireSame(path: string, opened: ReturnType<typeof fileIdentity>): void {
+function requireSameFile(path: string, opened: ReturnType<typeof fileIdentity>): void {
   if (isSameFile(opened, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was opened. Try again.`);
 }
@@ -123,10 +123,10 @@ export function prepareFile(path: string): void {
 function checkVersion(database: DatabaseSync): void {
   const version = String(database.prepare('SELECT sqlite_version() AS version').get()?.version);
   const parts = version.split('.').map(Number);
-  for (const [index, least] of OLDEST_SQLITE.entries()) {
+  for (const [index, minimum] of MIN_SQLITE_VERSION.entries()) {
     const part = parts[index] ?? 0;
-    if (part > least) return;
-    if (part < least) {
+    if (part > minimum) return;
+    if (part < minimum) {
       throw new StoreError(
         `SQLite ${version} of this Node can corrupt a database. Run Postrider with Node 24.21 or later.`,
       );
@@ -155,15 +155,15 @@ function checkDurable(database: DatabaseSync, path: string): void {
 }
 
 /** Migrates the schema under the serve lock, so that it does not change while a service runs. */
-function migrate(database: DatabaseSync, path: string, locked: boolean): void {
+function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean): void {
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const newest = files.length;
   const found = pragma(database, 'user_version');
   if (found === newest) return;
-  if (found > newest) throw tooNew(path, found, newest);
-  const unlock = locked ? () => undefined : tryAcquireServeLock(path, MIGRATING_MS);
+  if (found > newest) throw newerSchemaError(path, found, newest);
+  const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
   if (unlock === null) {
     throw new StoreError(
       `a running service holds ${path} with schema version ${found}, and this Postrider needs ${newest}. Restart the service with this version first; it migrates the database.`,
@@ -183,7 +183,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   try {
     // Read again under the lock: another process may have migrated meanwhile.
     const version = pragma(database, 'user_version');
-    if (version > newest) throw tooNew(path, version, newest);
+    if (version > newest) throw newerSchemaError(path, version, newest);
     for (const name of files.slice(version)) {
       database.exec(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
     }
@@ -195,7 +195,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   }
 }
 
-function tooNew(path: string, version: number, newest: number): StoreError {
+function newerSchemaError(path: string, version: number, newest: number): StoreError {
   return new StoreError(
     `${path} has schema version ${version}, but this version of Postrider supports at most ${newest}. Run the version that wrote it, or a later one.`,
   );

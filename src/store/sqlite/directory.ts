@@ -8,18 +8,18 @@ import * as rows from '../rules/rows.ts';
 import type { DomainChanges } from './domains.ts';
 
 export function prepareDirectory(database: DatabaseSync, domainsSince: (revision: number) => DomainChanges) {
-  const bump = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
-  const read = database.prepare('SELECT revision FROM meta');
+  const incrementRevision = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
+  const selectRevision = database.prepare('SELECT revision FROM meta');
   const accounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
   const keys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
   const keysOf = database.prepare('SELECT * FROM api_key WHERE hash IN (SELECT value FROM json_each(?)) ORDER BY id');
   const account = database.prepare('SELECT * FROM account WHERE id = ?');
 
   return {
-    nextRevision: (): number => rows.int(bump.get() ?? {}, 'revision'),
+    nextRevision: (): number => rows.int(incrementRevision.get() ?? {}, 'revision'),
     /** What changed after `revision`, or null if nothing did. */
-    since(revision: number): DirectoryChanges | null {
-      const newest = rows.int(read.get() ?? {}, 'revision');
+    changesSince(revision: number): DirectoryChanges | null {
+      const newest = rows.int(selectRevision.get() ?? {}, 'revision');
       if (newest <= revision) return null;
       return {
         revision: newest,
@@ -32,7 +32,7 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
     findKeys(hashes: readonly string[]): FoundKeys {
       // The revision is read first: another process may commit between the statements, and the rows are then newer than
       // the revision.
-      const revision = rows.int(read.get() ?? {}, 'revision');
+      const revision = rows.int(selectRevision.get() ?? {}, 'revision');
       const found = keysOf.all(JSON.stringify(hashes)).map(rows.apiKey);
       const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>
         rows.account(account.get(id) ?? {}),

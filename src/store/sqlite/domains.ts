@@ -31,7 +31,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   const keysOf = database.prepare(
     'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
   );
-  const dropKeys = database.prepare('DELETE FROM dkim_key WHERE domain_id = ?');
+  const deleteKeys = database.prepare('DELETE FROM dkim_key WHERE domain_id = ?');
   const insertKey = database.prepare(
     `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -44,7 +44,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     return row === undefined || rows.flag(row, 'removed') ? null : row;
   }
 
-  function reread(name: string): ChangeResult<SendingDomain> {
+  function readChanged(name: string): ChangeResult<SendingDomain> {
     const row = readRow(name);
     return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
   }
@@ -62,7 +62,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
   }
 
   function writeKeys(id: number | bigint, keys: readonly DkimKey[]): void {
-    dropKeys.run(id);
+    deleteKeys.run(id);
     for (const { selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt } of keys) {
       insertKey.run(id, selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt);
     }
@@ -84,12 +84,12 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const old = byName.get(name);
       if (old !== undefined) {
         if (!rows.flag(old, 'removed')) return { kind: 'exists' };
-        dropKeys.run(rows.int(old, 'id'));
+        deleteKeys.run(rows.int(old, 'id'));
         deleteRow.run(rows.int(old, 'id'));
       }
       const { lastInsertRowid } = insert.run(rows.int(account, 'id'), name, subdomains ? 1 : 0, now, nextRevision());
       writeKeys(lastInsertRowid, keys);
-      return withAudit(by, 'domain.add', null, reread(name));
+      return withAudit(by, 'domain.add', null, readChanged(name));
     },
     findDomain(name: string): SendingDomain | null {
       const row = readRow(name);
@@ -110,7 +110,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       const next = needsNewRevision ? nextRevision() : revision;
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
       if (needsNewRevision) writeKeys(id, keys);
-      const after = reread(before.name);
+      const after = readChanged(before.name);
       // A check without a new result is not a change.
       if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
       return withAudit(by, 'domain.update', before, after);
@@ -120,16 +120,16 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (row === null) return { kind: 'missing' };
       const before = domain(row);
       writeSubdomains.run(subdomains ? 1 : 0, nextRevision(), before.id);
-      return withAudit(by, 'domain.set', before, reread(name));
+      return withAudit(by, 'domain.set', before, readChanged(name));
     },
     removeDomain(name: string, by?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);
       if (row === null) return { kind: 'missing' };
-      const gone = domain(row);
-      dropKeys.run(gone.id);
-      markRemoved.run(nextRevision(), gone.id);
-      audit.writeChange(by, 'domain.remove', name, auditedDomain(gone), null);
-      return { kind: 'done', value: gone };
+      const removedDomain = domain(row);
+      deleteKeys.run(removedDomain.id);
+      markRemoved.run(nextRevision(), removedDomain.id);
+      audit.writeChange(by, 'domain.remove', name, auditedDomain(removedDomain), null);
+      return { kind: 'done', value: removedDomain };
     },
     /** Domains changed after `revision`, and the names of removed ones. */
     domainsSince(revision: number): DomainChanges {

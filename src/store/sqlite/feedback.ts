@@ -17,18 +17,18 @@ import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
   /** Adds to an account's reputation, in the same transaction. */
-  readonly count: (accountId: number, tally: ReputationDelta, now: number) => void;
+  readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
   /** True for the first complaint of a recipient in the window. */
-  readonly complained: (accountId: number, recipient: string, at: number) => boolean;
+  readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 
-export function prepareFeedback(database: DatabaseSync, { count, complained }: FeedbackReputation) {
-  const known = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
+export function prepareFeedback(database: DatabaseSync, { addToReputation, recordComplaint }: FeedbackReputation) {
+  const selectKnown = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const byReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
-  const find = database.prepare(
+  const findMessage = database.prepare(
     'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
-  const change = database.prepare(
+  const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
   const append = prepareAppend(database);
@@ -59,16 +59,18 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
 
-  function keep(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
+  function storeReport(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
     const text = Buffer.from(raw).toString('base64');
     const { lastInsertRowid } = insert.run(digest, at, source, mailId, reason, summary, text);
     return { kind: 'kept', feedbackId: Number(lastInsertRowid), reason };
   }
 
-  function early(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
+  function storePrematureReport(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
     const digest = prematureReportDigest(report.digest);
-    return known.get(digest) === undefined ? keep({ ...report, digest }, mailId, reason) : { kind: 'repeated' };
+    return selectKnown.get(digest) === undefined
+      ? storeReport({ ...report, digest }, mailId, reason)
+      : { kind: 'repeated' };
   }
 
   function idOf({ about }: FeedbackReport): string | null {
@@ -81,31 +83,31 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
   function decide(report: FeedbackReport): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
     const id = idOf(report);
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
-    const row = find.get(seqOf(id), id);
+    const row = findMessage.get(seqOf(id), id);
     const found = row === undefined ? null : rows.reportedMessage(row);
     return { decision: decideFeedback(report, id, found), row: row ?? {} };
   }
 
-  function recordOne(report: FeedbackReport, tallies: Tallies): FeedbackResult {
+  function recordOne(report: FeedbackReport, deltas: Tallies): FeedbackResult {
     const { digest, at, source } = report;
-    if (known.get(digest) !== undefined) return { kind: 'repeated' };
+    if (selectKnown.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decide(report);
     switch (decision.kind) {
       case 'answer':
         return decision.answer;
       case 'keep':
-        return (decision.premature ? early : keep)(report, decision.messageId, decision.reason);
+        return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.int(row, 'seq');
         insert.run(digest, at, source, decision.id, null, null, null);
-        if (decision.newState !== null) change.run(decision.newState, at, seq);
+        if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         append(seq, decision.entry);
         const suppressed = decision.suppress !== null && Number(suppress.run(decision.suppress, at, seq).changes) > 0;
         if (countsTowardReputation(decision, suppressed)) {
           const { accountId, from, countedAs } = decision;
           const isComplaint = countedAs === 'complained';
-          const fresh = isComplaint ? complained(accountId, rows.text(row, 'recipient'), at) : suppressed;
-          tallies.add(accountId, from, countedAs, fresh, at);
+          const isFirst = isComplaint ? recordComplaint(accountId, rows.text(row, 'recipient'), at) : suppressed;
+          deltas.add(accountId, from, countedAs, isFirst, at);
         }
         return decision.answer(suppressed);
       }
@@ -114,9 +116,9 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
 
   return {
     recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
-      const tallies = new Tallies();
-      const answers = batch.map((report) => recordOne(report, tallies));
-      for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
+      const deltas = new Tallies();
+      const answers = batch.map((report) => recordOne(report, deltas));
+      for (const [accountId, delta, at] of deltas.all()) addToReputation(accountId, delta, at);
       return answers;
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
@@ -130,8 +132,8 @@ export function prepareFeedback(database: DatabaseSync, { count, complained }: F
       const old = Number(purgeOld.run(before, limit).changes);
       const references = Number(purgeReferences.run(before, limit).changes);
       const complainants = Number(purgeComplainants.run(before, limit).changes);
-      const many = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
-      return Math.max(old, references, complainants, many);
+      const excess = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
+      return Math.max(old, references, complainants, excess);
     },
   };
 }

@@ -27,10 +27,10 @@ import { errorText, resultCode, SQLITE_BUSY, systemErrorCode } from './fault.ts'
  * The suffixes of the database file and of the files that SQLite keeps beside it. `-journal` belongs to a database that
  * is not in WAL mode.
  */
-export const DATABASE_FILES = ['', '-wal', '-shm', '-journal'] as const;
+export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 
 /** Maximum length of a chain of symbolic links, as on Linux. */
-const MAX_LINKS = 40;
+const MAX_SYMBOLIC_LINKS = 40;
 
 /** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
@@ -42,9 +42,9 @@ const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
  * missing file. A path without links is returned unchanged.
  */
 export function resolveDatabasePath(path: string): string {
-  const whole = resolve(path);
-  const real = realPath(whole, 0);
-  return real === whole ? path : real;
+  const absolutePath = resolve(path);
+  const real = realPath(absolutePath, 0);
+  return real === absolutePath ? path : real;
 }
 
 function realPath(path: string, links: number): string {
@@ -55,7 +55,7 @@ function realPath(path: string, links: number): string {
     if (systemErrorCode(error) !== 'ENOENT' && systemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = linkTarget(path);
-  if (target !== null) return links < MAX_LINKS ? realPath(resolve(dirname(path), target), links + 1) : path;
+  if (target !== null) return links < MAX_SYMBOLIC_LINKS ? realPath(resolve(dirname(path), target), links + 1) : path;
   const folder = dirname(path);
   return folder === path ? path : join(realPath(folder, links), basename(path));
 }
@@ -85,18 +85,18 @@ export function restoreDraftPaths(path: string): readonly string[] {
 
 /** Hard links of the database file that an interrupted restore has created. */
 export function leftoverHardLinks(path: string): readonly string[] {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  if (found === undefined || found.nlink <= 1n) return [];
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined || stats.nlink <= 1n) return [];
   return pathsBeside(path, REPLACED_SUFFIX).filter((name) => {
-    const kept = statSync(name, { bigint: true, throwIfNoEntry: false });
-    return kept !== undefined && kept.dev === found.dev && kept.ino === found.ino;
+    const link = statSync(name, { bigint: true, throwIfNoEntry: false });
+    return link !== undefined && link.dev === stats.dev && link.ino === stats.ino;
   });
 }
 
 /** Paths of files beside `path` whose name is its name plus a suffix that matches. */
-function pathsBeside(path: string, ending: RegExp): readonly string[] {
+function pathsBeside(path: string, suffix: RegExp): readonly string[] {
   const folder = dirname(path);
-  const own = basename(path);
+  const baseName = basename(path);
   let names: readonly string[];
   try {
     names = readdirSync(folder);
@@ -104,7 +104,7 @@ function pathsBeside(path: string, ending: RegExp): readonly string[] {
     return [];
   }
   return names
-    .filter((name) => name.startsWith(own) && ending.test(name.slice(own.length)))
+    .filter((name) => name.startsWith(baseName) && suffix.test(name.slice(baseName.length)))
     .map((name) => (folder === '.' ? name : join(folder, name)));
 }
 
@@ -114,9 +114,9 @@ function pathsBeside(path: string, ending: RegExp): readonly string[] {
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined || found.size === 0) requireNothingLeft(path, found === undefined ? 'missing' : 'empty');
-  if (found?.isFile() === true) requireSingleHardLink(path);
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (stats === undefined || stats.size === 0) requireNoLeftovers(path, stats === undefined ? 'missing' : 'empty');
+  if (stats?.isFile() === true) requireSingleHardLink(path);
 }
 
 function interruptedRestore(path: string): StoreError {
@@ -125,17 +125,17 @@ function interruptedRestore(path: string): StoreError {
   );
 }
 
-function requireNothingLeft(path: string, how: 'missing' | 'empty'): void {
+function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
   const log = `${path}-wal`;
   if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) {
     throw new StoreError(
-      `the database ${path} is ${how}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
+      `the database ${path} is ${problem}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
     );
   }
   const [draft] = restoreDraftPaths(path);
   if (draft === undefined) return;
   throw new StoreError(
-    `the database ${path} is ${how}, and an interrupted restore has left ${draft}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${draft} away.`,
+    `the database ${path} is ${problem}, and an interrupted restore has left ${draft}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${draft} away.`,
   );
 }
 
@@ -162,20 +162,20 @@ export function removeLeftoverHardLinks(path: string): void {
   }
 }
 
-interface Identity {
+interface FileIdentity {
   readonly dev: bigint;
   readonly ino: bigint;
 }
 
 /** The identity of the file at `path`, or null if there is none. */
-export function fileIdentity(path: string): Identity | null {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found === undefined ? null : { dev: found.dev, ino: found.ino };
+export function fileIdentity(path: string): FileIdentity | null {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+  return stats === undefined ? null : { dev: stats.dev, ino: stats.ino };
 }
 
 /** True for the same file. */
-export function isSameFile(one: Identity | null, other: Identity | null): boolean {
-  return one !== null && other !== null && one.dev === other.dev && one.ino === other.ino;
+export function isSameFile(a: FileIdentity | null, b: FileIdentity | null): boolean {
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
 /** Syncs a file or a folder. A new name is on disk only after a sync of its folder. */
@@ -199,10 +199,10 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
     // SQLite would create the file readable by others. A user who can read it can lock it and so prevent the next
     // start.
     closeSync(openSync(file, 'a', 0o600));
-    const opened = new DatabaseSync(file, { timeout: waitMs });
-    lock = opened;
-    opened.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    return () => opened.close();
+    const database = new DatabaseSync(file, { timeout: waitMs });
+    lock = database;
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    return () => database.close();
   } catch (error) {
     lock?.close();
     if (resultCode(error) === SQLITE_BUSY) return null;

@@ -7,7 +7,7 @@ import type { Audit } from './audit.ts';
 
 export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const list = database.prepare('SELECT * FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?');
-  const taken = database.prepare('SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL');
+  const activeByName = database.prepare('SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL');
   const insert = database.prepare(
     'INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
   );
@@ -16,7 +16,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const revoke = database.prepare(
     'UPDATE operator_token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? RETURNING *',
   );
-  const touch = database.prepare(
+  const updateLastUsed = database.prepare(
     'UPDATE operator_token SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?',
   );
   const endSession = database.prepare('INSERT OR IGNORE INTO ended_session (hash, until) VALUES (?, ?)');
@@ -31,7 +31,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       now: number,
       by?: Actor,
     ): ChangeResult<OperatorToken> {
-      if (taken.get(name) !== undefined) return { kind: 'exists' };
+      if (activeByName.get(name) !== undefined) return { kind: 'exists' };
       const value = rows.credential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
       audit.writeChange(by, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
@@ -46,7 +46,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       return { kind: 'done', value };
     },
     touchToken(id: number, at: number): void {
-      touch.run(at, id);
+      updateLastUsed.run(at, id);
     },
     endSession(hash: string, until: number, now: number): void {
       purgeSessions.run(now);

@@ -12,7 +12,7 @@ import {
 import { HOUR_MS } from '../../model/traffic.ts';
 import * as rows from '../rules/rows.ts';
 
-const BROKEN = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
+const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')`;
 
 export function prepareOverview(database: DatabaseSync) {
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
@@ -43,11 +43,11 @@ export function prepareOverview(database: DatabaseSync) {
   const domainCounts = database.prepare(
     `SELECT count(*) AS "all", coalesce(sum(status = 'authenticated'), 0) AS authenticated FROM domain WHERE removed = 0`,
   );
-  const troubled = database.prepare(
+  const problemDomains = database.prepare(
     `SELECT name, status, checked_at, failing_since, checks FROM domain
-     WHERE removed = 0 AND (status <> 'authenticated' OR ${BROKEN}) ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
+     WHERE removed = 0 AND (status <> 'authenticated' OR ${FAILED_CHECK}) ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
-  const kept = database.prepare(
+  const countNotUnderstood = database.prepare(
     `SELECT count(*) AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) WHERE at > ?`,
   );
   const audit = database.prepare('SELECT coalesce(max(id), 0) AS id FROM audit');
@@ -57,17 +57,21 @@ export function prepareOverview(database: DatabaseSync) {
   );
 
   function nextDueAt(now: number): number | null {
-    let least: number | null = null;
-    let at = nextAccount.get(-1, 0);
-    for (let looks = 0; at !== undefined && looks < MAX_SCANNED_ACCOUNTS; looks += 1) {
-      const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
+    let earliest: number | null = null;
+    let position = nextAccount.get(-1, 0);
+    for (
+      let scannedAccounts = 0;
+      position !== undefined && scannedAccounts < MAX_SCANNED_ACCOUNTS;
+      scannedAccounts += 1
+    ) {
+      const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
       const first = firstDue.get(lane, account);
-      if (first !== undefined) least = Math.min(least ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
+      if (first !== undefined) earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
       // A message is due now: no other account can change that.
-      if (least !== null && least <= now) return least;
-      at = nextAccount.get(lane, account);
+      if (earliest !== null && earliest <= now) return earliest;
+      position = nextAccount.get(lane, account);
     }
-    return least;
+    return earliest;
   }
 
   return {
@@ -82,9 +86,9 @@ export function prepareOverview(database: DatabaseSync) {
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),
-          problems: troubled.all().map(rows.domainProblem),
+          problems: problemDomains.all().map(rows.domainProblem),
         },
-        notUnderstood: rows.int(kept.get(now - RECENT_USE_MS) ?? {}, 'n'),
+        notUnderstood: rows.int(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
       };
     },
     changeFeedPosition(now: number): ChangeFeedPosition {

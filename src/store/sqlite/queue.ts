@@ -25,11 +25,11 @@ import { Tallies } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
 /** What a claim may still lease. Messages that end as suppressed count too, because they also cost work. */
-interface Remaining {
-  mails: number;
+interface RemainingLimits {
+  messages: number;
   bytes: number;
   /** True until the first message was leased. That one is leased whatever its size. */
-  untouched: boolean;
+  nothingLeased: boolean;
 }
 
 /** The result of a claim so far. */
@@ -38,7 +38,7 @@ interface ClaimResult {
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
 }
 
-export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease: Lease, now: number) => Claimed {
+export function prepareClaim(database: DatabaseSync): (limits: ClaimLimits, lease: Lease, now: number) => Claimed {
   const sending = transition('queued', 'sending', 'queue');
   const suppressed = transition('queued', 'suppressed', 'queue');
   const due = database.prepare(
@@ -57,7 +57,7 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
     `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const append = prepareAppend(database);
-  const lanes = [0, 1].map((lane) => ({ lane, turn: createAccountRotation(database, lane) }));
+  const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
 
   function leaseOne(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
     const seq = rows.int(row, 'seq');
@@ -75,15 +75,15 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
   }
 
   /** The account's due rows that fit, earliest first. `full` is true if a row did not fit. */
-  function selectFitting(lane: number, account: number, wanted: number, left: Remaining, now: number) {
+  function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const found: rows.Row[] = [];
     // Rows are read one at a time, so that memory holds at most one message more than fits.
-    for (const row of due.iterate(lane, account, now, wanted)) {
+    for (const row of due.iterate(lane, account, now, rowLimit)) {
       const bytes = rows.int(row, 'bytes');
-      if (bytes > left.bytes && !left.untouched) return { found, full: true };
-      left.untouched = false;
-      left.bytes -= bytes;
-      left.mails -= 1;
+      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, full: true };
+      remaining.nothingLeased = false;
+      remaining.bytes -= bytes;
+      remaining.messages -= 1;
       found.push(row);
     }
     return { found, full: false };
@@ -94,64 +94,68 @@ export function prepareClaim(database: DatabaseSync): (room: ClaimLimits, lease:
    * if more may be due in the lane.
    */
   function claimLane(
-    { lane, turn }: { readonly lane: number; readonly turn: AccountRotation },
+    { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
     share: number,
-    left: Remaining,
+    remaining: RemainingLimits,
     lease: Lease,
     now: number,
     claimed: ClaimResult,
   ): boolean {
-    if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
-    let unserved: number[] = [];
-    let served: number | null = null;
-    turn.beginRound();
-    for (let account = turn.next(now); account !== null; account = turn.next(now)) {
-      const wanted = Math.min(share, left.mails);
-      const { found, full } = selectFitting(lane, account, wanted, left, now);
+    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
+    let accountsWithMore: number[] = [];
+    let lastServed: number | null = null;
+    rotation.beginRound();
+    for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
+      const rowLimit = Math.min(share, remaining.messages);
+      const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
       for (const row of found) leaseOne(row, lease, now, claimed);
       if (full) {
         // An account that got a row has had its turn.
-        turn.resumeAfter(found.length > 0 ? account : (served ?? account - 1));
+        rotation.resumeAfter(found.length > 0 ? account : (lastServed ?? account - 1));
         return true;
       }
-      if (left.mails === 0) return true;
-      served = account;
-      if (found.length === wanted) unserved.push(account);
+      if (remaining.messages === 0) return true;
+      lastServed = account;
+      if (found.length === rowLimit) accountsWithMore.push(account);
     }
     // Accounts that this round has not examined come first.
-    if (turn.more) return true;
-    while (unserved.length > 0) {
-      const equal = Math.max(1, Math.floor(left.mails / unserved.length));
-      const more: number[] = [];
-      for (const account of unserved) {
-        const wanted = Math.min(equal, left.mails);
-        const { found, full } = selectFitting(lane, account, wanted, left, now);
+    if (rotation.hasMore) return true;
+    while (accountsWithMore.length > 0) {
+      const equalShare = Math.max(1, Math.floor(remaining.messages / accountsWithMore.length));
+      const nextAccounts: number[] = [];
+      for (const account of accountsWithMore) {
+        const rowLimit = Math.min(equalShare, remaining.messages);
+        const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
         for (const row of found) leaseOne(row, lease, now, claimed);
-        if (full || left.mails === 0) return true;
-        if (found.length === wanted) more.push(account);
+        if (full || remaining.messages === 0) return true;
+        if (found.length === rowLimit) nextAccounts.push(account);
       }
-      unserved = more;
+      accountsWithMore = nextAccounts;
     }
     return false;
   }
 
-  return function claim(room, lease, now) {
+  return function claim(limits, lease, now) {
     const claimed: ClaimResult = { mails: [], suppressed: [] };
-    const left: Remaining = { mails: room.mails, bytes: room.bytes, untouched: true };
-    const share = rowsPerTurn(room.mails);
+    const remaining: RemainingLimits = { messages: limits.mails, bytes: limits.bytes, nothingLeased: true };
+    const share = rowsPerTurn(limits.mails);
     const [first, second] = lanes;
     lanes.reverse();
     if (first === undefined || second === undefined) return { ...claimed, more: false };
-    const half: Remaining = { ...left, mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2) };
-    const begun = { ...half };
-    let firstMore = claimLane(first, share, half, lease, now, claimed);
-    left.mails -= begun.mails - half.mails;
-    left.bytes -= begun.bytes - half.bytes;
-    left.untouched = half.untouched;
-    const secondMore = claimLane(second, share, left, lease, now, claimed);
+    const firstLaneLimits: RemainingLimits = {
+      ...remaining,
+      messages: Math.ceil(limits.mails / 2),
+      bytes: Math.ceil(limits.bytes / 2),
+    };
+    const initial = { ...firstLaneLimits };
+    let firstLaneHasMore = claimLane(first, share, firstLaneLimits, lease, now, claimed);
+    remaining.messages -= initial.messages - firstLaneLimits.messages;
+    remaining.bytes -= initial.bytes - firstLaneLimits.bytes;
+    remaining.nothingLeased = firstLaneLimits.nothingLeased;
+    const secondLaneHasMore = claimLane(second, share, remaining, lease, now, claimed);
     // The first lane gets what the second lane has left.
-    if (firstMore) firstMore = claimLane(first, share, left, lease, now, claimed);
-    return { ...claimed, more: firstMore || secondMore };
+    if (firstLaneHasMore) firstLaneHasMore = claimLane(first, share, remaining, lease, now, claimed);
+    return { ...claimed, more: firstLaneHasMore || secondLaneHasMore };
   };
 }
 
@@ -169,7 +173,7 @@ export interface AccountRotation {
   /** Continues the rotation after `account`, which was the last one served. */
   resumeAfter(account: number): void;
   /** True if the last round ended before it had examined every account. */
-  readonly more: boolean;
+  readonly hasMore: boolean;
 }
 
 /** The rotation over the accounts of `lane`, starting with the first account. */
@@ -178,67 +182,67 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
     `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
-  const lockOf = database.prepare('SELECT locked_at FROM account WHERE id = ?');
+  const selectLock = database.prepare('SELECT locked_at FROM account WHERE id = ?');
   /** The account examined last; 0 is before the first. */
   let position = 0;
   /** Where the current search for an account with due messages began, or null if one was found. */
-  let emptySince: number | null = null;
-  let more = false;
+  let searchStart: number | null = null;
+  let hasMore = false;
   /**
    * State of the round: where it ends, whether it has passed the first account, the number of accounts examined, and
    * the account found last.
    */
-  let end = 0;
-  let wrapped = false;
+  let roundEnd = 0;
+  let hasWrapped = false;
   let examined = 0;
-  let found: number | null = null;
+  let lastFound: number | null = null;
 
   function isLocked(account: number): boolean {
-    const row = lockOf.get(account);
+    const row = selectLock.get(account);
     return row === undefined || rows.intOrNull(row, 'locked_at') !== null;
   }
 
   return {
     beginRound() {
-      end = emptySince ?? position;
-      wrapped = emptySince !== null && position < end;
+      roundEnd = searchStart ?? position;
+      hasWrapped = searchStart !== null && position < roundEnd;
       examined = 0;
-      found = null;
-      more = true;
+      lastFound = null;
+      hasMore = true;
     },
     next(now) {
       while (examined < MAX_ACCOUNTS_PER_ROUND) {
         examined += 1;
         const row = nextAccount.get(lane, position);
-        if (row === undefined && !wrapped && end > 0) {
-          wrapped = true;
+        if (row === undefined && !hasWrapped && roundEnd > 0) {
+          hasWrapped = true;
           position = 0;
           continue;
         }
         const account = row === undefined ? null : rows.int(row, 'account_id');
         // A full round: every account after the starting point has been examined.
-        if (row === undefined || account === null || (wrapped && account > end)) {
-          more = false;
-          emptySince = null;
-          position = found ?? end;
+        if (row === undefined || account === null || (hasWrapped && account > roundEnd)) {
+          hasMore = false;
+          searchStart = null;
+          position = lastFound ?? roundEnd;
           return null;
         }
         position = account;
         if (rows.int(row, 'due_at') <= now && !isLocked(account)) {
-          found = account;
-          emptySince = null;
+          lastFound = account;
+          searchStart = null;
           return account;
         }
       }
-      emptySince = found === null ? end : null;
+      searchStart = lastFound === null ? roundEnd : null;
       return null;
     },
     resumeAfter(account) {
       position = account;
-      more = true;
+      hasMore = true;
     },
-    get more() {
-      return more;
+    get hasMore() {
+      return hasMore;
     },
   };
 }
@@ -246,14 +250,14 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 /** `count` adds ended messages to an account's reputation, in the same transaction. */
 export function prepareLeaseEnds(
   database: DatabaseSync,
-  count: (accountId: number, tally: ReputationDelta, now: number) => void,
+  addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
 ) {
-  const fenced = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
-  const markOne = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fenced}`);
-  const end = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fenced} RETURNING account_id`,
+  const fence = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
+  const mark = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fence}`);
+  const endLease = database.prepare(
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fence} RETURNING account_id`,
   );
-  const changeAgain = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
+  const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const append = prepareAppend(database);
   const suppress = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
@@ -276,41 +280,42 @@ export function prepareLeaseEnds(
   // First attempts keep the order of acceptance, so a released message returns to its position.
   const releaseOne = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
-       handing_over = 0, attempts = attempts - 1 ${fenced}`,
+       handing_over = 0, attempts = attempts - 1 ${fence}`,
   );
 
-  function settleOne(one: PackedSettlement, tallies: Tallies): SettleResult {
-    const seq = seqOf(one.id);
-    let first = true;
+  function settleOne(settlement: PackedSettlement, deltas: Tallies): SettleResult {
+    const seq = seqOf(settlement.id);
+    let isFirst = true;
     let accountId = 0;
     let from: State = 'sending';
-    for (const change of one.changes) {
+    for (const change of settlement.changes) {
       const { to, terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
-      const entered = settledState(from, to, first);
-      if (first) {
-        const row = end.get(
-          entered,
+      const newState = settledState(from, to, isFirst);
+      if (isFirst) {
+        const row = endLease.get(
+          newState,
           dueAt,
           laneAfter(change.verb),
-          one.refundAttempt ? 1 : 0,
+          settlement.refundAttempt ? 1 : 0,
           endedAt,
           seq,
-          one.owner,
-          one.attempts,
+          settlement.owner,
+          settlement.attempts,
         );
         if (row === undefined) return 'lost';
         accountId = rows.int(row, 'account_id');
-        first = false;
+        isFirst = false;
       } else {
-        changeAgain.run(entered, dueAt, endedAt, seq);
+        updateState.run(newState, dueAt, endedAt, seq);
       }
       append(seq, change);
       if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed is no new evidence against the account.
-      const known = reason !== null && suppress.run(reason, at, seq).changes === 0;
-      if (!one.excludedFromReputation) tallies.add(accountId, from, to, reason !== null && !known, at);
-      from = entered;
+      const alreadySuppressed = reason !== null && suppress.run(reason, at, seq).changes === 0;
+      if (!settlement.excludedFromReputation)
+        deltas.add(accountId, from, to, reason !== null && !alreadySuppressed, at);
+      from = newState;
     }
     return 'settled';
   }
@@ -318,14 +323,14 @@ export function prepareLeaseEnds(
   return {
     markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
-        markOne.run(seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+        mark.run(seqOf(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
     settle(batch: readonly PackedSettlement[]): SettleResult[] {
-      const tallies = new Tallies();
-      const answers = batch.map((one) => settleOne(one, tallies));
-      for (const [accountId, tally, at] of tallies.all()) count(accountId, tally, at);
-      return answers;
+      const deltas = new Tallies();
+      const results = batch.map((one) => settleOne(one, deltas));
+      for (const [accountId, delta, at] of deltas.all()) addToReputation(accountId, delta, at);
+      return results;
     },
     release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
@@ -341,18 +346,18 @@ export function prepareLeaseEnds(
       ownUntil,
       except = [],
     }: Parameters<Store['recover']>[0]): number {
-      const kept = new Set(except);
+      const exceptIds = new Set(except);
       const found = recoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
-        .filter((row) => !kept.has(rows.text(row, 'id')));
+        .filter((row) => !exceptIds.has(rows.text(row, 'id')));
       for (const row of found) {
         const seq = rows.int(row, 'seq');
-        const marked = rows.int(row, 'handing_over') === 1;
-        const { to, entry, ...lost } = resolveLostLease(onUncertain, marked, now, by);
+        const wasMarked = rows.int(row, 'handing_over') === 1;
+        const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
         transition('sending', to, 'queue');
         // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
-        const uncount = lost.uncount && rows.textOrNull(row, 'owner') !== by;
-        recoverRow.run(to, to === 'uncertain' ? null : now, uncount ? 1 : 0, seq);
+        const refundsAttempt = lost.uncount && rows.textOrNull(row, 'owner') !== by;
+        recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         append(seq, entry);
       }
       return found.length;

@@ -29,9 +29,9 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints
      FROM reputation WHERE hour > ? GROUP BY account_id`,
   );
-  const old = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
-  const clear = database.prepare('DELETE FROM reputation WHERE account_id = ?');
-  const complain = database.prepare(
+  const deleteExpired = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
+  const deleteAll = database.prepare('DELETE FROM reputation WHERE account_id = ?');
+  const insertComplainant = database.prepare(
     `INSERT INTO complainant (account_id, recipient, at) VALUES (:account, :recipient, :at)
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
   );
@@ -50,20 +50,20 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   /** Adds a tally. Locks or warns the account if it reaches a threshold. */
-  function count(accountId: number, tally: ReputationDelta, now: number): void {
-    add.run(accountId, hourOf(now), tally.emails, tally.bounces, tally.complaints);
+  function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
+    add.run(accountId, hourOf(now), delta.emails, delta.bounces, delta.complaints);
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;
-    if (!needsEvaluation(tally, isWarned)) return;
-    old.run(accountId, lastExpiredHour(now));
-    const judgement = evaluateReputation(windowOf(accountId, now), rows.thresholds(row), isWarned);
-    switch (judgement.kind) {
+    if (!needsEvaluation(delta, isWarned)) return;
+    deleteExpired.run(accountId, lastExpiredHour(now));
+    const evaluation = evaluateReputation(windowOf(accountId, now), rows.thresholds(row), isWarned);
+    switch (evaluation.kind) {
       case 'lock':
-        lock.run(judgement.reason, now, nextRevision(), accountId);
+        lock.run(evaluation.reason, now, nextRevision(), accountId);
         return;
       case 'warn':
-        warn.run(judgement.warning, nextRevision(), accountId);
+        warn.run(evaluation.warning, nextRevision(), accountId);
         return;
       case 'none':
         return;
@@ -73,13 +73,13 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
     const before = complaintWindowStart(at);
-    return complain.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
+    return insertComplainant.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
 
   /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
-  function forgive(accountId: number): void {
-    clear.run(accountId);
+  function resetWindow(accountId: number): void {
+    deleteAll.run(accountId);
   }
 
-  return { count, complained: recordComplaint, windowOf, windows, forgive };
+  return { addToReputation, recordComplaint, windowOf, windows, resetWindow };
 }

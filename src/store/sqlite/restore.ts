@@ -32,7 +32,7 @@ import { requireIntact, requirePostriderDatabase } from './backup.ts';
 import { resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
 import {
   acquireServeLock,
-  DATABASE_FILES,
+  DATABASE_FILE_SUFFIXES,
   fileIdentity,
   isSameFile,
   leftoverHardLinks,
@@ -46,7 +46,7 @@ import {
 
 const CHUNK_BYTES = 1_048_576;
 /** How long another command may take to close the database. */
-const BUSY_MS = 5_000;
+const BUSY_TIMEOUT_MS = 5_000;
 /**
  * SQLite's result codes for a file that it cannot read as a database: error, I/O error, corrupt, format, not a
  * database.
@@ -65,13 +65,13 @@ export interface RestoreSteps {
   readonly write: (file: number, bytes: Uint8Array) => void;
 }
 
-const STEPS: RestoreSteps = {
+const SYSTEM_STEPS: RestoreSteps = {
   link: linkSync,
   rename: renameSync,
   remove: (path) => rmSync(path, { force: true }),
   sync: syncPath,
   write: (file, bytes) => {
-    for (let done = 0; done < bytes.length; ) done += writeSync(file, bytes, done);
+    for (let writtenBytes = 0; writtenBytes < bytes.length; ) writtenBytes += writeSync(file, bytes, writtenBytes);
   },
 };
 
@@ -79,17 +79,22 @@ const STEPS: RestoreSteps = {
  * Replaces the database at `path` with the backup `from`. Returns the path under which the old database is kept, or
  * null if there was none. Throws a StoreError.
  */
-export function restoreDatabase(from: string, path: string, now: Date, steps: RestoreSteps = STEPS): string | null {
-  const real = resolveDatabasePath(path);
+export function restoreDatabase(
+  from: string,
+  path: string,
+  now: Date,
+  steps: RestoreSteps = SYSTEM_STEPS,
+): string | null {
+  const realPath = resolveDatabasePath(path);
   const backup = statSync(from, { throwIfNoEntry: false });
   if (backup === undefined) throw new StoreError(`there is no backup ${from}.`);
   if (!backup.isFile()) throw new StoreError(`${from} is not a file. Name a backup file.`);
-  makeFolder(real);
-  const unlock = acquireServeLock(real);
+  makeFolder(realPath);
+  const unlock = acquireServeLock(realPath);
   try {
-    return new Restore(from, real, now, steps).run();
+    return new Restore(from, realPath, now, steps).run();
   } catch (error) {
-    throw error instanceof StoreError ? error : restoreFault(error, real);
+    throw error instanceof StoreError ? error : restoreFault(error, realPath);
   } finally {
     unlock();
   }
@@ -121,7 +126,7 @@ function restoreFault(error: unknown, path: string): StoreError {
 }
 
 /** Runs `read`. A fault is reported as one of the backup, not of the database. */
-function ofBackup<T>(from: string, read: () => T): T {
+function readBackup<T>(from: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -169,7 +174,7 @@ class Restore {
   }
 
   #removeDraft(draft: string): void {
-    for (const end of DATABASE_FILES) rmSync(draft + end, { force: true });
+    for (const suffix of DATABASE_FILE_SUFFIXES) rmSync(draft + suffix, { force: true });
   }
 
   #syncFolder(): void {
@@ -199,12 +204,12 @@ class Restore {
 
   /** Copies into a new file that only its owner can read. */
   #copy(from: string, to: string): void {
-    const source = ofBackup(from, () => openSync(from, 'r'));
+    const source = readBackup(from, () => openSync(from, 'r'));
     try {
       const target = openSync(to, 'wx', 0o600);
       try {
         const chunk = new Uint8Array(CHUNK_BYTES);
-        const next = () => ofBackup(from, () => readSync(source, chunk));
+        const next = () => readBackup(from, () => readSync(source, chunk));
         for (let read = next(); read > 0; read = next()) this.#steps.write(target, chunk.subarray(0, read));
       } finally {
         closeSync(target);
@@ -219,37 +224,37 @@ class Restore {
     const path = this.#path;
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
     if (size > 0) {
-      const old = foldLog(path);
-      if (old !== null) {
+      const oldDatabase = checkpointLog(path);
+      if (oldDatabase !== null) {
         try {
-          return this.#replaceByLink() ?? this.#replaceByMoving(this.#freeName());
+          return this.#replaceByLink() ?? this.#replaceByMoving(this.#unusedPath());
         } finally {
           // The old file is closed last: a process that waits to open it then sees that the path names another file.
-          old.close();
+          oldDatabase.close();
         }
       }
-    } else if (!DATABASE_FILES.some((end) => end !== '' && existsSync(path + end))) {
+    } else if (!DATABASE_FILE_SUFFIXES.some((suffix) => suffix !== '' && existsSync(path + suffix))) {
       this.#steps.rename(this.#draft, path);
       this.#syncFolder();
       return null;
     }
-    return this.#replaceByMoving(this.#freeName());
+    return this.#replaceByMoving(this.#unusedPath());
   }
 
-  #freeName(): string {
-    for (let later = 0; ; later += 1) {
-      const kept = replacedDatabasePath(this.#path, new Date(this.#now.getTime() + later));
-      if (!DATABASE_FILES.some((end) => existsSync(kept + end))) return kept;
+  #unusedPath(): string {
+    for (let offsetMs = 0; ; offsetMs += 1) {
+      const keptPath = replacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));
+      if (!DATABASE_FILE_SUFFIXES.some((suffix) => existsSync(keptPath + suffix))) return keptPath;
     }
   }
 
   /** Null if the file system has no hard links. */
   #replaceByLink(): string | null {
     const path = this.#path;
-    const earlier = leftoverHardLinks(path);
-    const kept = this.#freeName();
+    const oldLinks = leftoverHardLinks(path);
+    const keptPath = this.#unusedPath();
     try {
-      this.#steps.link(path, kept);
+      this.#steps.link(path, keptPath);
     } catch (error) {
       if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemErrorCode(error))) return null;
       throw error;
@@ -259,8 +264,8 @@ class Restore {
     this.#steps.rename(this.#draft, path);
     this.#syncFolder();
     // Other hard links of the same file, from an interrupted restore.
-    for (const name of earlier) this.#steps.remove(name);
-    return kept;
+    for (const name of oldLinks) this.#steps.remove(name);
+    return keptPath;
   }
 
   #replaceByMoving(kept: string): string {
@@ -272,9 +277,9 @@ class Restore {
     return kept;
   }
 
-  #moveAside(kept: string): void {
-    for (const end of DATABASE_FILES) {
-      if (existsSync(this.#path + end)) this.#steps.rename(this.#path + end, kept + end);
+  #moveAside(keptPath: string): void {
+    for (const suffix of DATABASE_FILE_SUFFIXES) {
+      if (existsSync(this.#path + suffix)) this.#steps.rename(this.#path + suffix, keptPath + suffix);
     }
     this.#syncFolder();
   }
@@ -286,14 +291,16 @@ class Restore {
    */
   #complete({ kept, draft }: Marker): string | null {
     const folder = dirname(this.#path);
-    const keptBefore = join(folder, kept);
+    const earlierKeptPath = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
       // The rename to the database's path was the last step but one.
       this.#removeMarker();
       return null;
     }
-    const clash = DATABASE_FILES.some((end) => existsSync(this.#path + end) && existsSync(keptBefore + end));
-    const aside = clash ? this.#freeName() : keptBefore;
+    const hasConflict = DATABASE_FILE_SUFFIXES.some(
+      (suffix) => existsSync(this.#path + suffix) && existsSync(earlierKeptPath + suffix),
+    );
+    const aside = hasConflict ? this.#unusedPath() : earlierKeptPath;
     this.#writeMarker({ kept: basename(aside), draft: basename(this.#draft) });
     this.#moveAside(aside);
     this.#steps.rename(this.#draft, this.#path);
@@ -365,10 +372,10 @@ function isInWalMode(path: string): boolean {
  *
  * The caller must not open and close the file meanwhile: that releases this process's locks on it.
  */
-function foldLog(path: string): DatabaseSync | null {
+function checkpointLog(path: string): DatabaseSync | null {
   let database: DatabaseSync | null = null;
   try {
-    database = new DatabaseSync(path, { timeout: BUSY_MS });
+    database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     database.exec('PRAGMA synchronous = FULL');
     // Succeeds only if no other process has the database open. Removes the log and the shared memory file.
     const mode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;

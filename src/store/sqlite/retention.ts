@@ -9,7 +9,7 @@ import { prepareAppend } from './queue.ts';
 export function prepareRetention(database: DatabaseSync) {
   // The order of acceptance is the order of `seq`, so the oldest queued messages are a range of this index, whatever
   // their due times.
-  const overAge = database.prepare(
+  const selectOverAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
   const expired = transition('queued', 'expired', 'queue');
@@ -18,11 +18,11 @@ export function prepareRetention(database: DatabaseSync) {
   );
   const append = prepareAppend(database);
   // A message cannot end before it is accepted, so only messages accepted by that time are read.
-  const ended = database.prepare(
+  const selectEnded = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );
-  const purgeBody = database.prepare('DELETE FROM body WHERE seq = ?');
-  const purgeKeys = database.prepare(
+  const deleteBody = database.prepare('DELETE FROM body WHERE seq = ?');
+  const deleteKeys = database.prepare(
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
@@ -32,27 +32,27 @@ export function prepareRetention(database: DatabaseSync) {
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
   );
-  const tooFar = database.prepare(
+  const selectTooLate = database.prepare(
     `SELECT seq FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id = ? AND due_at > ? ORDER BY due_at DESC LIMIT ?`,
   );
-  const makeDue = database.prepare('UPDATE mail_request SET due_at = ? WHERE seq = ?');
+  const setDueTime = database.prepare('UPDATE mail_request SET due_at = ? WHERE seq = ?');
 
   return {
     resetDistantDueTimes(latestDueAt: number, now: number, limit: number): number {
-      let done = 0;
-      let at = nextAccount.get(-1, 0);
-      while (at !== undefined && done < limit) {
-        const [lane, account] = [rows.int(at, 'lane'), rows.int(at, 'account_id')];
-        const found = tooFar.all(lane, account, latestDueAt, limit - done);
-        for (const row of found) makeDue.run(now, rows.int(row, 'seq'));
-        done += found.length;
-        at = nextAccount.get(lane, account);
+      let changedCount = 0;
+      let position = nextAccount.get(-1, 0);
+      while (position !== undefined && changedCount < limit) {
+        const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
+        const found = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
+        for (const row of found) setDueTime.run(now, rows.int(row, 'seq'));
+        changedCount += found.length;
+        position = nextAccount.get(lane, account);
       }
-      return done;
+      return changedCount;
     },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
-      return overAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
+      return selectOverAge.all(maxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.int(row, 'seq');
         end.run(now, seq);
         append(seq, expiredEntry(now, by));
@@ -60,9 +60,9 @@ export function prepareRetention(database: DatabaseSync) {
       });
     },
     purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): number {
-      const found = ended.all(maxSeqAt(endedBefore), endedBefore, limit);
-      for (const row of found) purgeBody.run(rows.int(row, 'seq'));
-      const { changes } = purgeKeys.run(keysBefore, limit);
+      const found = selectEnded.all(maxSeqAt(endedBefore), endedBefore, limit);
+      for (const row of found) deleteBody.run(rows.int(row, 'seq'));
+      const { changes } = deleteKeys.run(keysBefore, limit);
       return Math.max(found.length, Number(changes));
     },
   };

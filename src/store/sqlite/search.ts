@@ -8,19 +8,19 @@ import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { StoreError } from '../error.ts';
 import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { searchSteps } from '../search/execute.ts';
+import { executeSearch } from '../search/execute.ts';
 import {
   type BuiltStep,
   type IndexChange,
   type IndexSource,
   type IndexStep,
-  indexSteps,
+  planIndexStep,
 } from '../search/index-step.ts';
 import type { MessageSearch, MessageSearchResult, SearchableMessage } from '../search/query.ts';
 import {
   DirectoryCache,
-  FIRST_SEQ,
   type IdRange,
+  MIN_SEQ,
   pageKeyRange,
   type RowFilter,
   runSync,
@@ -29,89 +29,95 @@ import {
   termsKey,
 } from '../search/source.ts';
 
-type Mail = StoredMessageSummary & SearchableMessage;
+type SearchedMessage = StoredMessageSummary & SearchableMessage;
 
 const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
-const OPEN: readonly State[] = ['queued', 'sending', 'uncertain'];
-const TROUBLE = `ended_at IS NOT NULL AND state <> 'delivered'`;
+const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
+const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
 /** `monotonic` bounds the time of searches. */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
   );
-  const one = database.prepare(`SELECT ${COLUMNS} FROM mail_request WHERE seq = ?`);
+  const bySeq = database.prepare(`SELECT ${COLUMNS} FROM mail_request WHERE seq = ?`);
   const segments = database.prepare(
     `SELECT number, first, past, mails FROM search_segment WHERE replaced_at IS NULL AND past > ? AND first <= ? ORDER BY first DESC`,
   );
-  const directory = database.prepare('SELECT directory FROM search_segment WHERE number = ?');
-  const page = database.prepare('SELECT page FROM search_page WHERE key = ?');
+  const selectDirectory = database.prepare('SELECT directory FROM search_segment WHERE number = ?');
+  const selectPage = database.prepare('SELECT page FROM search_page WHERE key = ?');
   const directories = new DirectoryCache();
 
-  function select({ first, past }: IdRange, { accountId, state }: RowFilter, limit: number, more: string): Mail[] {
-    const values: SQLInputValue[] = [seqOf(first), seqOf(past)];
+  function select(
+    { first, end }: IdRange,
+    { accountId, state }: RowFilter,
+    limit: number,
+    extraCondition: string,
+  ): SearchedMessage[] {
+    const values: SQLInputValue[] = [seqOf(first), seqOf(end)];
     // The state is part of the text, because a partial index serves no parameter.
-    const narrow = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${more}`;
+    const conditions = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${extraCondition}`;
     if (accountId !== null) values.push(accountId);
-    const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${narrow} ORDER BY seq DESC LIMIT ?`;
+    const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${conditions} ORDER BY seq DESC LIMIT ?`;
     return database
       .prepare(sql)
       .all(...values, limit)
-      .map(mailOf);
+      .map(toSearchedMessage);
   }
 
-  function at(seq: number, { accountId, state }: RowFilter): Mail | null {
-    const row = one.get(seq);
+  function findBySeq(seq: number, { accountId, state }: RowFilter): SearchedMessage | null {
+    const row = bySeq.get(seq);
     if (row === undefined) return null;
-    const fits = (accountId === null || row.account_id === accountId) && (state === null || row.state === state);
-    return fits ? mailOf(row) : null;
+    const matchesFilter =
+      (accountId === null || row.account_id === accountId) && (state === null || row.state === state);
+    return matchesFilter ? toSearchedMessage(row) : null;
   }
 
-  const source: SearchSource<Mail> = {
-    byId(id, narrow) {
-      const mail = at(seqOf(id), narrow);
-      return mail?.id === id ? mail : null;
+  const source: SearchSource<SearchedMessage> = {
+    byId(id, filter) {
+      const message = findBySeq(seqOf(id), filter);
+      return message?.id === id ? message : null;
     },
-    rows: (window, narrow, limit) => select(window, narrow, limit, ''),
-    inState: (state, window, limit) => select(window, { accountId: null, state }, limit, inIndex(state)),
-    countInState(state, { first, past }, most) {
-      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${inIndex(state)} LIMIT ?)`;
-      return rows.int(database.prepare(sql).get(seqOf(first), seqOf(past), most) ?? {}, 'n');
+    rows: (range, filter, limit) => select(range, filter, limit, ''),
+    inState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
+    countInState(state, { first, end }, maxCount) {
+      const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)} LIMIT ?)`;
+      return rows.int(database.prepare(sql).get(seqOf(first), seqOf(end), maxCount) ?? {}, 'n');
     },
-    seqsInState(state, { first, past }) {
-      const sql = `SELECT seq FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${inIndex(state)}`;
+    seqsInState(state, { first, end }) {
+      const sql = `SELECT seq FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)}`;
       return database
         .prepare(sql)
-        .all(seqOf(first), seqOf(past))
+        .all(seqOf(first), seqOf(end))
         .map((row) => rows.int(row, 'seq'));
     },
-    nth({ first, past }, count) {
-      const row = nth.get(seqOf(first), seqOf(past), count - 1);
+    nth({ first, end }, count) {
+      const row = nth.get(seqOf(first), seqOf(end), count - 1);
       return row === undefined ? null : rows.text(row, 'id');
     },
-    segments: ({ first, past }) =>
-      segments.all(seqOf(first), seqOf(past)).map((row) => ({
+    segments: ({ first, end }) =>
+      segments.all(seqOf(first), seqOf(end)).map((row) => ({
         number: rows.int(row, 'number'),
         first: rows.int(row, 'first'),
-        past: rows.int(row, 'past'),
-        mails: rows.int(row, 'mails'),
+        end: rows.int(row, 'past'),
+        messageCount: rows.int(row, 'mails'),
       })),
     directories(numbers) {
       const read = directories.missing(numbers).flatMap((number) => {
-        const row = directory.get(number);
-        return row === undefined ? [] : [[number, bytes(row.directory)] as const];
+        const row = selectDirectory.get(number);
+        return row === undefined ? [] : [[number, requireBytes(row.directory)] as const];
       });
       return directories.update(numbers, read);
     },
     pages(keys) {
       const found = new Map<number, Uint8Array>();
       for (const key of keys) {
-        const row = page.get(key);
-        if (row !== undefined) found.set(key, bytes(row.page));
+        const row = selectPage.get(key);
+        if (row !== undefined) found.set(key, requireBytes(row.page));
       }
       return found;
     },
-    bySeqs: (places, narrow) => places.flatMap((place) => at(place, narrow) ?? []),
+    bySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
   };
 
   return {
@@ -120,8 +126,8 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       // One snapshot for the whole search.
       database.exec('BEGIN');
       try {
-        const { mails, searchedTo } = runSync(searchSteps(source, search, () => monotonic() >= until));
-        return { messages: mails.map(({ recipient: _, ...mail }) => mail), searchedTo };
+        const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= until));
+        return { messages: messages.map(({ recipient: _, ...message }) => message), searchedTo };
       } finally {
         database.exec('COMMIT');
       }
@@ -130,16 +136,16 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 }
 
 /** The exact condition of the state's index; SQLite uses the index only then. */
-function inIndex(state: State): string {
-  return OPEN.includes(state) ? 'AND ended_at IS NULL' : `AND ${TROUBLE}`;
+function indexCondition(state: State): string {
+  return OPEN_STATES.includes(state) ? 'AND ended_at IS NULL' : `AND ${ENDED_UNDELIVERED}`;
 }
 
-function bytes(value: SQLOutputValue | undefined): Uint8Array {
+function requireBytes(value: SQLOutputValue | undefined): Uint8Array {
   if (value instanceof Uint8Array) return value;
   throw new StoreError('a page of the search index holds no bytes: the database is damaged.');
 }
 
-function mailOf(row: rows.Row): Mail {
+function toSearchedMessage(row: rows.Row): SearchedMessage {
   return { ...rows.messageSummary(row), recipient: rows.textOrNull(row, 'recipient') };
 }
 
@@ -158,56 +164,56 @@ export function prepareSearchIndex(database: DatabaseSync) {
   const newest = database.prepare(
     `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
   );
-  const add = database.prepare(
+  const insertSegment = database.prepare(
     'INSERT INTO search_segment (first, past, mails, built_at, looked, directory) VALUES (?, ?, ?, ?, 0, ?)',
   );
-  const addPage = database.prepare('INSERT INTO search_page (key, page) VALUES (?, ?)');
-  const replace = database.prepare('UPDATE search_segment SET replaced_at = ? WHERE number = ?');
-  const looked = database.prepare('UPDATE search_segment SET looked = 1 WHERE number = ?');
-  const extend = database.prepare('UPDATE search_segment SET first = ? WHERE number = ?');
-  const purge = database.prepare('DELETE FROM search_segment WHERE number = ?');
-  const purgePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
+  const insertPage = database.prepare('INSERT INTO search_page (key, page) VALUES (?, ?)');
+  const markReplaced = database.prepare('UPDATE search_segment SET replaced_at = ? WHERE number = ?');
+  const markVerified = database.prepare('UPDATE search_segment SET looked = 1 WHERE number = ?');
+  const setFirst = database.prepare('UPDATE search_segment SET first = ? WHERE number = ?');
+  const deleteSegment = database.prepare('DELETE FROM search_segment WHERE number = ?');
+  const deletePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
 
   const source: IndexSource = {
     segments: () =>
       segments.all().map((row) => ({
         number: rows.int(row, 'number'),
         first: rows.int(row, 'first'),
-        past: rows.int(row, 'past'),
-        mails: rows.int(row, 'mails'),
+        end: rows.int(row, 'past'),
+        messageCount: rows.int(row, 'mails'),
         builtAt: rows.int(row, 'built_at'),
-        looked: rows.int(row, 'looked') === 1,
+        verified: rows.int(row, 'looked') === 1,
         replacedAt: rows.intOrNull(row, 'replaced_at'),
       })),
-    count: (first, past, most) => rows.int(count.get(first, past, most) ?? {}, 'n'),
-    rows(first, past, limit, end) {
-      if (end === 'oldest') return oldest.all(first, past, limit).map(searchedMail);
-      return newest.all(first, past, limit).map(searchedMail).reverse();
+    count: (first, end, maxCount) => rows.int(count.get(first, end, maxCount) ?? {}, 'n'),
+    rows(first, end, limit, side) {
+      if (side === 'oldest') return oldest.all(first, end, limit).map(toSearchableMessage);
+      return newest.all(first, end, limit).map(toSearchableMessage).reverse();
     },
   };
 
   return {
     buildIndex(step: IndexStep): BuiltStep {
-      return runSync(indexSteps(source, step));
+      return runSync(planIndexStep(source, step));
     },
     changeIndex(change: IndexChange): void {
-      for (const { first, past, mails, directory, terms, places } of change.add) {
-        const number = Number(add.run(first, past, mails, change.at, directory).lastInsertRowid);
-        for (const [index, page] of terms.entries()) addPage.run(termsKey(number, index), page);
-        for (const [index, page] of places.entries()) addPage.run(seqsKey(number, index), page);
+      for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
+        const number = Number(insertSegment.run(first, end, messageCount, change.at, directory).lastInsertRowid);
+        for (const [index, page] of termPages.entries()) insertPage.run(termsKey(number, index), page);
+        for (const [index, page] of seqPages.entries()) insertPage.run(seqsKey(number, index), page);
       }
-      for (const number of change.replace) replace.run(change.at, number);
-      if (change.looked !== null) looked.run(change.looked);
-      if (change.oldest !== null) extend.run(FIRST_SEQ, change.oldest);
+      for (const number of change.replace) markReplaced.run(change.at, number);
+      if (change.verified !== null) markVerified.run(change.verified);
+      if (change.firstSegment !== null) setFirst.run(MIN_SEQ, change.firstSegment);
       if (change.purge !== null) {
-        purge.run(change.purge);
-        purgePages.run(...pageKeyRange(change.purge));
+        deleteSegment.run(change.purge);
+        deletePages.run(...pageKeyRange(change.purge));
       }
     },
   };
 }
 
-function searchedMail(row: rows.Row): SearchableMessage {
+function toSearchableMessage(row: rows.Row): SearchableMessage {
   return {
     id: rows.text(row, 'id'),
     accountId: rows.int(row, 'account_id'),

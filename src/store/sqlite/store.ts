@@ -30,7 +30,7 @@ import {
 } from './thread.ts';
 
 /** How often the writer polls for changes by other processes. Guarantee: within one second. */
-const WATCH_MS = 200;
+const POLL_INTERVAL_MS = 200;
 
 /** Threads other than the writer end after this idle time. */
 const READER_IDLE_MS = 300_000;
@@ -40,11 +40,11 @@ const INDEX_IDLE_MS = 60_000;
  * Page caches: a commit touches the same pages repeatedly, an operator's read and the index rarely do. An unlimited
  * young generation takes 128 MB on a large machine (docs/decisions/embedded-store.md).
  */
-const WRITER = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
-const READER = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_MEMORY };
+const WRITER_OPTIONS = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
+const READER_OPTIONS = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
+const INDEX_OPTIONS = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_MEMORY };
 
-const WORKER = new URL('./worker.ts', import.meta.url);
+const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 
 export interface SqliteOptions {
   readonly path: string;
@@ -63,19 +63,19 @@ export interface SqliteOptions {
 
 /** Opens the store. Rejects with a StoreError of one line. */
 export async function openSqliteStore({
-  path: given,
+  path: configuredPath,
   exclusive,
-  worker = WORKER,
+  worker = WORKER_MODULE,
   onFilesFault,
-  environment: surroundings = SYSTEM_ENVIRONMENT,
-  inCaller = surroundings.simulated,
+  environment = SYSTEM_ENVIRONMENT,
+  inCaller = environment.simulated,
 }: SqliteOptions): Promise<Store> {
-  const path = resolveDatabasePath(given);
+  const path = resolveDatabasePath(configuredPath);
   // Before opening: a service that may not start must not migrate the database of another service.
   if (exclusive) prepareFile(path);
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
-  const start = ({ memory, ...how }: typeof WRITER | typeof INDEX, told?: typeof onFilesFault) =>
-    startThread(worker, { path, locked: exclusive, ...how }, memory, told);
+  const start = ({ memory, ...options }: typeof WRITER_OPTIONS | typeof INDEX_OPTIONS, onFault?: typeof onFilesFault) =>
+    startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
   let writer: StoreThread;
   try {
     // Checked again: from here on no other process changes the files.
@@ -84,21 +84,25 @@ export async function openSqliteStore({
       removeLeftoverHardLinks(path);
     }
     writer = inCaller
-      ? await startInCaller({ path, locked: exclusive, cacheKib: WRITER.cacheKib }, surroundings, onFilesFault)
-      : await start(WRITER, onFilesFault);
+      ? await startInCaller(
+          { path, holdsServeLock: exclusive, cacheKib: WRITER_OPTIONS.cacheKib },
+          environment,
+          onFilesFault,
+        )
+      : await start(WRITER_OPTIONS, onFilesFault);
   } catch (error) {
     unlock();
     throw error;
   }
   /** A replaced file must not be opened beside the log that the writer has open. */
-  const startOther = (how: typeof READER | typeof INDEX) => {
+  const startOther = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
     const fault = writer.filesFault();
-    return fault === null ? start(how) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
+    return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const reader = createOnDemandThread(() => startOther(READER), READER_IDLE_MS);
-  const index = createOnDemandThread(() => startOther(INDEX), INDEX_IDLE_MS);
-  const onThread = (kept: typeof reader): StoreThread['call'] =>
-    inCaller ? writer.call : (name, ...args) => kept.use((thread) => thread.call(name, ...args));
+  const reader = createOnDemandThread(() => startOther(READER_OPTIONS), READER_IDLE_MS);
+  const index = createOnDemandThread(() => startOther(INDEX_OPTIONS), INDEX_IDLE_MS);
+  const onThread = (onDemandThread: typeof reader): StoreThread['call'] =>
+    inCaller ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
   const read = onThread(reader);
   const buildIndex = onThread(index);
   const stopWatching: (() => void)[] = [];
@@ -113,11 +117,11 @@ export async function openSqliteStore({
       onChange(changes);
     };
     await poll();
-    stopWatching.push(every(surroundings.clock, WATCH_MS, () => void poll().catch(() => undefined)));
+    stopWatching.push(every(environment.clock, POLL_INTERVAL_MS, () => void poll().catch(() => undefined)));
   }
 
   return {
-    ...methodsOver(writer.call, read),
+    ...mapMethods(writer.call, read),
     settle: (batch) => writer.call('settle', packSettlements(batch)),
     watchDirectory,
     async indexMessages(step) {
@@ -139,22 +143,22 @@ export async function openSqliteStore({
  * Maps every method of the contract to a call of the same name: operators' reads go to the reader thread, all others to
  * the writer.
  */
-function methodsOver(write: StoreThread['call'], ask: StoreThread['call']): Pick<StoreMethods, MethodName> {
+function mapMethods(write: StoreThread['call'], read: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
   const methods = names.map((name) => {
-    const call = (METHODS[name] === 'question' ? ask : write) as (...args: readonly unknown[]) => Promise<unknown>;
+    const call = (METHODS[name] === 'question' ? read : write) as (...args: readonly unknown[]) => Promise<unknown>;
     return [name, (...args: readonly unknown[]) => call(name, ...args)] as const;
   });
   return Object.fromEntries(methods) as unknown as Pick<StoreMethods, MethodName>;
 }
 
-type Message =
+type ThreadMessage =
   | { readonly opened: true }
   | { readonly failed: string }
   | { readonly files: FilesFault | null }
   | readonly TextReply[];
 
-interface Waiting {
+interface PendingCall {
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -184,16 +188,16 @@ export async function startThread(
 ): Promise<StoreThread> {
   setThreadFlags();
   const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
-  const waiting = new Map<number, Waiting>();
-  let number = 0;
+  const pendingCalls = new Map<number, PendingCall>();
+  let lastNumber = 0;
   let ended: StoreError | null = null;
   let opened: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
   const fail = (error: StoreError) => {
     ended ??= error;
     opened?.reject(error);
-    for (const { reject } of waiting.values()) reject(error);
-    waiting.clear();
+    for (const { reject } of pendingCalls.values()) reject(error);
+    pendingCalls.clear();
   };
   let closing = false;
   let filesFault: FilesFault | null = null;
@@ -208,7 +212,7 @@ export async function startThread(
   worker.on('error', (error) =>
     fail(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
   );
-  worker.on('message', (message: Message) => {
+  worker.on('message', (message: ThreadMessage) => {
     if ('opened' in message) return opened?.resolve();
     if ('files' in message) {
       filesFault = message.files;
@@ -217,11 +221,11 @@ export async function startThread(
     }
     if ('failed' in message) return fail(new StoreError(message.failed));
     for (const reply of message) {
-      const held = waiting.get(reply.number);
-      if (held === undefined) continue;
-      waiting.delete(reply.number);
-      if (reply.ok) held.resolve(reply.value as never);
-      else held.reject(new StoreError(reply.error));
+      const pendingCall = pendingCalls.get(reply.number);
+      if (pendingCall === undefined) continue;
+      pendingCalls.delete(reply.number);
+      if (reply.ok) pendingCall.resolve(reply.value as never);
+      else pendingCall.reject(new StoreError(reply.error));
     }
   });
   await new Promise<void>((resolve, reject) => {
@@ -231,10 +235,10 @@ export async function startThread(
   return {
     call(name, ...args) {
       if (ended !== null) return Promise.reject(ended);
-      number += 1;
-      const call: Call = { number, name, args };
+      lastNumber += 1;
+      const call: Call = { number: lastNumber, name, args };
       return new Promise((resolve, reject) => {
-        waiting.set(number, { resolve, reject });
+        pendingCalls.set(lastNumber, { resolve, reject });
         worker.postMessage(call);
       });
     },
@@ -250,24 +254,24 @@ export async function startThread(
 
 /** Runs the store in the caller's thread. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCaller(
-  { path, locked, cacheKib }: Omit<ThreadData, 'lowPriority'>,
+  { path, holdsServeLock, cacheKib }: Omit<ThreadData, 'lowPriority'>,
   { clock }: Pick<StoreEnvironment, 'clock'>,
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {
   let fault: FilesFault | null = null;
   const guarded = openGuardedDatabase({
     path,
-    locked,
+    holdsServeLock,
     cacheKib,
     open: openDatabase,
     monotonic: clock.monotonic,
-    onFilesFault(found) {
-      fault = found;
-      onFilesFault(found);
+    onFilesFault(newFault) {
+      fault = newFault;
+      onFilesFault(newFault);
     },
   });
   let closed = false;
-  const stopComparing = every(clock, FILES_CHECK_MS, guarded.checkFiles);
+  const stopChecking = every(clock, FILES_CHECK_MS, guarded.checkFiles);
 
   return {
     async call(name, ...args) {
@@ -282,7 +286,7 @@ export async function startInCaller(
     async close() {
       if (closed) return;
       closed = true;
-      stopComparing();
+      stopChecking();
       guarded.close();
     },
   };

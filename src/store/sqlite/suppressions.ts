@@ -7,16 +7,16 @@ import { seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
-const SERVICE = 0;
+const SERVICE_LIST_ID = 0;
 /**
  * The text after the last @; a quoted local part may also contain one. The index of migration 0006 uses the same
  * expression.
  */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
 /** Appended to a prefix: greater than every text with that prefix. */
-const LAST = '\u{10FFFF}';
+const AFTER_PREFIX = '\u{10FFFF}';
 /** Appended to a text: greater than the text and less than every longer one. */
-const NEXT = '\u0001';
+const AFTER_TEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
@@ -36,7 +36,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
   );
   // Two statements: SQLite would use the index for the account only if the expression and the column were compared as
   // one row.
-  const restOfDomain = database.prepare(
+  const byDomainAfter = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
      WHERE account_id = ? AND ${DOMAIN} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
@@ -44,24 +44,24 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
      WHERE account_id = ? AND ${DOMAIN} >= ? AND ${DOMAIN} < ? ORDER BY ${DOMAIN}, recipient LIMIT ?`,
   );
-  const everywhere = database.prepare(
+  const selectAllLists = database.prepare(
     `SELECT recipient, reason, source, at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
      WHERE recipient = ? ORDER BY s.account_id`,
   );
-  const free = database.prepare(
+  const selectUnsuppressed = database.prepare(
     `SELECT 1 AS free FROM mail_request m WHERE m.seq = ? AND NOT EXISTS (
        SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
   );
 
   function inDomains(id: number, prefix: string, after: string | null, limit: number): rows.Row[] {
-    if (after === null) return byDomain.all(id, prefix, prefix + LAST, limit);
+    if (after === null) return byDomain.all(id, prefix, prefix + AFTER_PREFIX, limit);
     const domain = domainOf(after);
-    const rest = restOfDomain.all(id, domain, after, limit);
-    return [...rest, ...byDomain.all(id, domain + NEXT, prefix + LAST, limit - rest.length)];
+    const remaining = byDomainAfter.all(id, domain, after, limit);
+    return [...remaining, ...byDomain.all(id, domain + AFTER_TEXT, prefix + AFTER_PREFIX, limit - remaining.length)];
   }
 
   function listId(name: string): number | null {
-    if (name === '*') return SERVICE;
+    if (name === '*') return SERVICE_LIST_ID;
     const row = accountId.get(name);
     return row === undefined ? null : rows.int(row, 'id');
   }
@@ -75,7 +75,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
 
   return {
     checkSuppression: (batch: readonly { readonly id: string }[]): boolean[] =>
-      batch.map(({ id }) => free.get(seqOf(id)) !== undefined),
+      batch.map(({ id }) => selectUnsuppressed.get(seqOf(id)) !== undefined),
     addSuppressions(name: string, entries: readonly Suppression[], by?: Actor): ChangeResult<number> {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
@@ -92,7 +92,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       const id = listId(name);
       if (id === null) return { kind: 'missing' };
       const added = add(id, entries);
-      return { kind: 'done', value: { added, entry: audit.noteImport(by, name, step, added) } };
+      return { kind: 'done', value: { added, entry: audit.recordImport(by, name, step, added) } };
     },
     removeSuppression(name: string, address: string, by?: Actor): ChangeResult<boolean> {
       const id = listId(name);
@@ -113,12 +113,12 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
       if (id === null) return { kind: 'missing' };
       const found =
         of === 'address'
-          ? byAddress.all(id, prefix, after ?? '', prefix + LAST, limit)
+          ? byAddress.all(id, prefix, after ?? '', prefix + AFTER_PREFIX, limit)
           : inDomains(id, prefix, after, limit);
       return { kind: 'done', value: found.map(rows.suppression) };
     },
     findSuppression: (address: string): ListedSuppression[] =>
-      everywhere.all(address).map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') })),
+      selectAllLists.all(address).map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') })),
   };
 }
 

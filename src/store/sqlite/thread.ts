@@ -38,13 +38,13 @@ import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
 /** Maximum number of calls in one group. It bounds the time until the first of them is answered. */
-const MAX_GROUP = 64;
+const MAX_GROUP_CALLS = 64;
 
 /** What a store thread is started with. */
 export interface ThreadData {
   readonly path: string;
   /** True if this process holds the serve lock. */
-  readonly locked: boolean;
+  readonly holdsServeLock: boolean;
   readonly cacheKib: number;
   /** True if the thread runs at low priority. */
   readonly lowPriority: boolean;
@@ -57,7 +57,7 @@ export interface ThreadData {
 export function serveThread(
   port: MessagePort,
   { lowPriority, ...data }: ThreadData,
-  open: (path: string, locked: boolean) => DatabaseSync,
+  open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
   let guarded: GuardedDatabase;
   try {
@@ -75,7 +75,7 @@ export function serveThread(
     const calls: Call[] = [];
     let closing = first === null;
     if (first !== null) calls.push(first);
-    while (!closing && calls.length < MAX_GROUP) {
+    while (!closing && calls.length < MAX_GROUP_CALLS) {
       const next = receiveMessageOnPort(port) as { message: Call | null } | undefined;
       if (next === undefined) break;
       if (next.message === null) closing = true;
@@ -96,9 +96,9 @@ export const FILES_CHECK_MS = 1_000;
 interface GuardedOptions {
   readonly path: string;
   /** True if this process holds the serve lock. */
-  readonly locked: boolean;
+  readonly holdsServeLock: boolean;
   readonly cacheKib: number;
-  readonly open: (path: string, locked: boolean) => DatabaseSync;
+  readonly open: (path: string, holdsServeLock: boolean) => DatabaseSync;
   readonly monotonic: () => number;
   /** Called when files were removed or replaced, and with null when they are back. */
   readonly onFilesFault: (fault: FilesFault | null) => void;
@@ -120,7 +120,7 @@ export interface GuardedDatabase {
 /** Throws a StoreError if the database cannot be opened. */
 export function openGuardedDatabase({
   path,
-  locked,
+  holdsServeLock,
   cacheKib,
   open,
   monotonic,
@@ -128,12 +128,12 @@ export function openGuardedDatabase({
 }: GuardedOptions): GuardedDatabase {
   const database = opened();
   const engine = createEngine(database, monotonic);
-  const compareFiles = watchFiles(path);
+  const findFault = watchFiles(path);
   let fault: FilesFault | null = null;
 
   function opened(): DatabaseSync {
     try {
-      const made = open(path, locked);
+      const made = open(path, holdsServeLock);
       made.exec(`PRAGMA cache_size = -${cacheKib}`);
       return made;
     } catch (error) {
@@ -141,10 +141,10 @@ export function openGuardedDatabase({
     }
   }
 
-  function compare(): void {
-    const now = compareFiles();
-    if (now?.reason === fault?.reason) return;
-    fault = now;
+  function checkFiles(): void {
+    const currentFault = findFault();
+    if (currentFault?.reason === fault?.reason) return;
+    fault = currentFault;
     onFilesFault(fault);
   }
 
@@ -152,23 +152,26 @@ export function openGuardedDatabase({
     return { number, ok: false, error: new StoreError(`${reason}. ${remedy}`) };
   };
 
-  function replies(calls: readonly Call[]): readonly Reply[] {
-    const changes = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
+  function answerCalls(calls: readonly Call[]): readonly Reply[] {
+    const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // After a known fault, nothing is written that would be acknowledged as stored.
-    const known = changes.size === 0 ? null : fault;
-    const run = known === null ? calls : calls.filter(({ number }) => !changes.has(number));
-    const refused = known === null ? [] : calls.filter(({ number }) => changes.has(number));
-    const ran = engine.run(run);
-    if (changes.size > 0) compare();
-    const found = known ?? fault;
-    const checked = found === null ? ran : ran.map((r) => (changes.has(r.number) ? refusal(r, found) : r));
-    return known === null ? checked : [...checked, ...refused.map((call) => refusal(call, known))];
+    const knownFault = changeNumbers.size === 0 ? null : fault;
+    const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
+    const refused = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
+    const results = engine.run(allowedCalls);
+    if (changeNumbers.size > 0) checkFiles();
+    const laterFault = knownFault ?? fault;
+    const checked =
+      laterFault === null ? results : results.map((r) => (changeNumbers.has(r.number) ? refusal(r, laterFault) : r));
+    return knownFault === null ? checked : [...checked, ...refused.map((call) => refusal(call, knownFault))];
   }
 
   return {
     answer: (calls) =>
-      replies(calls).map((reply) => (reply.ok ? reply : { ...reply, error: toStoreError(reply.error, path).message })),
-    checkFiles: compare,
+      answerCalls(calls).map((reply) =>
+        reply.ok ? reply : { ...reply, error: toStoreError(reply.error, path).message },
+      ),
+    checkFiles,
     close: () => database.close(),
   };
 }
@@ -182,13 +185,13 @@ export interface FilesFault {
 }
 
 /** The checked files and their names in messages. */
-const WATCHED = [
+const WATCHED_FILES = [
   ['', 'the database file'],
   ['-wal', 'the write-ahead log of the database'],
   ['-shm', 'the shared memory file of the database'],
   ['-serve', 'the lock file of the database'],
 ] as const;
-type WatchedEnd = (typeof WATCHED)[number][0];
+type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
  * Records the identity of the open files. The returned function compares them with the files on disk in 8 to 36 µs (2
@@ -196,23 +199,28 @@ type WatchedEnd = (typeof WATCHED)[number][0];
  * on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
-  const opened = WATCHED.map(([end, name]) => ({ end, name, was: fileIdentity(path + end) }));
+  const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
+    end: suffix,
+    name,
+    identity: fileIdentity(path + suffix),
+  }));
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   return () => {
-    for (const { end, name, was } of opened) {
+    for (const { end: suffix, name, identity } of openedFiles) {
       // A file that was missing at the start is not checked: only a service has the lock file.
-      if (was === null) continue;
-      let now: BigIntStats | undefined;
+      if (identity === null) continue;
+      let current: BigIntStats | undefined;
       try {
-        now = statSync(path + end, { bigint: true, throwIfNoEntry: false });
+        current = statSync(path + suffix, { bigint: true, throwIfNoEntry: false });
       } catch (error) {
-        return unreachable(path + end, name, systemErrorCode(error));
+        return unreachable(path + suffix, name, systemErrorCode(error));
       }
-      if (now === undefined) return faultOf(path, end, `${name} was removed`);
-      if (now.dev !== was.dev || now.ino !== was.ino) return faultOf(path, end, `${name} was replaced`);
+      if (current === undefined) return faultOf(path, suffix, `${name} was removed`);
+      if (current.dev !== identity.dev || current.ino !== identity.ino)
+        return faultOf(path, suffix, `${name} was replaced`);
       // A hard link of an interrupted restore may be removed at any time.
-      if (now.nlink > BigInt(end === '' ? links : 1)) {
-        const remedy = `Remove the other name of ${path + end}; the service then continues.`;
+      if (current.nlink > BigInt(suffix === '' ? links : 1)) {
+        const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
         return { reason: `${name} has a second hard link`, remedy };
       }
     }
@@ -228,9 +236,9 @@ function unreachable(file: string, name: string, code: string): FilesFault {
   };
 }
 
-function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
-  const file = path + end;
-  switch (end) {
+function faultOf(path: string, suffix: FileSuffix, reason: string): FilesFault {
+  const file = path + suffix;
+  switch (suffix) {
     case '':
       return {
         reason,
@@ -251,12 +259,12 @@ function faultOf(path: string, end: WatchedEnd, reason: string): FilesFault {
 }
 
 /** A method of the contract as the store's thread implements it: synchronous. */
-type Immediate<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
+type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
   ? (...args: Args) => Answer
   : never;
 
 /** The contract's methods, with packed settlements, and the parts of composed methods. */
-export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Immediate<StoreMethods[Name]> } & {
+export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Synchronous<StoreMethods[Name]> } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   /** What changed after `revision`, or null if nothing did. */
   directorySince(revision: number): DirectoryChanges | null;
@@ -276,18 +284,18 @@ export type Reply =
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
 /** Operations of this store only: the parts of composed methods. */
-const INTERNAL = { directorySince: 'read', buildIndex: 'question', changeIndex: 'change' } as const;
+const INTERNAL_KINDS = { directorySince: 'read', buildIndex: 'question', changeIndex: 'change' } as const;
 
-const KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL };
+const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
 
 function isRead(name: OperationName): boolean {
-  const kind = KINDS[name];
+  const kind = OPERATION_KINDS[name];
   return kind === 'read' || kind === 'question';
 }
 
 /** True for an operation whose answer promises that something is stored. It must fail if the files were replaced. */
 export function requiresFiles(name: OperationName): boolean {
-  return KINDS[name] === 'change';
+  return OPERATION_KINDS[name] === 'change';
 }
 
 function prepareOperations(database: DatabaseSync, monotonic: () => number): Operations {
@@ -299,12 +307,12 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number): Ope
   return {
     accept: prepareAccept(database),
     claim: prepareClaim(database),
-    ...prepareLeaseEnds(database, reputation.count),
+    ...prepareLeaseEnds(database, reputation.addToReputation),
     ...prepareRetention(database),
     ...prepareAccounts(database, directory.nextRevision, audit, reputation),
     ...prepareSuppressions(database, audit),
     ...domains,
-    directorySince: directory.since,
+    directorySince: directory.changesSince,
     findKeys: directory.findKeys,
     ...prepareMessages(database, audit),
     ...prepareSearch(database, monotonic),
@@ -330,7 +338,7 @@ export interface Engine {
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const operations = prepareOperations(database, monotonic);
 
-  function attempt(call: Call): Reply {
+  function runOperation(call: Call): Reply {
     try {
       const operation = operations[call.name] as (...args: readonly unknown[]) => unknown;
       return { number: call.number, ok: true, value: operation(...call.args) };
@@ -339,9 +347,9 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
     }
   }
 
-  function attemptAlone(call: Call): Reply {
+  function runInSavepoint(call: Call): Reply {
     database.exec('SAVEPOINT operation');
-    const reply = attempt(call);
+    const reply = runOperation(call);
     if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');
     if (database.isTransaction) database.exec('RELEASE operation');
     return reply;
@@ -350,15 +358,15 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
   function commit(calls: readonly Call[]): Reply[] {
     try {
       database.exec('BEGIN IMMEDIATE');
-      const replies: Reply[] = [];
+      const answerCalls: Reply[] = [];
       for (const call of calls) {
-        const reply = attemptAlone(call);
-        replies.push(reply);
+        const reply = runInSavepoint(call);
+        answerCalls.push(reply);
         // SQLite rolls back the whole transaction on a full disk or an I/O error, including the operations before.
         if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
       }
       database.exec('COMMIT');
-      return replies;
+      return answerCalls;
     } catch (error) {
       if (database.isTransaction) database.exec('ROLLBACK');
       return calls.map(({ number }) => ({ number, ok: false, error }));
@@ -370,7 +378,7 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
     run(calls) {
       const writes = calls.filter(({ name }) => !isRead(name));
       const reads = calls.filter(({ name }) => isRead(name));
-      return [...(writes.length === 0 ? [] : commit(writes)), ...reads.map(attempt)];
+      return [...(writes.length === 0 ? [] : commit(writes)), ...reads.map(runOperation)];
     },
   };
 }

@@ -16,8 +16,8 @@ import { openDatabase } from './database.ts';
 import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './files.ts';
 
 /** Opens the source. Throws a StoreError if it does not exist or a service uses it. */
-export function openSqliteSource(given: string): TransferSource {
-  const path = resolveDatabasePath(given);
+export function openSqliteSource(configuredPath: string): TransferSource {
+  const path = resolveDatabasePath(configuredPath);
   requireUsableFiles(path);
   if (!existsSync(path)) throw new StoreError(`there is no database ${path} to transfer.`);
   const unlock = acquireServeLock(path);
@@ -32,9 +32,9 @@ export function openSqliteSource(given: string): TransferSource {
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?',
   );
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
-  const counted = database.prepare('SELECT count(*) AS n FROM mail_request');
+  const countMessages = database.prepare('SELECT count(*) AS n FROM mail_request');
 
-  function moved(row: rows.Row): TransferredMessage {
+  function toTransferredMessage(row: rows.Row): TransferredMessage {
     return {
       id: rows.text(row, 'id'),
       account_id: rows.int(row, 'account_id'),
@@ -65,7 +65,7 @@ export function openSqliteSource(given: string): TransferSource {
 
   return {
     name: resolve(path),
-    count: () => ({ messages: rows.int(counted.get() ?? {}, 'n') }),
+    count: () => ({ messages: rows.int(countMessages.get() ?? {}, 'n') }),
     *rows(table: TransferTable): Iterable<TransferredRow> {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
       const order = table.key.map((name) => `"${name}"`).join(', ');
@@ -74,7 +74,7 @@ export function openSqliteSource(given: string): TransferSource {
         yield { ...row, ...Object.fromEntries(booleans) };
       }
     },
-    mails: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(moved),
+    mails: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(toTransferredMessage),
     close() {
       database.close();
       unlock();

@@ -17,7 +17,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
   const stop = startIndexer({
     clock,
     monotonic: clock.now,
-    shared,
+    sharesStore: shared,
     store: {
       newestId: async () => state.newest,
       async indexMessages(step) {
@@ -25,10 +25,10 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
         if (state.broken) throw new Error('no room');
         const newer = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newer;
-        return { worked: newer > 0, waiting: state.waiting, newer };
+        return { changed: newer > 0, unindexedCount: state.waiting, indexedCount: newer };
       },
     },
-    failed: (what, error) => faults.push([what, error]),
+    reportFailure: (what, error) => faults.push([what, error]),
   });
   onTestFinished(stop);
   return { clock, steps, faults, state };

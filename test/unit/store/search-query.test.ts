@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import {
   ALL_FIELDS,
   type Field,
-  fold,
+  foldText,
   matches,
   parseSearchText,
   type SearchableMessage,
@@ -30,8 +30,8 @@ test.each([
   ['Cafe\u0301 Café', 'cafe cafe'],
   ['한국 がぎ', '한국 がぎ'],
 ])('%s is compared as %s', (text, folded) => {
-  expect(fold(text)).toBe(folded);
-  expect(fold(folded)).toBe(folded);
+  expect(foldText(text)).toBe(folded);
+  expect(foldText(folded)).toBe(folded);
 });
 
 test.each([
@@ -44,7 +44,7 @@ test.each([
   [`${'x'.repeat(60)} y`, ['x'.repeat(40), 'y']],
   ['--', []],
 ])('the words of %s', (text, words) => {
-  expect(splitWords(fold(text))).toEqual(words);
+  expect(splitWords(foldText(text))).toEqual(words);
 });
 
 test('a long word is truncated without splitting a character', () => {
@@ -108,7 +108,7 @@ test('every match has a term for each condition, so the index omits nothing', ()
         const terms = termsOf(one);
         for (const want of wants) {
           if (want.kind === 'id') continue;
-          for (const { first, past, fieldLetters: letters } of termRangesOf(want)) {
+          for (const { first, end: past, fieldLetters: letters } of termRangesOf(want)) {
             const has = terms.some(
               (term) => term >= first && term < past && (letters ?? '').includes(term.at(-1) ?? ''),
             );

@@ -27,10 +27,10 @@ const mailAt = (ms: number, given: Partial<SearchableMessage> = {}): SearchableM
 });
 
 function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
-  const bits = new Uint8Array(Math.ceil(segment.mails / 8));
+  const bits = new Uint8Array(Math.ceil(segment.messageCount / 8));
   const [from, to] = pageRange(decodeDirectory(segment.directory), range);
-  for (const page of segment.terms.slice(from, to)) markMatches(page, range, bits);
-  return Array.from({ length: segment.mails }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
+  for (const page of segment.termPages.slice(from, to)) markMatches(page, range, bits);
+  return Array.from({ length: segment.messageCount }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
 }
 
 test('it returns for every range of terms the messages that have one, and their sequence numbers', () => {
@@ -53,18 +53,18 @@ test('it returns for every range of terms the messages that have one, and their 
       all.sort((one, other) => (one.id < other.id ? -1 : 1));
       const segment = encodeSegment(all);
       const ranges = [
-        ...asked.map((first) => ({ first, past: `${first}\uffff`, fieldLetters: 'ts' })),
-        ...asked.map((first) => ({ first: `${first}\u0000`, past: `${first}\u0001`, fieldLetters: 's' })),
+        ...asked.map((first) => ({ first, end: `${first}\uffff`, fieldLetters: 'ts' })),
+        ...asked.map((first) => ({ first: `${first}\u0000`, end: `${first}\u0001`, fieldLetters: 's' })),
         accountRange(7),
       ];
       for (const range of ranges) {
-        const { first, past, fieldLetters: letters } = range;
+        const { first, end, fieldLetters: letters } = range;
         const fits = (term: string) =>
-          term >= first && term < past && (letters === null || letters.includes(term.at(-1) ?? ' '));
+          term >= first && term < end && (letters === null || letters.includes(term.at(-1) ?? ' '));
         const expected = all.flatMap((mail, n) => (termsOf(mail).some(fits) ? [n] : []));
         expect(numbersOf(segment, range)).toEqual(expected);
       }
-      expect(segment.places.flatMap(decodeSeqs)).toEqual(all.map(({ id }) => seqOf(id)));
+      expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(all.map(({ id }) => seqOf(id)));
     }),
     { numRuns: 60 },
   );
@@ -76,11 +76,11 @@ test('the pages of the largest segment fit into a page of a database', () => {
     return mailAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
   });
   const segment = encodeSegment(mails);
-  expect(Math.max(...segment.terms.map((page) => page.length))).toBeLessThanOrEqual(3_900);
-  expect(Math.max(...segment.places.map((page) => page.length))).toBeLessThanOrEqual(3_900);
-  const even = numbersOf(segment, { first: 'even\u0000', past: 'even\u0001', fieldLetters: 's' });
+  expect(Math.max(...segment.termPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
+  expect(Math.max(...segment.seqPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
+  const even = numbersOf(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });
   expect(even).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
-  expect(numbersOf(segment, { first: '1638', past: '1638\uffff', fieldLetters: 's' })).toEqual([
+  expect(numbersOf(segment, { first: '1638', end: '1638\uffff', fieldLetters: 's' })).toEqual([
     1638, 16380, 16381, 16382, 16383,
   ]);
 });
