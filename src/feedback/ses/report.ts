@@ -20,7 +20,7 @@ export function createSesReport(
       const summary = `Amazon SES about ${reference}`;
       // The tag identifies the message even when the provider's reply with its id was lost.
       const about = messageId === null ? { reference } : { id: messageId };
-      const report = {
+      const report: FeedbackReport = {
         about,
         notices,
         source,
