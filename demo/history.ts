@@ -5,7 +5,7 @@
  */
 
 import { isAlarming } from '../src/classify/classify.ts';
-import { readNotices } from '../src/feedback/read/read-notices.ts';
+import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { createSmtpReport } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
@@ -195,7 +195,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         const path = `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
         const raw = rawReport(kind, { ...message, returnPath: path });
         const from = kind === 'bounce' ? '' : message.to;
-        return createSmtpReport({ raw, notices: readNotices(raw), about: { id: message.id }, from }, returnPath, at);
+        return createSmtpReport(
+          { raw, events: readFeedbackEvents(raw), messageRef: { id: message.id }, from },
+          returnPath,
+          at,
+        );
       }),
     );
     for (const [at, answer] of answers.entries()) {

@@ -24,7 +24,7 @@ export function reportEvent(
         suppresses: suppressed,
       };
     }
-    case 'noted':
+    case 'recorded':
       return {
         type: 'message.reported',
         at,
@@ -35,9 +35,9 @@ export function reportEvent(
       };
     case 'repeated':
       return { type: 'report.repeated', at };
-    case 'foreign':
+    case 'unrelated':
       return { type: 'report.unrelated', at };
-    case 'kept':
+    case 'stored':
       return { type: 'report.not_understood', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
   }
 }

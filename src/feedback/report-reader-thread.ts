@@ -1,13 +1,13 @@
 /** The entry point of the reports' thread. report-reader.ts starts it; no module imports it. */
 import { parentPort } from 'node:worker_threads';
-import { readNotices } from './read/read-notices.ts';
+import { readFeedbackEvents } from './read/read-feedback-events.ts';
 import type { ReaderThreadReply } from './report-reader.ts';
 
 if (parentPort !== null) {
   const port = parentPort;
   port.on('message', (raw: Uint8Array) => {
     try {
-      port.postMessage({ kind: 'read', notices: readNotices(raw) } satisfies ReaderThreadReply);
+      port.postMessage({ kind: 'read', events: readFeedbackEvents(raw) } satisfies ReaderThreadReply);
     } catch (error) {
       port.postMessage({
         kind: 'failed',

@@ -8,7 +8,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
-import type { Notice } from '../model/feedback.ts';
+import type { FeedbackEvent } from '../model/feedback.ts';
 
 /** Reading a report of 1 MiB takes less than 100 ms on one core. */
 export const READ_TIMEOUT_MS = 5_000;
@@ -27,11 +27,11 @@ const THREAD_MEMORY = { maxYoungGenerationSizeMb: 16, maxOldGenerationSizeMb: 12
 /** A message from the thread. */
 export type ReaderThreadReply =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'read'; readonly notices: readonly Notice[] }
+  | { readonly kind: 'read'; readonly events: readonly FeedbackEvent[] }
   | { readonly kind: 'failed'; readonly fault: string };
 
 export type ReadResult =
-  | { readonly kind: 'read'; readonly notices: readonly Notice[] }
+  | { readonly kind: 'read'; readonly events: readonly FeedbackEvent[] }
   /** The content is unknown. The report must not be read again. */
   | { readonly kind: 'too-expensive' }
   /** Too many reports wait. The sender must send it again later. */
@@ -101,11 +101,11 @@ export function createReportReader({
           ready.resolve();
           return;
         case 'read':
-          complete({ kind: 'read', notices: reply.notices });
+          complete({ kind: 'read', events: reply.events });
           return;
         case 'failed':
           onError('reading feedback', new Error(reply.fault));
-          complete({ kind: 'read', notices: [READ_FAILED] });
+          complete({ kind: 'read', events: [READ_FAILED] });
           return;
       }
     });
@@ -210,4 +210,7 @@ export function createReportReader({
 }
 
 const MODULE = new URL('./report-reader-thread.ts', import.meta.url);
-const READ_FAILED: Notice = { kind: 'unknown', reason: 'reading the report failed because of a defect in Postrider' };
+const READ_FAILED: FeedbackEvent = {
+  kind: 'unknown',
+  reason: 'reading the report failed because of a defect in Postrider',
+};

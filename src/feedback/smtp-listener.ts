@@ -87,7 +87,7 @@ interface Session extends OpenSession {
   /** The socket for replies: the TLS socket after STARTTLS. */
   socket: Socket;
   /** The message of the accepted return path; null for a role mailbox. */
-  about: { readonly id: string } | null;
+  messageRef: { readonly id: string } | null;
   refused: number;
   /** Since the last message: the number of MAIL and RCPT commands, and the bytes of all commands. */
   envelopeCommands: number;
@@ -157,7 +157,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
-          peerSession.about = { id: recipient.id };
+          peerSession.messageRef = { id: recipient.id };
           recipientAccepted(peerSession, 'return-path');
           return done();
         case 'role':
@@ -166,7 +166,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
             refused('too-fast');
             return done(reply(451, 'too many messages for this mailbox, try again later'));
           }
-          peerSession.about = null;
+          peerSession.messageRef = null;
           recipientAccepted(peerSession, 'role');
           return done();
         case 'refused':
@@ -210,8 +210,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     session: SMTPServerSession,
     peerSession: Session,
   ): Promise<Error | null> {
-    const { address, about } = peerSession;
-    const kind: RecipientKind = about === null ? 'role' : 'return-path';
+    const { address, messageRef } = peerSession;
+    const kind: RecipientKind = messageRef === null ? 'role' : 'return-path';
     peerSession.inMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
@@ -247,9 +247,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         return reply(451, 'too many reports are being read, try again later');
       }
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
-      const notices = reading.kind === 'read' ? reading.notices : [TOO_EXPENSIVE];
+      const events = reading.kind === 'read' ? reading.events : [TOO_EXPENSIVE];
       const recorded = await recordReport(
-        createSmtpReport({ raw: content, notices, about, from }, returnPath, clock.now()),
+        createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
       );
       if (recorded === 'recorded') return null;
       refused('not-settled');
@@ -349,7 +349,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         refused('evicted');
         hangUp(peerSession, '421 4.3.2 too busy, try again later');
       },
-      about: null,
+      messageRef: null,
       refused: 0,
       envelopeCommands: 0,
       commandBytes: 0,

@@ -1,6 +1,6 @@
 /** Builds the report for the store from a message that the feedback listener received. */
 import { createHash } from 'node:crypto';
-import type { FeedbackReport, Notice } from '../model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport } from '../model/feedback.ts';
 import { findReportedMessageId, type ReturnPathKey } from './recipient.ts';
 
 /** Bytes that are stored of a report that is not understood. The limit for role mailboxes is lower: any client can send to them. */
@@ -9,31 +9,31 @@ const MAX_STORED_ROLE_BYTES = 16_384;
 const MAX_SUMMARY_LENGTH = 300;
 
 /** Recorded for a report that exceeds the limits of reading. The sender gets 250, so that it does not retry. */
-export const TOO_EXPENSIVE: Notice = { kind: 'unknown', reason: 'too-expensive' };
+export const TOO_EXPENSIVE: FeedbackEvent = { kind: 'unknown', reason: 'too-expensive' };
 
 export interface ReceivedReport {
   readonly raw: Uint8Array;
   /** The notices that were read from it. */
-  readonly notices: readonly Notice[];
+  readonly events: readonly FeedbackEvent[];
   /** The message of the return path; null for a role mailbox, where a feedback loop's report names the message in its body. */
-  readonly about: { readonly id: string } | null;
+  readonly messageRef: { readonly id: string } | null;
   readonly from: string;
 }
 
 /** Linear in the length of the message. */
 export function createSmtpReport(
-  { raw, notices, about, from }: ReceivedReport,
+  { raw, events, messageRef, from }: ReceivedReport,
   returnPath: ReturnPathKey,
   now: number,
 ): FeedbackReport {
-  const hasComplaint = notices.some(({ kind }) => kind === 'complaint');
-  const reportedId = about === null && hasComplaint ? findReportedMessageId(returnPath, raw, now) : null;
-  const message = about ?? (reportedId === null ? null : { id: reportedId });
+  const hasComplaint = events.some(({ kind }) => kind === 'complaint');
+  const reportedId = messageRef === null && hasComplaint ? findReportedMessageId(returnPath, raw, now) : null;
+  const message = messageRef ?? (reportedId === null ? null : { id: reportedId });
   return {
-    about: message,
-    notices,
+    messageRef: message,
+    events,
     source: 'smtp',
-    digest: digestOf(raw, message?.id ?? null, notices),
+    digest: digestOf(raw, message?.id ?? null, events),
     at: now,
     summary: oneLine(`from <${from}>: ${subjectLine(raw)}`),
     raw: raw.subarray(0, message === null ? MAX_STORED_ROLE_BYTES : MAX_STORED_BYTES),
@@ -45,12 +45,12 @@ export function createSmtpReport(
  * The digest covers the message, the notices and the body, because a report that is sent again differs only in its trace
  * fields. Without a message, it also covers Subject and Message-ID.
  */
-function digestOf(raw: Uint8Array, id: string | null, notices: readonly Notice[]): string {
+function digestOf(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
   const end = body.indexOf('\r\n\r\n');
   const identity = id ?? `${headerValue(raw, 'message-id')}\n${headerValue(raw, 'subject')}`;
   return createHash('sha256')
-    .update(`${identity}\n${JSON.stringify(notices)}\n`)
+    .update(`${identity}\n${JSON.stringify(events)}\n`)
     .update(end < 0 ? body : body.subarray(end))
     .digest('hex');
 }

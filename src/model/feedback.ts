@@ -9,11 +9,11 @@ import { canonicalAddress, parseAddress } from './address.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
 /** The properties of the reported message that the decision needs. */
-interface Noticed {
+interface ReportedMessage {
   readonly state: State;
   readonly to: string;
   /** True for a test message of `doctor --loop`, whose recipient is not a person. */
-  readonly trial: boolean;
+  readonly isTest: boolean;
 }
 
 type FeedbackChange =
@@ -26,7 +26,7 @@ type FeedbackChange =
     }
   /** An entry in the history and no change of state. `suppress` can still suppress the recipient. */
   | {
-      readonly kind: 'note';
+      readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
       readonly detail: string;
       readonly suppress: 'bounce' | 'complaint' | null;
@@ -34,7 +34,7 @@ type FeedbackChange =
   /** The message is not settled yet: the report arrived before its attempt was recorded. To be repeated later. */
   | { readonly kind: 'wait' }
   /** Not understood: stored for the operator. */
-  | { readonly kind: 'keep'; readonly reason: string };
+  | { readonly kind: 'not-understood'; readonly reason: string };
 
 /** History entries of reports that changed no state. */
 export type ReportEntryType =
@@ -45,103 +45,120 @@ export type ReportEntryType =
   | 'delivery-reported'
   | 'auto-replied';
 
-type Addressed = Exclude<Notice, { kind: 'auto-reply' | 'unknown' }>;
+type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>;
 
 /** Feedback types that count as a complaint (RFC 5965 section 7.3; `opt-out` of its drafts is still in use). */
-const UNWANTED: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
+const COMPLAINT_TYPES: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
 /** Domains of providers' mailbox simulators. Their recipients are not persons. */
-const SIMULATORS: readonly string[] = ['simulator.amazonses.com'];
+const SIMULATOR_DOMAINS: readonly string[] = ['simulator.amazonses.com'];
 
-const LONGEST_DETAIL = 1_500;
+const MAX_DETAIL_LENGTH = 1_500;
 
 /** True for an address of a provider's mailbox simulator. Its reports change the state, suppress nothing and count in no reputation. */
 export function isProviderSimulator(address: string): boolean {
-  return SIMULATORS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
+  return SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
 /** Decides the change that the notices of one report cause to the message that they are about. */
-export function decideFeedbackChange(mail: Noticed, notices: readonly Notice[]): FeedbackChange {
-  const addressed = notices.filter((notice) => notice.kind !== 'auto-reply' && notice.kind !== 'unknown');
-  const own = addressed.filter((notice) => isAbout(notice, mail.to));
-  const strongest = strongestOf(own.length > 0 ? own : addressed);
-  if (strongest === null) return withoutRecipient(notices);
-  if (own.length === 0 && strongest.kind === 'bounce' && !addressed.every(isPermanent)) {
+export function decideFeedbackChange(message: ReportedMessage, events: readonly FeedbackEvent[]): FeedbackChange {
+  const recipientEvents = events.filter((event) => event.kind !== 'auto-reply' && event.kind !== 'unknown');
+  const ownEvents = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
+  const strongest = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
+  if (strongest === null) return decideWithoutRecipient(events);
+  if (ownEvents.length === 0 && strongest.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
     // The message was forwarded from the recipient's mailbox to several addresses, and it did not fail for all of them.
-    return note('bounce-reported', detailOf(strongest, mail.to));
+    return historyEntry('bounce-reported', formatDetail(strongest, message.to));
   }
-  return afterOne(mail, strongest, own.length > 0);
+  return decideEventChange(message, strongest, ownEvents.length > 0);
 }
 
-function afterOne(mail: Noticed, notice: Addressed, own: boolean): FeedbackChange {
-  const detail = detailOf(notice, mail.to);
-  switch (notice.kind) {
+function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOwnRecipient: boolean): FeedbackChange {
+  const detail = formatDetail(event, message.to);
+  switch (event.kind) {
     case 'bounce':
-      if (!notice.permanent) return note('soft-bounced', detail);
-      return changed(mail, 'bounced', own && notice.mailboxMissing ? 'bounce' : null, 'bounce-reported', detail);
+      if (!event.permanent) return historyEntry('soft-bounced', detail);
+      return decideStateChange(
+        message,
+        'bounced',
+        isOwnRecipient && event.mailboxMissing ? 'bounce' : null,
+        'bounce-reported',
+        detail,
+      );
     case 'complaint':
-      if (!UNWANTED.includes(notice.feedbackType)) return note('complaint-reported', detail);
-      return changed(mail, 'complained', own ? 'complaint' : null, 'complaint-reported', detail);
+      if (!COMPLAINT_TYPES.includes(event.feedbackType)) return historyEntry('complaint-reported', detail);
+      return decideStateChange(
+        message,
+        'complained',
+        isOwnRecipient ? 'complaint' : null,
+        'complaint-reported',
+        detail,
+      );
     case 'delayed':
-      return note('delay-reported', detail);
+      return historyEntry('delay-reported', detail);
     case 'delivered':
-      return note('delivery-reported', detail);
+      return historyEntry('delivery-reported', detail);
   }
 }
 
-function changed(
-  { state, to: recipient, trial }: Noticed,
+function decideStateChange(
+  { state, to: recipient, isTest }: ReportedMessage,
   to: 'bounced' | 'complained',
   suppress: 'bounce' | 'complaint' | null,
   verb: ReportEntryType,
   detail: string,
 ): FeedbackChange {
   if (state === 'queued' || state === 'sending') return { kind: 'wait' };
-  const meant = trial || isProviderSimulator(recipient) ? null : suppress;
-  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: meant, detail };
-  return note(verb, detail, LATE[to].includes(state) ? meant : null);
+  const effectiveSuppress = isTest || isProviderSimulator(recipient) ? null : suppress;
+  if (isAllowedTransition(state, to, 'feedback')) return { kind: 'change', to, suppress: effectiveSuppress, detail };
+  return historyEntry(verb, detail, SUPPRESSING_STATES[to].includes(state) ? effectiveSuppress : null);
 }
 
 /**
  * Terminal states that allow no transition, but after which a report still suppresses the recipient: an earlier copy arrived, or
  * only the forwarding failed. A report about a message that was never sent has no effect.
  */
-const LATE: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
+const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   bounced: ['expired', 'cancelled'],
   complained: ['bounced', 'expired', 'cancelled'],
 };
 
-function note(verb: ReportEntryType, detail: string, suppress: 'bounce' | 'complaint' | null = null): FeedbackChange {
-  return { kind: 'note', verb, detail, suppress };
+function historyEntry(
+  verb: ReportEntryType,
+  detail: string,
+  suppress: 'bounce' | 'complaint' | null = null,
+): FeedbackChange {
+  return { kind: 'history-entry', verb, detail, suppress };
 }
 
-function withoutRecipient(notices: readonly Notice[]): FeedbackChange {
-  for (const notice of notices) {
-    if (notice.kind === 'auto-reply') return note('auto-replied', shown(notice.evidence, 'an automatic reply'));
+function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChange {
+  for (const event of events) {
+    if (event.kind === 'auto-reply')
+      return historyEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'));
   }
-  const unknown = notices.find((notice) => notice.kind === 'unknown');
-  return { kind: 'keep', reason: unknown?.reason ?? 'it says nothing about any recipient' };
+  const unknown = events.find((event) => event.kind === 'unknown');
+  return { kind: 'not-understood', reason: unknown?.reason ?? 'it says nothing about any recipient' };
 }
 
-function isPermanent(notice: Notice): boolean {
-  return notice.kind === 'bounce' && notice.permanent;
+function isPermanentBounce(event: FeedbackEvent): boolean {
+  return event.kind === 'bounce' && event.permanent;
 }
 
 /** The notice with the greatest effect: a complaint before a bounce, a permanent bounce before any other notice. */
-function strongestOf(notices: readonly Addressed[]): Addressed | null {
-  let strongest: Addressed | null = null;
-  for (const notice of notices) {
-    if (strongest === null || weightOf(notice) > weightOf(strongest)) strongest = notice;
+function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
+  let strongest: RecipientEvent | null = null;
+  for (const event of events) {
+    if (strongest === null || effectRank(event) > effectRank(strongest)) strongest = event;
   }
   return strongest;
 }
 
-function weightOf(notice: Addressed): number {
-  switch (notice.kind) {
+function effectRank(event: RecipientEvent): number {
+  switch (event.kind) {
     case 'complaint':
       return 5;
     case 'bounce':
-      return notice.permanent ? (notice.mailboxMissing ? 4 : 3) : 2;
+      return event.permanent ? (event.mailboxMissing ? 4 : 3) : 2;
     case 'delayed':
       return 1;
     case 'delivered':
@@ -150,36 +167,36 @@ function weightOf(notice: Addressed): number {
 }
 
 /** True if the notice names the recipient of the message, or no recipient: a message has only one. */
-function isAbout({ recipient, alias }: Addressed, to: string): boolean {
+function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boolean {
   if (recipient === null && alias === null) return true;
-  return [recipient, alias].some((named) => named !== null && sameMailbox(named, to));
+  return [recipient, alias].some((address) => address !== null && isSameMailbox(address, to));
 }
 
-function sameMailbox(named: string, to: string): boolean {
-  const one = parseAddress(named);
+function isSameMailbox(reportedAddress: string, to: string): boolean {
+  const one = parseAddress(reportedAddress);
   const other = parseAddress(to);
-  if (one === null || other === null) return named.toLowerCase() === to.toLowerCase();
+  if (one === null || other === null) return reportedAddress.toLowerCase() === to.toLowerCase();
   if (canonicalAddress(one) === canonicalAddress(other)) return true;
   // Feedback loops redact the complainant (RFC 6590). The token identifies the message, which has one recipient.
   return one.domain === other.domain && one.local.toLowerCase().includes('redact');
 }
 
-function detailOf(notice: Addressed, to: string): string {
-  const named = [notice.recipient, notice.alias].filter((name) => name !== null);
-  const other = named.length > 0 && !isAbout(notice, to) ? `about ${named.join(', ')}` : null;
-  const type = notice.kind === 'complaint' ? notice.feedbackType : null;
-  return shown(notice.evidence, [type, other].filter((part) => part !== null).join(', '));
+function formatDetail(event: RecipientEvent, to: string): string {
+  const names = [event.recipient, event.alias].filter((name) => name !== null);
+  const other = names.length > 0 && !isAboutRecipient(event, to) ? `about ${names.join(', ')}` : null;
+  const type = event.kind === 'complaint' ? event.feedbackType : null;
+  return formatEvidence(event.evidence, [type, other].filter((part) => part !== null).join(', '));
 }
 
 /** `5.1.1 550 no such user (reported by mx.example.com; about bob@example.net)`. */
-function shown({ status, diagnostic, reportingHost }: Evidence, more: string): string {
-  const said =
+function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: string): string {
+  const diagnosticParts =
     diagnostic !== null && status !== null && diagnostic.includes(status) ? [diagnostic] : [status, diagnostic];
-  const reported = reportingHost === null ? '' : `reported by ${reportingHost}`;
-  const aside = [more, reported].filter((part) => part !== '').join('; ');
-  const text = said.filter((part) => part !== null && part !== '').join(' ');
-  const whole = aside === '' ? text : text === '' ? aside : `${text} (${aside})`;
-  return (whole === '' ? 'no reason was given' : whole).slice(0, LONGEST_DETAIL);
+  const reportedBy = reportingHost === null ? '' : `reported by ${reportingHost}`;
+  const annotation = [more, reportedBy].filter((part) => part !== '').join('; ');
+  const text = diagnosticParts.filter((part) => part !== null && part !== '').join(' ');
+  const line = annotation === '' ? text : text === '' ? annotation : `${text} (${annotation})`;
+  return (line === '' ? 'no reason was given' : line).slice(0, MAX_DETAIL_LENGTH);
 }
 
 // A reported fact about a message: one tagged union for all senders (a bounce message over SMTP, a complaint of a mailbox provider, a
@@ -198,7 +215,7 @@ export interface Evidence {
   readonly reportingHost: string | null;
 }
 
-interface AboutRecipient {
+interface RecipientMembers {
   /**
    * The recipient in the notice, as written and without brackets; the original recipient if the notice names both. Null if it names
    * none.
@@ -209,15 +226,15 @@ interface AboutRecipient {
   readonly evidence: Evidence;
 }
 
-export type Notice =
+export type FeedbackEvent =
   /** Not delivered. `mailboxMissing` is true only if the mailbox is known not to exist; only this suppresses. */
-  | (AboutRecipient & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
+  | (RecipientMembers & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
   /** `feedbackType` as registered (RFC 5965 section 7.3): `abuse`, `fraud`, `virus`, `other`, `not-spam`, `opt-out` … */
-  | (AboutRecipient & { readonly kind: 'complaint'; readonly feedbackType: string })
+  | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
   /** Another server still tries to deliver it. */
-  | (AboutRecipient & { readonly kind: 'delayed' })
+  | (RecipientMembers & { readonly kind: 'delayed' })
   /** Delivered, relayed or expanded by another server. */
-  | (AboutRecipient & { readonly kind: 'delivered' })
+  | (RecipientMembers & { readonly kind: 'delivered' })
   /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
   /** `reason` is one line for the operator: what was expected and not found. */
@@ -231,8 +248,8 @@ export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
 /** A feedback report to be stored. */
 export interface FeedbackReport {
   /** The message it is about: by the id in a signed token, or by the provider's id; null if unknown. */
-  readonly about: { readonly id: string } | { readonly reference: string } | null;
-  readonly notices: readonly Notice[];
+  readonly messageRef: { readonly id: string } | { readonly reference: string } | null;
+  readonly events: readonly FeedbackEvent[];
   readonly source: FeedbackSource;
   /** SHA-256, hexadecimal. A repeated report has the same digest and changes nothing. */
   readonly digest: string;
@@ -259,13 +276,13 @@ export type FeedbackResult =
       readonly detail: string;
     }
   /** It was added to the message's history and changed no state. */
-  | { readonly kind: 'noted'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
+  | { readonly kind: 'recorded'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
   /** The same report was recorded before. */
   | { readonly kind: 'repeated' }
   /** Not understood, or about an unknown message: stored with this number. */
-  | { readonly kind: 'kept'; readonly feedbackId: number; readonly reason: string }
+  | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /** About a message of another program: nothing was written. */
-  | { readonly kind: 'foreign' }
+  | { readonly kind: 'unrelated' }
   /** The message is not settled yet, or its provider id is not recorded yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
 

@@ -1,14 +1,14 @@
 /** Guarantees of every store about feedback reports. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
-const HARD: Notice = {
+const HARD: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
@@ -16,16 +16,20 @@ const HARD: Notice = {
   alias: null,
   evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
 };
-const SOFT: Notice = { ...HARD, permanent: false, mailboxMissing: false };
-const COMPLAINT: Notice = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
-const UNKNOWN: Notice = { kind: 'unknown', reason: 'there is no report in it' };
+const SOFT: FeedbackEvent = { ...HARD, permanent: false, mailboxMissing: false };
+const COMPLAINT: FeedbackEvent = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
+const UNKNOWN: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 let made = 0;
-const report = (about: FeedbackReport['about'], notice: Notice, more: Partial<FeedbackReport> = {}): FeedbackReport => {
+const report = (
+  about: FeedbackReport['messageRef'],
+  event: FeedbackEvent,
+  more: Partial<FeedbackReport> = {},
+): FeedbackReport => {
   made += 1;
   return {
-    about,
-    notices: [notice],
+    messageRef: about,
+    events: [event],
     source: 'smtp',
     digest: createHash('sha256').update(`report ${made}`).digest('hex'),
     at: Date.now(),
@@ -100,7 +104,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.removeSuppression('default', mail.to);
     expect(await one(store, { ...first, at: first.at + 5 })).toEqual({ kind: 'repeated' });
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({
-      kind: 'noted',
+      kind: 'recorded',
       id: mail.id,
       verb: 'bounce-reported',
       suppressed: false,
@@ -152,10 +156,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a recipient counts once even if reports name another address or the suppression is removed in between', async () => {
     const store = await storeWith();
-    const about = (recipient: string): Notice => ({ ...HARD, kind: 'complaint', feedbackType: 'abuse', recipient });
-    for (const notice of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
+    const about = (recipient: string): FeedbackEvent => ({
+      ...HARD,
+      kind: 'complaint',
+      feedbackType: 'abuse',
+      recipient,
+    });
+    for (const event of [about('a@elsewhere.example'), about('b@elsewhere.example'), COMPLAINT, COMPLAINT]) {
       const { id } = await delivered(store, 'rita@example.com');
-      expect(await one(store, report({ id }, notice))).toMatchObject({ to: 'complained' });
+      expect(await one(store, report({ id }, event))).toMatchObject({ to: 'complained' });
       await store.removeSuppression('default', 'rita@example.com');
     }
     expect(await counts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
@@ -177,10 +186,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a bounce and a complaint of one recipient are separate evidence, and each counts once', async () => {
     const store = await storeWith();
-    const sent: { notice: Notice; id: string }[] = [];
-    for (const notice of [HARD, COMPLAINT, HARD, COMPLAINT])
-      sent.push({ notice, id: (await delivered(store, 'rita@example.com')).id });
-    for (const { notice, id } of sent) await one(store, report({ id }, notice));
+    const sent: { event: FeedbackEvent; id: string }[] = [];
+    for (const event of [HARD, COMPLAINT, HARD, COMPLAINT])
+      sent.push({ event, id: (await delivered(store, 'rita@example.com')).id });
+    for (const { event, id } of sent) await one(store, report({ id }, event));
     expect(await counts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
     expect(await locked(store)).toBeNull();
   });
@@ -225,7 +234,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const mail = await delivered(store);
     expect(await one(store, report({ id: mail.id }, SOFT))).toMatchObject({
-      kind: 'noted',
+      kind: 'recorded',
       id: mail.id,
       verb: 'soft-bounced',
       suppressed: false,
@@ -243,13 +252,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
     const mail = await delivered(store, 'rita@example.com', 'ses-1');
     expect(await one(store, early)).toMatchObject({ kind: 'applied', id: mail.id });
-    expect(await one(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({ kind: 'kept' });
+    expect(await one(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({ kind: 'stored' });
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
     const store = await storeWith();
     const foreign = report({ reference: 'ses-7' }, HARD, { mayBeOtherProgram: true, isFinal: true });
-    expect(await one(store, foreign)).toEqual({ kind: 'foreign' });
+    expect(await one(store, foreign)).toEqual({ kind: 'unrelated' });
     expect(await store.listFeedback(null, 9)).toEqual([]);
     const mail = await delivered(store, 'rita@example.com', 'ses-7');
     expect(await one(store, foreign)).toMatchObject({ kind: 'applied', id: mail.id });
@@ -263,7 +272,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
     expect((await store.findMessage(mail.id))?.events).toHaveLength(1);
     expect(await one(store, { ...early, isFinal: true })).toMatchObject({
-      kind: 'kept',
+      kind: 'stored',
       reason: expect.stringContaining('sending'),
     });
     expect(await stateOf(store, mail)).toBe('sending');
@@ -272,7 +281,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a stored premature report is applied when it is repeated, and is stored once', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-early' }, HARD, { isFinal: true });
-    expect(await one(store, early)).toMatchObject({ kind: 'kept' });
+    expect(await one(store, early)).toMatchObject({ kind: 'stored' });
     expect(await one(store, early)).toEqual({ kind: 'repeated' });
     const mail = await delivered(store, 'rita@example.com', 'ses-early');
     expect(await one(store, early)).toMatchObject({ kind: 'applied', id: mail.id, suppressed: true });
@@ -285,7 +294,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordFeedback([report({ id: mail.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
     expect([await stateOf(store, mail), await listed(store)]).toEqual(['bounced', []]);
     const answer = await one(store, report({ id: mail.id }, COMPLAINT));
-    expect(answer).toEqual({ kind: 'noted', id: mail.id, verb: 'complaint-reported', suppressed: true });
+    expect(answer).toEqual({ kind: 'recorded', id: mail.id, verb: 'complaint-reported', suppressed: true });
     expect(await listed(store)).toEqual([{ address: mail.to, reason: 'complaint', source: mail.id }]);
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
@@ -305,7 +314,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const batch = [...mails].reverse().map(({ id }) => report({ id }, HARD));
     const answers = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
     expect(answers.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
-      'kept',
+      'stored',
       mails[1]?.id,
       mails[0]?.id,
     ]);
@@ -340,7 +349,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, report({ id: mail.id }, HARD))).toMatchObject({ kind: 'applied' });
     const gone = newIdAt(Date.now() - 86_400_000);
     expect(await one(store, report({ id: gone }, COMPLAINT))).toMatchObject({
-      kind: 'kept',
+      kind: 'stored',
       reason: 'the message that the report names is not stored here',
     });
   });
@@ -350,10 +359,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const mail = await delivered(store);
     const about = [{ id: mail.id }, null, { id: mail.id }] as const;
     for (const which of about) {
-      expect(await one(store, report(which, UNKNOWN, { source: 'sqs' }))).toMatchObject({ kind: 'kept' });
+      expect(await one(store, report(which, UNKNOWN, { source: 'sqs' }))).toMatchObject({ kind: 'stored' });
     }
     expect(await one(store, report(null, COMPLAINT))).toMatchObject({
-      kind: 'kept',
+      kind: 'stored',
       reason: 'the report names no message of this installation',
     });
     await store.purgeFeedback(0, 3, 10);

@@ -6,7 +6,7 @@
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ImportStep } from '../../src/model/audit.ts';
-import type { FeedbackReport, Notice } from '../../src/model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -26,7 +26,7 @@ const PATIENCE = { timeout: 60_000 };
 const DAY_MS = 86_400_000;
 const SENDERS = 24;
 const LISTS = 4;
-const BOUNCE: Notice = {
+const BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
@@ -126,8 +126,8 @@ async function operations(store: Store): Promise<readonly Operation[]> {
   await store.addSuppressions('default', [suppressed('gone@example.com')]);
   const domain = { name: 'shop.example', subdomains: false, keys: [] };
   const report: FeedbackReport = {
-    about: { id: reported.id },
-    notices: [BOUNCE],
+    messageRef: { id: reported.id },
+    events: [BOUNCE],
     source: 'smtp',
     digest: 'ab'.repeat(32),
     at: now,

@@ -1,5 +1,5 @@
 /** Reads feedback reports (RFC 5965), by which a mailbox provider forwards complaints of its users. */
-import type { Notice } from '../../model/feedback.ts';
+import type { FeedbackEvent } from '../../model/feedback.ts';
 import { type Entity, leafParts } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
 import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts';
@@ -17,14 +17,14 @@ const REPORT_TYPES: readonly string[] = [
 ];
 
 /** Returns one complaint per recipient of the report, or one without a recipient when the report names none. Returns none when the message is not a report. */
-export function readArfNotices(message: Entity): readonly Notice[] {
+export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
-    const fields = reportFields(part);
+    const fields = findReportFields(part);
     const feedbackType = parseFeedbackType(fieldValue(fields, 'feedback-type'));
     // Section 3.1 requires the type.
     if (feedbackType === null) continue;
-    const evidence = createEvidence(null, diagnosticOf(fields), hostOf(fields, message));
-    return recipientsOf(fields).map((recipient) => ({
+    const evidence = createEvidence(null, buildDiagnostic(fields), readReportingHost(fields, message));
+    return readRecipients(fields).map((recipient) => ({
       kind: 'complaint',
       feedbackType,
       recipient,
@@ -32,11 +32,11 @@ export function readArfNotices(message: Entity): readonly Notice[] {
       evidence,
     }));
   }
-  return outlookComplaints(message);
+  return readOutlookComplaints(message);
 }
 
 /** Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1; else none. */
-function reportFields(part: Entity): readonly Field[] {
+function findReportFields(part: Entity): readonly Field[] {
   if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.text()).flat();
   if (part.type !== 'text/plain') return [];
   const [first = []] = readFieldGroups(part.text().slice(0, MAX_TEXT_LENGTH));
@@ -47,12 +47,12 @@ function reportFields(part: Entity): readonly Field[] {
  * Reads the format of Outlook.com, which forwards the message without a report and has the recipient in an extra field.
  * https://sendersupport.olc.protection.outlook.com/snds/ (its "JMRP").
  */
-function outlookComplaints(message: Entity): readonly Notice[] {
+function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     if (part.type !== 'message/rfc822') continue;
     const value = fieldValue(readFields(part.octets()), 'x-hmxmroriginalrecipient');
     if (value === null) continue;
-    const evidence = createEvidence(null, fieldValue(message.fields, 'subject'), hostOf([], message));
+    const evidence = createEvidence(null, fieldValue(message.fields, 'subject'), readReportingHost([], message));
     return [
       { kind: 'complaint', feedbackType: 'abuse', recipient: parseFieldAddress(value, true), alias: null, evidence },
     ];
@@ -81,7 +81,7 @@ const RECIPIENT_FIELDS: readonly string[] = [
   'removal-recipient',
 ];
 
-function recipientsOf(fields: readonly Field[]): readonly (string | null)[] {
+function readRecipients(fields: readonly Field[]): readonly (string | null)[] {
   for (const fieldName of RECIPIENT_FIELDS) {
     const found = fields
       .filter(({ name }) => name === fieldName)
@@ -92,17 +92,17 @@ function recipientsOf(fields: readonly Field[]): readonly (string | null)[] {
 }
 
 /** Returns the reporting program and the source address as diagnostic. */
-function diagnosticOf(fields: readonly Field[]): string | null {
+function buildDiagnostic(fields: readonly Field[]): string | null {
   const agent = fieldValue(fields, 'user-agent');
   const source = fieldValue(fields, 'source-ip');
-  const pieces = [agent, source === null ? null : `source ${source}`].filter((piece) => piece !== null);
-  return pieces.length === 0 ? null : pieces.join(', ');
+  const parts = [agent, source === null ? null : `source ${source}`].filter((part) => part !== null);
+  return parts.length === 0 ? null : parts.join(', ');
 }
 
 /** Returns the optional field of section 3.2, or the domain of the report's sender. */
-function hostOf(fields: readonly Field[], message: Entity): string | null {
-  const reporting = fieldValue(fields, 'reporting-mta');
-  if (reporting !== null) return stripType(reporting);
+function readReportingHost(fields: readonly Field[], message: Entity): string | null {
+  const reportingMta = fieldValue(fields, 'reporting-mta');
+  if (reportingMta !== null) return stripType(reportingMta);
   const from = parseFieldAddress(fieldValue(message.fields, 'from') ?? '', true);
   return from === null ? null : from.slice(from.lastIndexOf('@') + 1);
 }

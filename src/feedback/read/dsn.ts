@@ -2,7 +2,7 @@
  * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a separator,
  * fields with comments, unknown actions. When the diagnostic is missing or unknown, the free text of the notification decides.
  */
-import type { Notice } from '../../model/feedback.ts';
+import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { FailureClassification } from './classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
@@ -13,7 +13,7 @@ import { type Field, fieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
 
 /** Notices that are read from one report, over all groups and parts. */
-export const MAX_NOTICES = 100;
+export const MAX_EVENTS = 100;
 
 /** Content of a report outside its fields. */
 export interface ReportContext {
@@ -41,11 +41,11 @@ export function isDeliveryStatus({ type }: Entity): boolean {
 }
 
 /** Returns one notice per recipient of the first machine-readable part, or none when there is no such part. The number is bounded. */
-export function readDsnNotices(message: Entity, context: ReportContext): readonly Notice[] {
+export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
-    const notices = readStatusNotices(part.text(), context);
-    if (notices.length > 0) return notices;
+    const events = readStatusEvents(part.text(), context);
+    if (events.length > 0) return events;
   }
   return [];
 }
@@ -54,18 +54,18 @@ export function readDsnNotices(message: Entity, context: ReportContext): readonl
  * Reads at most `limit` notices from the fields of a report; none when no field is about a recipient. The function stops at the
  * limit, because groups without a recipient are multiplied by the recipients of the header.
  */
-export function readStatusNotices(
+export function readStatusEvents(
   text: string,
   context: ReportContext,
-  limit: number = MAX_NOTICES,
-): readonly Notice[] {
+  limit: number = MAX_EVENTS,
+): readonly FeedbackEvent[] {
   const { message, recipients } = sortGroups(readFieldGroups(text));
-  const notices: Notice[] = [];
+  const events: FeedbackEvent[] = [];
   for (const fields of recipients) {
-    if (notices.length >= limit) break;
-    notices.push(...noticesOf(fields, message, context, limit - notices.length));
+    if (events.length >= limit) break;
+    events.push(...readGroup(fields, message, context, limit - events.length));
   }
-  return notices;
+  return events;
 }
 
 /** Finds the reporting server of a report. */
@@ -92,18 +92,18 @@ function sortGroups(groups: readonly (readonly Field[])[]): Groups {
   for (const group of groups) {
     let current: Field[] = [];
     let seen = new Set<string>();
-    const end = (): void => {
+    const endGroup = (): void => {
       if (RECIPIENT_FIELDS.some((name) => seen.has(name))) recipients.push(current);
       else message.push(...current);
       current = [];
       seen = new Set();
     };
     for (const field of group) {
-      if (SINGLE_FIELDS.includes(field.name) && seen.has(field.name)) end();
+      if (SINGLE_FIELDS.includes(field.name) && seen.has(field.name)) endGroup();
       current.push(field);
       seen.add(field.name);
     }
-    end();
+    endGroup();
   }
   return { message, recipients: joinSplitGroups(recipients) };
 }
@@ -131,52 +131,55 @@ function hasRecipient(fields: readonly Field[]): boolean {
   return fields.some(({ name }) => name === 'final-recipient' || name === 'original-recipient');
 }
 
-function noticesOf(
+function readGroup(
   fields: readonly Field[],
   message: readonly Field[],
   context: ReportContext,
   limit: number,
-): readonly Notice[] {
-  const { recipient, alias } = recipientsOf(fields);
-  const named =
+): readonly FeedbackEvent[] {
+  const { recipient, alias } = readRecipients(fields);
+  const groupRecipients =
     recipient !== null || hasRecipient(fields) || context.recipients.length === 0 ? [recipient] : context.recipients;
-  return named.slice(0, limit).map((name) => noticeOf(fields, message, context, name, alias));
+  return groupRecipients.slice(0, limit).map((name) => createEvent(fields, message, context, name, alias));
 }
 
-function noticeOf(
+function createEvent(
   fields: readonly Field[],
   message: readonly Field[],
   context: ReportContext,
   recipient: string | null,
   alias: string | null,
-): Notice {
+): FeedbackEvent {
   const value = fieldValue(fields, 'status');
-  const diagnostics = diagnosticsOf(fields);
+  const diagnostics = joinDiagnostics(fields);
   const status = parseEnhancedStatus(value ?? '') ?? findEnhancedStatus(diagnostics);
   const host = fieldValue(message, 'reporting-mta') ?? fieldValue(fields, 'reporting-mta');
-  const diagnostic = diagnosticOf(fields);
+  const diagnostic = readDiagnostic(fields);
   const evidence = createEvidence(
     status,
     diagnostic ?? (diagnostics === '' ? null : diagnostics),
     host === null ? null : stripType(host),
   );
-  const about = { recipient, alias, evidence };
-  switch (actionOf(fieldValue(fields, 'action') ?? '', status, context, recipient)) {
+  const recipientMembers = { recipient, alias, evidence };
+  switch (determineAction(fieldValue(fields, 'action') ?? '', status, context, recipient)) {
     case 'failed': {
       const { permanent, mailboxMissing } = classifyFields(diagnostics, status, context, alias ?? recipient);
-      return { ...about, kind: 'bounce', permanent, mailboxMissing };
+      return { ...recipientMembers, kind: 'bounce', permanent, mailboxMissing };
     }
     case 'delayed':
-      return { ...about, kind: 'delayed' };
+      return { ...recipientMembers, kind: 'delayed' };
     case 'delivered':
-      return { ...about, kind: 'delivered' };
+      return { ...recipientMembers, kind: 'delivered' };
   }
 }
 
 /** Section 2.3.1: the original recipient is the address of the message; the final recipient is the address after forwarding. */
-function recipientsOf(fields: readonly Field[]): { readonly recipient: string | null; readonly alias: string | null } {
-  const final = addressOf(fields, 'final-recipient') ?? addressOf(fields, 'x-actual-recipient');
-  const original = addressOf(fields, 'original-recipient') ?? addressOf(fields, 'x-original-recipient');
+function readRecipients(fields: readonly Field[]): {
+  readonly recipient: string | null;
+  readonly alias: string | null;
+} {
+  const final = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
+  const original = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
   if (original === null) return { recipient: final, alias: null };
   // When the undecoded address equals the final one, it was not xtext-encoded.
   const raw = parseFieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
@@ -185,7 +188,7 @@ function recipientsOf(fields: readonly Field[]): { readonly recipient: string | 
   return { recipient: original, alias: final };
 }
 
-function addressOf(fields: readonly Field[], name: string): string | null {
+function readAddress(fields: readonly Field[], name: string): string | null {
   const value = fieldValue(fields, name);
   return value === null ? null : parseFieldAddress(decodeEncodedWords(value), name !== 'original-recipient');
 }
@@ -197,18 +200,23 @@ function isSameAddress(one: string, other: string): boolean {
 type Action = 'failed' | 'delayed' | 'delivered';
 
 /** Section 2.3.3. When the action is missing or unknown, status and free text decide. */
-function actionOf(value: string, status: string | null, context: ReportContext, recipient: string | null): Action {
-  const word = value.trim().toLowerCase();
-  if (word.startsWith('fail')) return 'failed';
-  if (word.startsWith('delay')) return 'delayed';
-  if (['deliver', 'relay', 'expand'].some((start) => word.startsWith(start))) return 'delivered';
+function determineAction(
+  value: string,
+  status: string | null,
+  context: ReportContext,
+  recipient: string | null,
+): Action {
+  const action = value.trim().toLowerCase();
+  if (action.startsWith('fail')) return 'failed';
+  if (action.startsWith('delay')) return 'delayed';
+  if (['deliver', 'relay', 'expand'].some((prefix) => action.startsWith(prefix))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const delayed = context.classifier.reportsDelay(context.freeText.passage(recipient));
-  return delayed || (status?.startsWith('4.') === true && word === '') ? 'delayed' : 'failed';
+  const isDelayed = context.classifier.reportsDelay(context.freeText.section(recipient));
+  return isDelayed || (status?.startsWith('4.') === true && action === '') ? 'delayed' : 'failed';
 }
 
 /** Fields with the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use their own fields. */
-const DIAGNOSTICS: readonly string[] = [
+const DIAGNOSTIC_FIELDS: readonly string[] = [
   'diagnostic-code',
   'x-supplementary-info',
   'x400-supplementary-info',
@@ -220,8 +228,8 @@ const DIAGNOSTICS: readonly string[] = [
   'reason',
 ];
 
-function diagnosticOf(fields: readonly Field[]): string | null {
-  for (const name of DIAGNOSTICS) {
+function readDiagnostic(fields: readonly Field[]): string | null {
+  for (const name of DIAGNOSTIC_FIELDS) {
     const value = fieldValue(fields, name);
     if (value !== null) return stripType(decodeEncodedWords(value));
   }
@@ -229,8 +237,8 @@ function diagnosticOf(fields: readonly Field[]): string | null {
 }
 
 /** Joins all diagnostics, and the comments of the status and action fields. */
-function diagnosticsOf(fields: readonly Field[]): string {
-  const texts = DIAGNOSTICS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
+function joinDiagnostics(fields: readonly Field[]): string {
+  const texts = DIAGNOSTIC_FIELDS.flatMap((name) => fieldValue(fields, name) ?? []).map((value) =>
     stripType(decodeEncodedWords(value)),
   );
   const status = fieldValue(fields, 'status') ?? '';
@@ -238,8 +246,8 @@ function diagnosticsOf(fields: readonly Field[]): string {
   const action = fieldValue(fields, 'action') ?? '';
   const comment = action.indexOf('(');
   return [...texts, statusComment, comment < 0 ? '' : action.slice(comment)]
-    .map((piece) => piece.trim())
-    .filter((piece) => piece !== '')
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
     .join(' ');
 }
 

@@ -2,7 +2,7 @@
  * Reads free-text bounce messages: the text before the returned message, the failed recipients in it, and the cause for each
  * recipient. The phrases are in separate data files. A message that does not look like a bounce returns no notice.
  */
-import type { Notice } from '../../model/feedback.ts';
+import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
 import type { FailureClassification } from './classify-failure.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
@@ -17,7 +17,7 @@ const MAX_RECIPIENTS = 100;
 /** Characters of the text before the returned message. */
 const MAX_LENGTH = 32_768;
 /** Characters that are classified for one recipient, and for all. */
-const MAX_PASSAGE_LENGTH = 2_000;
+const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
 /** A longer line is not a heading. */
 const MAX_HEADING_LENGTH = 120;
@@ -35,7 +35,7 @@ export interface FreeText {
   /** Classifies the failure of this recipient; of all recipients when the text does not name it. */
   readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
   /** Returns the text about this recipient. */
-  readonly passage: (recipient: string | null) => string;
+  readonly section: (recipient: string | null) => string;
 }
 
 /** Addresses in the headers of the bounce and of the returned message, in lower case. */
@@ -48,33 +48,36 @@ export interface KnownAddresses {
 
 /** Parses the text of a bounce. Failures are classified on demand by the classifier of the report. */
 export function readFreeText(text: string, knownAddresses: KnownAddresses, classifier: FailureClassifier): FreeText {
-  const body = withoutHeaderLines(beforeReturned(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
+  const body = removeHeaderLines(textBeforeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
   const found = findAddresses(body).filter(
     ({ address, role }) => role !== 'other' && !knownAddresses.notRecipients.has(address.toLowerCase()),
   );
-  const passages = passagesOf(body, selectRecipients(found, knownAddresses.recipients));
+  const sections = findSections(body, selectRecipients(found, knownAddresses.recipients));
   const excerpt = body.slice(0, MAX_TEXT_LENGTH);
-  const opening = body.slice(
+  const leadingText = body.slice(
     0,
-    Math.min(MAX_TEXT_LENGTH, Math.min(...[...passages.values()].map(({ from }) => from), body.length)),
+    Math.min(MAX_TEXT_LENGTH, Math.min(...[...sections.values()].map(({ from }) => from), body.length)),
   );
-  const passageAbout = (recipient: string | null): Passage | undefined => passages.get(recipient?.toLowerCase() ?? '');
+  const findSection = (recipient: string | null): Section | undefined => sections.get(recipient?.toLowerCase() ?? '');
   return {
     text: body,
-    recipients: [...passages.values()]
+    recipients: [...sections.values()]
       .slice(0, MAX_RECIPIENTS)
-      .map(({ address, origin }) => ({ recipient: origin ?? address, alias: origin === null ? null : address })),
+      .map(({ address, originalAddress: origin }) => ({
+        recipient: origin ?? address,
+        alias: origin === null ? null : address,
+      })),
     classify: (recipient, status) => {
-      const passage = passageAbout(recipient);
-      const own = classifier.classify(passage?.reason ?? passage?.text ?? '', status);
-      if (own.known) return own;
+      const section = findSection(recipient);
+      const sectionResult = classifier.classify(section?.reason ?? section?.text ?? '', status);
+      if (sectionResult.known) return sectionResult;
       // Text about one recipient does not apply to the others. Text before the first recipient applies to all.
-      return classifier.classify(passages.size > 1 ? opening : excerpt, status);
+      return classifier.classify(sections.size > 1 ? leadingText : excerpt, status);
     },
-    passage: (recipient) => {
-      const passage = passageAbout(recipient);
-      const words = passage === undefined ? '' : passage.text + (passage.reason ?? '');
-      return words.trim() === '' ? excerpt : words;
+    section: (recipient) => {
+      const section = findSection(recipient);
+      const sectionText = section === undefined ? '' : section.text + (section.reason ?? '');
+      return sectionText.trim() === '' ? excerpt : sectionText;
     },
   };
 }
@@ -101,7 +104,7 @@ export interface FreeTextReport {
 }
 
 /** Returns the notices of the text; none when the message is not a bounce. */
-export function readFreeTextNotices(report: FreeTextReport): readonly Notice[] {
+export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
   // A server with an unusual sender name includes a code, and its message is not a reply.
@@ -127,100 +130,107 @@ export function readFreeTextNotices(report: FreeTextReport): readonly Notice[] {
       : freeText.recipients;
   const targets = named.length > 0 ? named : [{ recipient: null, alias: null }];
   return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
-    const words = freeText.passage(alias ?? recipient);
-    const evidence = createEvidence(findEnhancedStatus(words), words, reportingHost);
-    if (isDelay && !isFinal(words)) return { kind: 'delayed', recipient, alias, evidence };
+    const sectionText = freeText.section(alias ?? recipient);
+    const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
+    if (isDelay && !isFinal(sectionText)) return { kind: 'delayed', recipient, alias, evidence };
     const { permanent, mailboxMissing } = freeText.classify(alias ?? recipient, null);
     return { kind: 'bounce', recipient, alias, evidence, permanent, mailboxMissing };
   });
 }
 
 /** True when a code in the text is final. */
-function isFinal(words: string): boolean {
-  const reply = findReplyCode(words);
-  if (reply !== null) return reply.code >= 500 && findEnhancedStatus(words)?.startsWith('4.') !== true;
-  return findEnhancedStatus(words)?.startsWith('5.') === true;
+function isFinal(text: string): boolean {
+  const reply = findReplyCode(text);
+  if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;
+  return findEnhancedStatus(text)?.startsWith('5.') === true;
 }
 
-interface Passage {
+interface Section {
   readonly address: string;
   readonly from: number;
-  origin: string | null;
+  originalAddress: string | null;
   text: string;
   /** The shared reason of a list of addresses, when the text of this address contains none. */
   reason: string | null;
 }
 
 /** Collects for each address the text from its lines up to the line of the next address. */
-function passagesOf(body: string, found: readonly FoundAddress[]): ReadonlyMap<string, Passage> {
-  const passages = new Map<string, Passage>();
-  let last: Passage | null = null;
+function findSections(body: string, found: readonly FoundAddress[]): ReadonlyMap<string, Section> {
+  const sections = new Map<string, Section>();
+  let last: Section | null = null;
   for (const [index, { address, lineAt, at, role }] of found.entries()) {
     const before = found[index - 1];
     const start = before !== undefined && before.lineAt === lineAt ? at : lineAt;
     const next = found[index + 1];
-    const until = next === undefined ? body.length : next.lineAt === lineAt ? next.at : next.lineAt;
-    const text = body.slice(start, Math.min(until, start + MAX_PASSAGE_LENGTH));
-    if (role === 'origin' && last !== null && last.origin === null) {
-      if (last.address.toLowerCase() !== address.toLowerCase()) last.origin = address;
+    const end = next === undefined ? body.length : next.lineAt === lineAt ? next.at : next.lineAt;
+    const text = body.slice(start, Math.min(end, start + MAX_SECTION_LENGTH));
+    if (role === 'origin' && last !== null && last.originalAddress === null) {
+      if (last.address.toLowerCase() !== address.toLowerCase()) last.originalAddress = address;
       last.text += `${text}\n`;
       continue;
     }
     const key = address.toLowerCase();
-    const passage: Passage = passages.get(key) ?? { address, from: lineAt, origin: null, text: '', reason: null };
-    if (passage.text.length < MAX_PASSAGE_LENGTH) passage.text += `${text}\n`;
-    passages.set(key, passage);
-    last = passage;
+    const section: Section = sections.get(key) ?? {
+      address,
+      from: lineAt,
+      originalAddress: null,
+      text: '',
+      reason: null,
+    };
+    if (section.text.length < MAX_SECTION_LENGTH) section.text += `${text}\n`;
+    sections.set(key, section);
+    last = section;
   }
-  shareReasons([...passages.values()]);
-  return passages;
+  shareReasons([...sections.values()]);
+  return sections;
 }
 
 /** Assigns the reason after a list of addresses to every address of the list. */
-function shareReasons(passages: readonly Passage[]): void {
+function shareReasons(sections: readonly Section[]): void {
   let reason: string | null = null;
-  for (const passage of [...passages].reverse()) {
-    if (hasOnlyAddresses(passage.text)) passage.reason = reason;
-    else reason = passage.text;
+  for (const section of [...sections].reverse()) {
+    if (hasOnlyAddresses(section.text)) section.reason = reason;
+    else reason = section.text;
   }
 }
 
 /** True when the text contains nothing but addresses. */
 function hasOnlyAddresses(text: string): boolean {
-  const words = normalizeText(text);
-  for (let i = 0; i < words.length; i += 1) {
-    const c = words.charCodeAt(i);
+  const normalized = normalizeText(text);
+  for (let i = 0; i < normalized.length; i += 1) {
+    const c = normalized.charCodeAt(i);
     if ((c >= 0x61 && c <= 0x7a) || (c >= 0x30 && c <= 0x39) || c >= 0xc0) return false;
   }
   return true;
 }
 
 /** Removes quoted header lines and their continuation lines. */
-function withoutHeaderLines(text: string): string {
-  let quoted = false;
-  const kept = text.split('\n').filter((line) => {
-    const plain = line.replaceAll('>', ' ');
-    const words = plain.trim().toLowerCase();
-    const continues = quoted && words !== '' && (plain.startsWith('\t') || plain.startsWith('      '));
-    quoted = continues || QUOTED_HEADER_PREFIXES.some((name) => words.startsWith(name));
-    return !quoted;
+function removeHeaderLines(text: string): string {
+  let isHeaderLine = false;
+  const lines = text.split('\n').filter((line) => {
+    const unquoted = line.replaceAll('>', ' ');
+    const content = unquoted.trim().toLowerCase();
+    const isContinuation =
+      isHeaderLine && content !== '' && (unquoted.startsWith('\t') || unquoted.startsWith('      '));
+    isHeaderLine = isContinuation || QUOTED_HEADER_PREFIXES.some((name) => content.startsWith(name));
+    return !isHeaderLine;
   });
-  return kept.join('\n');
+  return lines.join('\n');
 }
 
 /** Returns the text before the returned message, which begins with a heading or with its header. */
-function beforeReturned(text: string): string {
+function textBeforeReturnedMessage(text: string): string {
   let at = 0;
   let hasText = false;
   for (const line of text.split('\n')) {
     if (at >= MAX_LENGTH) break;
-    const short = line
+    const lineStart = line
       .trim()
       .toLowerCase()
       .slice(0, MAX_HEADING_LENGTH + 1);
-    if (hasText && RETURNED_MESSAGE_FIELDS.some((field) => short.startsWith(field))) return text.slice(0, at);
-    if (short.length <= MAX_HEADING_LENGTH && isHeading(short)) return text.slice(0, at);
-    hasText ||= short !== '';
+    if (hasText && RETURNED_MESSAGE_FIELDS.some((field) => lineStart.startsWith(field))) return text.slice(0, at);
+    if (lineStart.length <= MAX_HEADING_LENGTH && isHeading(lineStart)) return text.slice(0, at);
+    hasText ||= lineStart !== '';
     at += line.length + 1;
   }
   return text;
@@ -228,28 +238,30 @@ function beforeReturned(text: string): string {
 
 /** True for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
 function isHeading(line: string): boolean {
-  const marked = HEADING_MARKS.some((mark) => line.startsWith(mark));
-  const bare = withoutMarks(line);
-  if (bare === '') return false;
-  if (marked) return holdsAny(bare, RETURNED_MESSAGE_HEADINGS) && !holdsAny(bare, REPORT_HEADINGS);
-  const noun = withoutArticle(bare);
-  const brief = bare.split(' ').length <= 6;
+  const hasMark = HEADING_MARKS.some((mark) => line.startsWith(mark));
+  const unmarked = removeMarks(line);
+  if (unmarked === '') return false;
+  if (hasMark) return includesAny(unmarked, RETURNED_MESSAGE_HEADINGS) && !includesAny(unmarked, REPORT_HEADINGS);
+  const withoutLeadIn = removeLeadIn(unmarked);
+  const isShort = unmarked.split(' ').length <= 6;
   return RETURNED_MESSAGE_HEADINGS.some(
-    (words) => (noun.startsWith(words) && isEnd(line)) || (brief && bare.endsWith(words) && line.endsWith(':')),
+    (heading) =>
+      (withoutLeadIn.startsWith(heading) && hasHeadingEnd(line)) ||
+      (isShort && unmarked.endsWith(heading) && line.endsWith(':')),
   );
 }
 
-function holdsAny(line: string, phrases: readonly string[]): boolean {
-  return phrases.some((words) => line.includes(words));
+function includesAny(line: string, phrases: readonly string[]): boolean {
+  return phrases.some((phrase) => line.includes(phrase));
 }
 
 /** Returns `copy of …` for `This is a copy of …`. */
-function withoutArticle(line: string): string {
-  const article = ARTICLES.find((words) => line.startsWith(words));
-  return article === undefined ? line : line.slice(article.length);
+function removeLeadIn(line: string): string {
+  const leadInFound = HEADING_LEAD_INS.find((leadIn) => line.startsWith(leadIn));
+  return leadInFound === undefined ? line : line.slice(leadInFound.length);
 }
 
-const ARTICLES: readonly string[] = [
+const HEADING_LEAD_INS: readonly string[] = [
   'this is a ',
   'here is a ',
   'below is a ',
@@ -270,18 +282,18 @@ const REPORT_HEADINGS: readonly string[] = [
   'error',
 ];
 
-function isEnd(line: string): boolean {
+function hasHeadingEnd(line: string): boolean {
   return (
     line.endsWith(':') || line.endsWith('：') || line.endsWith('.') || line.endsWith('follows') || line.endsWith('-')
   );
 }
 
-function withoutMarks(line: string): string {
+function removeMarks(line: string): string {
   let from = 0;
   let to = line.length;
-  while (from < to && MARKS.includes(line.charAt(from))) from += 1;
-  while (to > from && MARKS.includes(line.charAt(to - 1))) to -= 1;
+  while (from < to && MARK_CHARACTERS.includes(line.charAt(from))) from += 1;
+  while (to > from && MARK_CHARACTERS.includes(line.charAt(to - 1))) to -= 1;
   return line.slice(from, to).trim();
 }
 
-const MARKS = '-=*_>#+~|<:. \t：';
+const MARK_CHARACTERS = '-=*_>#+~|<:. \t：';

@@ -3,7 +3,7 @@
  * configuration set (`eventType`). Pure; never throws, whatever the JSON contains.
  */
 
-import { type Evidence, MESSAGE_ID_TAG, type Notice } from '../../model/feedback.ts';
+import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
@@ -12,17 +12,17 @@ import { createFailureClassifier, type FailureClassifier } from '../read/failure
 export type SesEvent =
   /** `reference` is the provider's id of the message. `key` identifies the event and is equal for every copy of it. */
   | {
-      readonly kind: 'notice';
+      readonly kind: 'feedback';
       readonly reference: string;
       /** The id of the message, when the event carries the tag of Postrider. */
       readonly messageId: string | null;
       /** The event carries tags, but not the one of Postrider: unless the provider's id is known, another program sent the message. */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
-      readonly notices: readonly Notice[];
+      readonly events: readonly FeedbackEvent[];
     }
   /** The event changes no message: sent, opened, clicked, or a topic was set up. */
-  | { readonly kind: 'nothing' }
+  | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 type Json = Readonly<Record<string, unknown>>;
@@ -38,70 +38,78 @@ const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppres
 
 /** Reads one event from the text of an SNS message or of a queue message. */
 export function readSesEvent(text: string): SesEvent {
-  if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'nothing' };
-  const event = objectOf(parse(text));
-  if (event === null) return unknown('the event is not a JSON object');
-  const type = textOf(event.eventType) ?? textOf(event.notificationType);
-  if (type === null) return unknown('the event has neither eventType nor notificationType; it is not from Amazon SES');
-  if (IGNORED_TYPES.includes(type)) return { kind: 'nothing' };
-  const reference = textOf(objectOf(event.mail)?.messageId);
-  if (reference === null || !isId(reference)) return unknown(`the ${shown(type)} event has no valid mail.messageId`);
-  const tagged = tagOf(objectOf(event.mail)?.tags);
-  const notices = noticesOf(type, event);
-  if (notices === null) return unknown(`the event type ${shown(type)} is unknown`);
-  const key = `${type}\n${reference}\n${identityOf(type, event)}`;
-  const mayBeOtherProgram = tagged === 'other';
-  return { kind: 'notice', reference, messageId: mayBeOtherProgram ? null : tagged, mayBeOtherProgram, key, notices };
+  if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'ignored' };
+  const event = toObject(parse(text));
+  if (event === null) return unknownEvent('the event is not a JSON object');
+  const type = toText(event.eventType) ?? toText(event.notificationType);
+  if (type === null)
+    return unknownEvent('the event has neither eventType nor notificationType; it is not from Amazon SES');
+  if (IGNORED_TYPES.includes(type)) return { kind: 'ignored' };
+  const reference = toText(toObject(event.mail)?.messageId);
+  if (reference === null || !isProviderId(reference))
+    return unknownEvent(`the ${printableType(type)} event has no valid mail.messageId`);
+  const tag = readTag(toObject(event.mail)?.tags);
+  const events = readEvents(type, event);
+  if (events === null) return unknownEvent(`the event type ${printableType(type)} is unknown`);
+  const key = `${type}\n${reference}\n${eventIdentity(type, event)}`;
+  const mayBeOtherProgram = tag === 'other';
+  return { kind: 'feedback', reference, messageId: mayBeOtherProgram ? null : tag, mayBeOtherProgram, key, events };
 }
 
 /**
  * Reads the tag of Postrider. An event of a configuration set carries all tags of its message. Without the tag of Postrider,
  * another program of the same account probably sent the message. Null for notifications of identities, which carry no tags.
  */
-function tagOf(tags: unknown): string | 'other' | null {
-  const found = objectOf(tags);
+function readTag(tags: unknown): string | 'other' | null {
+  const found = toObject(tags);
   if (found === null || Object.keys(found).length === 0) return null;
   const values = found[MESSAGE_ID_TAG];
   const id: unknown = Array.isArray(values) ? values[0] : undefined;
   return typeof id === 'string' && isMessageId(id) ? id : 'other';
 }
 
-function noticesOf(type: string, event: Json): readonly Notice[] | null {
+function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null {
   switch (type) {
     case 'Bounce':
-      return bounceNotices(objectOf(event.bounce) ?? {});
+      return readBounce(toObject(event.bounce) ?? {});
     case 'Complaint':
-      return complaintNotices(objectOf(event.complaint) ?? {});
+      return readComplaint(toObject(event.complaint) ?? {});
     case 'Delivery':
-      return deliveryNotices(objectOf(event.delivery) ?? {});
+      return readDelivery(toObject(event.delivery) ?? {});
     case 'DeliveryDelay':
-      return delayNotices(objectOf(event.deliveryDelay) ?? {});
+      return readDelay(toObject(event.deliveryDelay) ?? {});
     case 'Reject':
-      return [rejection(textOf(objectOf(event.reject)?.reason) ?? 'rejected by the provider')];
+      return [createRejection(toText(toObject(event.reject)?.reason) ?? 'rejected by the provider')];
     case 'Rendering Failure':
     case 'RenderingFailure':
-      return [rejection(textOf(objectOf(event.failure)?.errorMessage) ?? 'the provider could not render the message')];
+      return [
+        createRejection(toText(toObject(event.failure)?.errorMessage) ?? 'the provider could not render the message'),
+      ];
     default:
       return null;
   }
 }
 
-function bounceNotices(bounce: Json): readonly Notice[] {
-  const [type, subType] = [textOf(bounce.bounceType) ?? '', textOf(bounce.bounceSubType) ?? ''];
-  const recipients = listOf(bounce.bouncedRecipients);
-  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
+function readBounce(bounce: Json): readonly FeedbackEvent[] {
+  const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
+  const recipients = toObjects(bounce.bouncedRecipients);
+  if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(hasNoStatus)) {
     // The bounce has no delivery status. The provider uses this sub-type for out-of-office replies too.
-    return [{ kind: 'auto-reply', evidence: evidenceIn({}, bounce, `${type} ${subType}`) }];
+    return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
   const classifier = createFailureClassifier();
-  return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    const evidence = evidenceIn(one, bounce, `${type} ${subType}`);
-    return { ...about(one.emailAddress, evidence), kind: 'bounce', ...classifyBounce(type, subType, one, classifier) };
+  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
+    const evidence = readEvidence(item, bounce, `${type} ${subType}`);
+    return {
+      ...recipientMembers(item.emailAddress, evidence),
+      kind: 'bounce',
+      ...classifyBounce(type, subType, item, classifier),
+    };
   });
 }
 
-function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
-  return textOf(action) === null && textOf(status) === null && textOf(diagnosticCode) === null;
+function hasNoStatus({ action, status, diagnosticCode }: Json): boolean {
+  return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
 /** Transient and undetermined bounces are soft. For a permanent one, the sub-type and the server's diagnostic decide. */
@@ -113,7 +121,7 @@ function classifyBounce(
 ): { permanent: boolean; mailboxMissing: boolean } {
   if (type !== 'Permanent') return { permanent: false, mailboxMissing: false };
   if (SUPPRESSED_SUB_TYPES.includes(subType)) return { permanent: true, mailboxMissing: true };
-  const [diagnostic, status] = [textOf(recipient.diagnosticCode), statusIn(recipient)];
+  const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
   if (diagnostic === null && status === null) {
     return { permanent: true, mailboxMissing: subType === 'General' || subType === 'NoEmail' };
   }
@@ -132,46 +140,49 @@ function isPolicy(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
 
-function complaintNotices(complaint: Json): readonly Notice[] {
-  const feedbackType = toOneLine(textOf(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
-  const recipients = listOf(complaint.complainedRecipients);
-  const details = [textOf(complaint.complaintSubType), textOf(complaint.userAgent)].filter((part) => part !== null);
+function readComplaint(complaint: Json): readonly FeedbackEvent[] {
+  const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
+  const recipients = toObjects(complaint.complainedRecipients);
+  const details = [toText(complaint.complaintSubType), toText(complaint.userAgent)].filter((part) => part !== null);
   const evidence = { status: null, diagnostic: toOneLine(details.join(' ')), reportingHost: null };
-  return (recipients.length === 0 ? [{}] : recipients).map((one) => {
-    return { ...about(one.emailAddress, evidence), kind: 'complaint', feedbackType };
+  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
+    return { ...recipientMembers(item.emailAddress, evidence), kind: 'complaint', feedbackType };
   });
 }
 
-function deliveryNotices(delivery: Json): readonly Notice[] {
-  const evidence: Evidence = { ...evidenceIn({}, delivery, ''), diagnostic: line(delivery.smtpResponse) };
+function readDelivery(delivery: Json): readonly FeedbackEvent[] {
+  const evidence: Evidence = { ...readEvidence({}, delivery, ''), diagnostic: toDiagnosticLine(delivery.smtpResponse) };
   const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
-  return (recipients.length === 0 ? [null] : recipients).map((one) => ({ ...about(one, evidence), kind: 'delivered' }));
+  return (recipients.length === 0 ? [null] : recipients).map((item) => ({
+    ...recipientMembers(item, evidence),
+    kind: 'delivered',
+  }));
 }
 
-function delayNotices(delay: Json): readonly Notice[] {
-  const recipients = listOf(delay.delayedRecipients);
-  return (recipients.length === 0 ? [{}] : recipients).map((one) => ({
-    ...about(one.emailAddress, evidenceIn(one, delay, textOf(delay.delayType) ?? '')),
+function readDelay(delay: Json): readonly FeedbackEvent[] {
+  const recipients = toObjects(delay.delayedRecipients);
+  return (recipients.length === 0 ? [{}] : recipients).map((item) => ({
+    ...recipientMembers(item.emailAddress, readEvidence(item, delay, toText(delay.delayType) ?? '')),
     kind: 'delayed',
   }));
 }
 
 /** The provider refused a message that it had accepted: the failure concerns the message, never the mailbox. */
-function rejection(reason: string): Notice {
+function createRejection(reason: string): FeedbackEvent {
   const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
-  return { ...about(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
+  return { ...recipientMembers(null, evidence), kind: 'bounce', permanent: true, mailboxMissing: false };
 }
 
-function about(address: unknown, evidence: Evidence) {
-  const text = textOf(address);
+function recipientMembers(address: unknown, evidence: Evidence) {
+  const text = toText(address);
   return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
-function evidenceIn(recipient: Json, report: Json, fallback: string): Evidence {
-  const host = textOf(report.reportingMTA);
+function readEvidence(recipient: Json, report: Json, fallback: string): Evidence {
+  const host = toText(report.reportingMTA);
   return createEvidence(
-    statusIn(recipient),
-    line(recipient.diagnosticCode) ?? fallback,
+    readStatus(recipient),
+    toDiagnosticLine(recipient.diagnosticCode) ?? fallback,
     host === null ? null : stripType(host),
   );
 }
@@ -180,30 +191,30 @@ function evidenceIn(recipient: Json, report: Json, fallback: string): Evidence {
  * Identifies the event among the events of its message: by the provider's feedback id, or by its time and recipients. Both
  * formats of one event have the same identity.
  */
-function identityOf(type: string, event: Json): string {
-  const detail = objectOf(event[DETAILS[type] ?? '']) ?? {};
-  const feedbackId = textOf(detail.feedbackId);
+function eventIdentity(type: string, event: Json): string {
+  const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};
+  const feedbackId = toText(detail.feedbackId);
   if (feedbackId !== null) return feedbackId.slice(0, MAX_ID_LENGTH);
-  const named =
+  const listed =
     detail.recipients ?? detail.bouncedRecipients ?? detail.complainedRecipients ?? detail.delayedRecipients;
-  const recipients = (Array.isArray(named) ? named.slice(0, MAX_RECIPIENTS) : [])
-    .map((one) => (textOf(one) ?? textOf(objectOf(one)?.emailAddress) ?? '').slice(0, MAX_ID_LENGTH))
+  const recipients = (Array.isArray(listed) ? listed.slice(0, MAX_RECIPIENTS) : [])
+    .map((item) => (toText(item) ?? toText(toObject(item)?.emailAddress) ?? '').slice(0, MAX_ID_LENGTH))
     .sort();
-  return [textOf(detail.timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...recipients].join('\n');
+  return [toText(detail.timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...recipients].join('\n');
 }
 
-const DETAILS: Readonly<Record<string, string>> = {
+const DETAIL_MEMBERS: Readonly<Record<string, string>> = {
   Bounce: 'bounce',
   Complaint: 'complaint',
   Delivery: 'delivery',
   DeliveryDelay: 'deliveryDelay',
 };
 
-function unknown(reason: string): SesEvent {
+function unknownEvent(reason: string): SesEvent {
   return { kind: 'unknown', reason };
 }
 
-function shown(type: string): string {
+function printableType(type: string): string {
   return toOneLine(type, 40) ?? 'an event';
 }
 
@@ -215,32 +226,32 @@ function parse(text: string): unknown {
   }
 }
 
-function objectOf(value: unknown): Json | null {
+function toObject(value: unknown): Json | null {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : null;
 }
 
-function listOf(value: unknown): readonly Json[] {
+function toObjects(value: unknown): readonly Json[] {
   if (!Array.isArray(value)) return [];
-  return value.slice(0, MAX_RECIPIENTS).flatMap((one) => {
-    const found = objectOf(one);
+  return value.slice(0, MAX_RECIPIENTS).flatMap((item) => {
+    const found = toObject(item);
     return found === null ? [] : [found];
   });
 }
 
-function textOf(value: unknown): string | null {
+function toText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function line(value: unknown): string | null {
-  const text = textOf(value);
+function toDiagnosticLine(value: unknown): string | null {
+  const text = toText(value);
   return text === null ? null : toOneLine(stripType(text));
 }
 
-function statusIn(recipient: Json): string | null {
-  return parseEnhancedStatus(textOf(recipient.status) ?? '');
+function readStatus(recipient: Json): string | null {
+  return parseEnhancedStatus(toText(recipient.status) ?? '');
 }
 
 /** Printable ASCII of bounded length. */
-function isId(text: string): boolean {
+function isProviderId(text: string): boolean {
   return text.length <= MAX_ID_LENGTH && [...text].every((character) => character > ' ' && character <= '~');
 }

@@ -13,16 +13,16 @@ export function createSesReport(
 ): FeedbackReport | null {
   const event = readSesEvent(text);
   switch (event.kind) {
-    case 'nothing':
+    case 'ignored':
       return null;
-    case 'notice': {
-      const { reference, messageId, mayBeOtherProgram, key, notices } = event;
+    case 'feedback': {
+      const { reference, messageId, mayBeOtherProgram, key, events } = event;
       const summary = `Amazon SES about ${reference}`;
       // The tag identifies the message even when the provider's reply with its id was lost.
-      const about = messageId === null ? { reference } : { id: messageId };
+      const messageRef = messageId === null ? { reference } : { id: messageId };
       const report: FeedbackReport = {
-        about,
-        notices,
+        messageRef,
+        events,
         source,
         digest: digestOf(key),
         at: now,
@@ -44,8 +44,8 @@ export function createUnknownReport(
   { source, now }: { readonly source: FeedbackSource; readonly now: number },
 ): FeedbackReport {
   return {
-    about: null,
-    notices: [{ kind: 'unknown', reason }],
+    messageRef: null,
+    events: [{ kind: 'unknown', reason }],
     source,
     digest: digestOf(text),
     at: now,

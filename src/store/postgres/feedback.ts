@@ -88,7 +88,7 @@ export function prepareFeedback(database: Database): Operations {
         const late: { readonly at: number; readonly effect: Effect }[] = [];
         // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each in one order
         // on every node, so that nodes cannot deadlock.
-        const ids = await Promise.all(batch.map(({ about }) => idOf(transaction, about)));
+        const ids = await Promise.all(batch.map(({ messageRef }) => idOf(transaction, messageRef)));
         const order = batch.map((report, at) => ({
           report,
           at,
@@ -227,7 +227,7 @@ async function countAll(
   }
 }
 
-async function idOf(transaction: Transaction, about: FeedbackReport['about']): Promise<string | null> {
+async function idOf(transaction: Transaction, about: FeedbackReport['messageRef']): Promise<string | null> {
   if (about === null) return null;
   if ('id' in about) return about.id;
   const [row] = await transaction.query(BY_REFERENCE, [about.reference]);
@@ -241,7 +241,7 @@ async function keep(
   reason: string,
 ): Promise<FeedbackResult> {
   const feedbackId = await insert(transaction, report, mailId, reason);
-  return feedbackId === null ? { kind: 'repeated' } : { kind: 'kept', feedbackId, reason };
+  return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
 }
 
 /** Stores the report. Resolves to null if another node was first. With a reason, the whole report is stored. */

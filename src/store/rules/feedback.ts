@@ -4,10 +4,10 @@
  */
 import {
   decideFeedbackChange,
+  type FeedbackEvent,
   type FeedbackReport,
   type FeedbackResult,
   isProviderSimulator,
-  type Notice,
 } from '../../model/feedback.ts';
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { transition } from './messages.ts';
@@ -49,9 +49,14 @@ export type FeedbackDecision =
   | Recording;
 
 /** The decision on a report that names no message, or names one by an unknown provider reference. */
-export function decideWithoutMessage({ about, notices, mayBeOtherProgram, isFinal }: FeedbackReport): FeedbackDecision {
-  if (about === null) return keep(null, reasonWithoutMessage(notices), false);
-  if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'foreign' } };
+export function decideWithoutMessage({
+  messageRef,
+  events,
+  mayBeOtherProgram,
+  isFinal,
+}: FeedbackReport): FeedbackDecision {
+  if (messageRef === null) return keep(null, reasonWithoutMessage(events), false);
+  if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'unrelated' } };
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return keep(null, 'no message has the provider id that the report names', true);
 }
@@ -62,21 +67,21 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
   const { accountId, state: from, to } = found;
   // `doctor --loop` sends without an API key.
   const trial = isProviderSimulator(to) || found.keyId === 0;
-  const after = decideFeedbackChange({ state: from, to, trial }, report.notices);
+  const after = decideFeedbackChange({ state: from, to, isTest: trial }, report.events);
   switch (after.kind) {
     case 'wait':
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
       return keep(id, `the message is still ${from}`, true);
-    case 'keep':
+    case 'not-understood':
       return keep(id, after.reason, false);
-    case 'note': {
+    case 'history-entry': {
       const { verb, suppress } = after;
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
         entry: entryOf(report, verb, after.detail),
         countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
         counts: 'if-suppressed',
-        answer: (suppressed) => ({ kind: 'noted', id, verb, suppressed }),
+        answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed }),
       };
     }
     case 'change': {
@@ -118,7 +123,7 @@ function keep(mailId: string | null, reason: string, early: boolean): FeedbackDe
 }
 
 /** The reason why a report has no message: it was not understood, or it names no message of this installation. */
-function reasonWithoutMessage(notices: readonly Notice[]): string {
+function reasonWithoutMessage(notices: readonly FeedbackEvent[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'the report names no message of this installation';
 }

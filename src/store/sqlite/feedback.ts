@@ -63,7 +63,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     const { digest, at, source, summary, raw } = report;
     const text = Buffer.from(raw).toString('base64');
     const { lastInsertRowid } = insert.run(digest, at, source, mailId, reason, summary, text);
-    return { kind: 'kept', feedbackId: Number(lastInsertRowid), reason };
+    return { kind: 'stored', feedbackId: Number(lastInsertRowid), reason };
   }
 
   function storePrematureReport(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
@@ -73,7 +73,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
       : { kind: 'repeated' };
   }
 
-  function idOf({ about }: FeedbackReport): string | null {
+  function idOf({ messageRef: about }: FeedbackReport): string | null {
     if (about === null) return null;
     if ('id' in about) return about.id;
     const row = byReference.get(about.reference);

@@ -7,7 +7,7 @@ import { seededRandom } from '../../../demo/random.ts';
 import { Recipients } from '../../../demo/recipients.ts';
 import { type ReportKind, rawReport } from '../../../demo/reports.ts';
 import { attemptDelivery, RECIPIENT_DOMAINS } from '../../../demo/servers.ts';
-import { readNotices } from '../../../src/feedback/read/read-notices.ts';
+import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
 
 const NOW = Date.UTC(2026, 10, 21, 12);
@@ -114,7 +114,7 @@ test('every report is read as its kind', () => {
     odd: { kind: 'unknown' },
   };
   for (const [kind, notice] of Object.entries(kinds)) {
-    expect(readNotices(rawReport(kind as ReportKind, about)), kind).toEqual([expect.objectContaining(notice)]);
+    expect(readFeedbackEvents(rawReport(kind as ReportKind, about)), kind).toEqual([expect.objectContaining(notice)]);
   }
   const complaint = rawReport('complaint', about).toString();
   expect(complaint, "a complaint is reported by the recipient's own provider").toContain('dns; fbl.uni.example.org');

@@ -39,14 +39,14 @@ test('a report that exceeds the timeout is too expensive, and the reports after 
     })
     .toBe(true);
   expect(await hostile).toEqual({ kind: 'too-expensive' });
-  expect(await waiting).toMatchObject({ kind: 'read', notices: [{ kind: 'bounce', recipient: 'a@b.example' }] });
+  expect(await waiting).toMatchObject({ kind: 'read', events: [{ kind: 'bounce', recipient: 'a@b.example' }] });
   expect(faults).toEqual([]);
 });
 
 test('a report that exhausts the memory of the thread is too expensive, and the next report is read', async () => {
   const { reader, faults } = rig();
   expect(await reader.read(Buffer.from('exhaust'))).toEqual({ kind: 'too-expensive' });
-  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', notices: [{ kind: 'bounce' }] });
+  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', events: [{ kind: 'bounce' }] });
   expect(faults).toHaveLength(1);
 });
 
@@ -73,6 +73,6 @@ test('the default thread reads a report', async () => {
   onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',
-    notices: [{ kind: 'bounce', mailboxMissing: true }],
+    events: [{ kind: 'bounce', mailboxMissing: true }],
   });
 });

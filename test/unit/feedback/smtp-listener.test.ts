@@ -52,7 +52,7 @@ interface Rig {
 
 async function rig(
   record: (report: FeedbackReport) => Promise<FeedbackResult> = async () => ({
-    kind: 'noted',
+    kind: 'recorded',
     id: ID,
     verb: 'soft-bounced',
     suppressed: false,
@@ -116,17 +116,17 @@ async function rig(
 }
 
 describe('accepted recipients', () => {
-  test('a report to a return path is about its message and contains the notices', async () => {
+  test('a report to a return path is about its message and contains the events', async () => {
     const { dialog, reports, refusals } = await rig();
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
     expect(reports).toMatchObject([
       {
-        about: { id: ID },
+        messageRef: { id: ID },
         source: 'smtp',
         isFinal: false,
         summary: 'from <>: Undelivered mail',
-        notices: [{ kind: 'bounce', permanent: true, mailboxMissing: true, recipient: 'ada@example.com' }],
+        events: [{ kind: 'bounce', permanent: true, mailboxMissing: true, recipient: 'ada@example.com' }],
       },
     ]);
     expect(refusals).toEqual([]);
@@ -154,7 +154,7 @@ describe('accepted recipients', () => {
       const peer = await dialog();
       expect(await peer.send('somebody@example.com', to, 'Subject: Hello\r\n\r\nWho are you?')).toMatch(/^250 /);
     }
-    expect(reports.map(({ about, summary }) => [about, summary])).toEqual(
+    expect(reports.map(({ messageRef, summary }) => [messageRef, summary])).toEqual(
       Array.from({ length: 3 }, () => [null, 'from <somebody@example.com>: Hello']),
     );
   });
@@ -165,7 +165,7 @@ describe('accepted recipients', () => {
     const report = CASE('26-arf-abuse').replace('<shop@example.org>', `<${tokenOf()}>`);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^250 /);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, CASE('26-arf-abuse'))).toMatch(/^250 /);
-    expect(reports.map(({ about }) => about)).toEqual([{ id: ID }, null]);
+    expect(reports.map(({ messageRef }) => messageRef)).toEqual([{ id: ID }, null]);
   });
 
   test('a message has one recipient', async () => {
@@ -220,7 +220,7 @@ describe('the reply 250', () => {
     let tries = 0;
     const { dialog } = await rig(async () => {
       tries += 1;
-      return tries < 3 ? { kind: 'not-yet' } : { kind: 'noted', id: ID, verb: 'soft-bounced', suppressed: false };
+      return tries < 3 ? { kind: 'not-yet' } : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false };
     });
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
@@ -308,7 +308,7 @@ describe('misuse', () => {
     const peer = await dialog();
     const large = Buffer.concat([Buffer.from(`${DSN}\r\n`), Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(4_096))]);
     expect(await peer.send('', tokenOf(), large)).toMatch(/^250 /);
-    expect(reports).toMatchObject([{ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] }]);
+    expect(reports).toMatchObject([{ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] }]);
     expect(reports[0]?.raw.length).toBe(65_536);
   });
 
@@ -448,7 +448,7 @@ describe('limits of sessions', () => {
     const clock = virtualClock(Date.now());
     const { dialog, reports, refusals } = await rig(undefined, null, {
       clock,
-      reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
+      reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
     const peer = await dialog('127.0.0.11');
     const other = await dialog('127.0.0.12');
@@ -463,7 +463,7 @@ describe('limits of sessions', () => {
     const clock = virtualClock(Date.now());
     const { dialog, reports } = await rig(undefined, null, {
       clock,
-      reader: { read: async () => ({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] }) },
+      reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
     const [one, other] = [await dialog(), await dialog()];
     const abuse = `abuse@${DOMAIN}`;
@@ -487,7 +487,7 @@ describe('limits of sessions', () => {
       reader: {
         read: () =>
           new Promise((resolve) =>
-            waiting.push(() => resolve({ kind: 'read', notices: [{ kind: 'unknown', reason: 'x' }] })),
+            waiting.push(() => resolve({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] })),
           ),
       },
     });
@@ -531,12 +531,15 @@ describe('a report that is too expensive to read', () => {
         return answer;
       })
       .toMatch(/^250 /);
-    expect(reports[1]).toMatchObject({ about: { id: ID }, notices: [{ kind: 'unknown', reason: 'too-expensive' }] });
+    expect(reports[1]).toMatchObject({
+      messageRef: { id: ID },
+      events: [{ kind: 'unknown', reason: 'too-expensive' }],
+    });
     expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostile);
     expect([refusals, faults]).toEqual([[], []]);
     const next = await dialog();
     expect(await next.send('', tokenOf(), DSN)).toMatch(/^250 /);
-    expect(reports[2]).toMatchObject({ notices: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
+    expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
   test('a message gets 451 when too many reports wait to be read', async () => {

@@ -1,19 +1,24 @@
 import { describe, expect, test } from 'vitest';
-import { decideFeedbackChange, type Evidence, isProviderSimulator, type Notice } from '../../../src/model/feedback.ts';
+import {
+  decideFeedbackChange,
+  type Evidence,
+  type FeedbackEvent,
+  isProviderSimulator,
+} from '../../../src/model/feedback.ts';
 import { STATES } from '../../../src/model/message.ts';
 
 const TO = 'Rita@example.com';
-const DELIVERED = { state: 'delivered', to: TO, trial: false } as const;
+const DELIVERED = { state: 'delivered', to: TO, isTest: false } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
 const about = (recipient: string | null = TO, alias: string | null = null) => ({ recipient, alias, evidence });
-const bounce = (more: Partial<Extract<Notice, { kind: 'bounce' }>> = {}): Notice => ({
+const bounce = (more: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
   ...about(),
   kind: 'bounce',
   permanent: true,
   mailboxMissing: true,
   ...more,
 });
-const complaint = (feedbackType: string, recipient: string | null = TO): Notice => ({
+const complaint = (feedbackType: string, recipient: string | null = TO): FeedbackEvent => ({
   ...about(recipient),
   kind: 'complaint',
   feedbackType,
@@ -59,20 +64,20 @@ describe('a permanent bounce', () => {
       bounce(about('bob@elsewhere.example')),
       { ...about('carol@elsewhere.example'), kind: 'delivered' } as const,
     ];
-    expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'note', verb: 'bounce-reported' });
+    expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
   });
 
   test('of somebody else beside the recipient’s own delivery changes nothing', () => {
-    const notices = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
-    expect(decideFeedbackChange(DELIVERED, notices)).toMatchObject({ kind: 'note', verb: 'delivery-reported' });
+    const events = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
+    expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
   });
 
   test.each(['queued', 'sending'] as const)('waits for mail that is still %s', (state) => {
-    expect(decideFeedbackChange({ state, to: TO, trial: false }, [bounce()])).toEqual({ kind: 'wait' });
+    expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toEqual({ kind: 'wait' });
   });
 
   test('proves that uncertain mail was handed over', () => {
-    expect(decideFeedbackChange({ state: 'uncertain', to: TO, trial: false }, [bounce()])).toMatchObject({
+    expect(decideFeedbackChange({ state: 'uncertain', to: TO, isTest: false }, [bounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',
     });
@@ -81,8 +86,8 @@ describe('a permanent bounce', () => {
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
     'of mail that is %s is history alone',
     (state) => {
-      expect(decideFeedbackChange({ state, to: TO, trial: false }, [bounce()])).toMatchObject({
-        kind: 'note',
+      expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toMatchObject({
+        kind: 'history-entry',
         verb: 'bounce-reported',
       });
     },
@@ -96,8 +101,8 @@ test.each([
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
   ['a report that it is no spam', complaint('not-spam'), 'complaint-reported'],
   ['a report of an authentication failure', complaint('auth-failure'), 'complaint-reported'],
-] as const)('%s is history alone', (_, notice, verb) => {
-  expect(decideFeedbackChange(DELIVERED, [notice])).toMatchObject({ kind: 'note', verb });
+] as const)('%s is history alone', (_, event, verb) => {
+  expect(decideFeedbackChange(DELIVERED, [event])).toMatchObject({ kind: 'history-entry', verb });
 });
 
 describe('a complaint', () => {
@@ -142,27 +147,30 @@ test.each([
   ['a complaint', 'cancelled', complaint('abuse'), 'complaint'],
   ['a further complaint', 'complained', complaint('abuse'), null],
   ['a complaint about what never left', 'suppressed', complaint('abuse'), null],
-] as const)('%s of mail that is %s changes no state, and suppresses for what it says', (_, state, notice, suppress) => {
-  expect(decideFeedbackChange({ state, to: TO, trial: false }, [notice])).toMatchObject({ kind: 'note', suppress });
+] as const)('%s of mail that is %s changes no state, and suppresses for what it says', (_, state, event, suppress) => {
+  expect(decideFeedbackChange({ state, to: TO, isTest: false }, [event])).toMatchObject({
+    kind: 'history-entry',
+    suppress,
+  });
 });
 
 test('what is not understood is kept with its reason, and what says nothing is kept too', () => {
   expect(decideFeedbackChange(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
-    kind: 'keep',
+    kind: 'not-understood',
     reason: 'no report in it',
   });
-  expect(decideFeedbackChange(DELIVERED, [])).toMatchObject({ kind: 'keep' });
+  expect(decideFeedbackChange(DELIVERED, [])).toMatchObject({ kind: 'not-understood' });
 });
 
 test('a provider’s simulator changes the state and suppresses nobody', () => {
   const to = 'bounce+1@simulator.amazonses.com';
-  expect(decideFeedbackChange({ state: 'delivered', to, trial: false }, [bounce(about(to))])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', to, isTest: false }, [bounce(about(to))])).toMatchObject({
     to: 'bounced',
     suppress: null,
   });
   expect(isProviderSimulator(to.toUpperCase())).toBe(true);
   expect(isProviderSimulator('bounce@simulator.amazonses.com.example')).toBe(false);
-  expect(decideFeedbackChange({ state: 'delivered', to: TO, trial: true }, [bounce()])).toMatchObject({
+  expect(decideFeedbackChange({ state: 'delivered', to: TO, isTest: true }, [bounce()])).toMatchObject({
     suppress: null,
   });
 });
@@ -171,7 +179,7 @@ test('a detail is bounded, and there always is one', () => {
   const long = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const none = { status: null, diagnostic: null, reportingHost: null };
   const details = [long, none].map((told) =>
-    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: told } as Notice]),
+    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: told } as FeedbackEvent]),
   );
   expect(details).toEqual([
     expect.objectContaining({ detail: 'x'.repeat(1_500) }),

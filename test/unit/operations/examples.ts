@@ -35,8 +35,8 @@ const accepted = async ({ store }: OperationRig): Promise<void> => {
 const reported = async ({ store }: OperationRig): Promise<void> => {
   await store.recordFeedback([
     {
-      about: { reference: 'nowhere' },
-      notices: [{ kind: 'unknown', reason: 'there is no report in it' }],
+      messageRef: { reference: 'nowhere' },
+      events: [{ kind: 'unknown', reason: 'there is no report in it' }],
       source: 'smtp',
       at: Date.UTC(2030, 0, 1),
       digest: '0'.repeat(64),

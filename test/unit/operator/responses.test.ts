@@ -111,8 +111,8 @@ async function fill({ service, url, store }: Started, token: string) {
   const queued = [await simulated('defer'), await simulated('defer')];
   await store.recordFeedback([
     {
-      about: { reference: 'nowhere' },
-      notices: [{ kind: 'unknown', reason: 'there is no report in it' }],
+      messageRef: { reference: 'nowhere' },
+      events: [{ kind: 'unknown', reason: 'there is no report in it' }],
       source: 'smtp',
       at: Date.now(),
       digest: '0'.repeat(64),

@@ -314,8 +314,8 @@ describe('feedback on several nodes at once', () => {
 function complaintAbout(id: string, name: string): FeedbackReport {
   const evidence = { status: null, diagnostic: null, reportingHost: null };
   return {
-    about: { id },
-    notices: [{ kind: 'complaint', feedbackType: 'abuse', recipient: null, alias: null, evidence }],
+    messageRef: { id },
+    events: [{ kind: 'complaint', feedbackType: 'abuse', recipient: null, alias: null, evidence }],
     source: 'smtp',
     digest: createHash('sha256').update(name).digest('hex'),
     at: Date.now(),

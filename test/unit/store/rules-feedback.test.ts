@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, reputationDelta } from '../../../src/model/account.ts';
-import type { FeedbackReport, Notice } from '../../../src/model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport } from '../../../src/model/feedback.ts';
 import { STATES, type State } from '../../../src/model/message.ts';
 import {
   countsTowardReputation,
@@ -23,14 +23,14 @@ import {
 const RUNS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
 const EVIDENCE = { status: '5.1.1', diagnostic: '550 no such user', reportingHost: null };
-const BOUNCE: Notice = {
+const BOUNCE: FeedbackEvent = {
   ...{ kind: 'bounce', permanent: true, mailboxMissing: true },
   ...{ recipient: null, alias: null, evidence: EVIDENCE },
 };
 
 function report(given: Partial<FeedbackReport> = {}): FeedbackReport {
   return {
-    ...{ about: { id: 'm' }, notices: [BOUNCE], source: 'smtp', digest: 'd', at: NOW, summary: 's' },
+    ...{ messageRef: { id: 'm' }, events: [BOUNCE], source: 'smtp', digest: 'd', at: NOW, summary: 's' },
     raw: new Uint8Array(),
     isFinal: false,
     ...given,
@@ -43,16 +43,16 @@ function message(state: State, keyId = 1) {
 
 describe('a report', () => {
   test.each([
-    ['of no message', report({ about: null }), { kind: 'keep', premature: false }],
+    ['of no message', report({ messageRef: null }), { kind: 'keep', premature: false }],
     [
       'of another program',
-      report({ about: { reference: 'r' }, mayBeOtherProgram: true }),
-      { answer: { kind: 'foreign' } },
+      report({ messageRef: { reference: 'r' }, mayBeOtherProgram: true }),
+      { answer: { kind: 'unrelated' } },
     ],
-    ['of an unknown provider id', report({ about: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
+    ['of an unknown provider id', report({ messageRef: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
     [
       'of one that never comes again',
-      report({ about: { reference: 'r' }, isFinal: true }),
+      report({ messageRef: { reference: 'r' }, isFinal: true }),
       { kind: 'keep', premature: true },
     ],
   ])('%s changes no message', (_, given, decision) => {

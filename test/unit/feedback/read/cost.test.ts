@@ -6,12 +6,12 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../../src/feedback/read/entity.ts';
 import { createFailureClassifier } from '../../../../src/feedback/read/failure-classifier.ts';
-import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
+import { readFeedbackEvents } from '../../../../src/feedback/read/read-feedback-events.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 
 const SEED = 12;
-/** Notices of a report; each is classified by its diagnostic, by the text about it and by the whole text. */
+/** Events of a report; each is classified by its diagnostic, by the text about it and by the whole text. */
 const MAX_NOTICES = 100;
 
 const named = (count: number): string =>
@@ -87,7 +87,7 @@ const HOSTILE = fc.record({
 
 function classified(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
   const judgements = createFailureClassifier();
-  readNotices(raw, judgements);
+  readFeedbackEvents(raw, judgements);
   return judgements.cost();
 }
 
@@ -129,7 +129,7 @@ test('the reading time grows linearly with the length of generated hostile repor
     fc.property(HOSTILE, (hostile) => {
       const raw = (length: number) => {
         const report = reportOf(hostile, length);
-        return () => void readNotices(report);
+        return () => void readFeedbackEvents(report);
       };
       expectLinear(raw, 16_000, JSON.stringify(hostile));
     }),
@@ -149,7 +149,7 @@ describe('at most a hundred failures are classified', () => {
       `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${named(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${groupText}`.repeat(parts)}--b--\r\n`,
     );
     const { texts, characters } = classified(raw);
-    expect(readNotices(raw)).toHaveLength(100);
+    expect(readFeedbackEvents(raw)).toHaveLength(100);
     expect(texts).toBeLessThan(10);
     expect(characters).toBeLessThan(4 * raw.length);
   });
@@ -157,9 +157,9 @@ describe('at most a hundred failures are classified', () => {
   test('a list of addresses with one reason after it is classified once', () => {
     const list = Array.from({ length: 100 }, (_, i) => `<u${i}@kunde.example>`).join('\r\n');
     const text = `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n\r\nNot delivered:\r\n${list}\r\n    550 5.1.1 no such user\r\n`;
-    const notices = readNotices(Buffer.from(text));
-    expect(notices).toHaveLength(100);
-    expect(notices.every((notice) => notice.kind === 'bounce' && notice.mailboxMissing)).toBe(true);
+    const events = readFeedbackEvents(Buffer.from(text));
+    expect(events).toHaveLength(100);
+    expect(events.every((event) => event.kind === 'bounce' && event.mailboxMissing)).toBe(true);
     expect(classified(Buffer.from(text)).texts).toBeLessThan(5);
   });
 });

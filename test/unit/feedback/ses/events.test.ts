@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
-import type { Notice } from '../../../../src/model/feedback.ts';
+import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 import { sesEvent } from '../../../rig/sns.ts';
 
 const TO = 'rita@example.com';
 const read = (...args: Parameters<typeof sesEvent>) => readSesEvent(sesEvent(...args));
-const noticeOf = (type: string, detail: Record<string, unknown> = {}) => {
+const firstEvent = (type: string, detail: Record<string, unknown> = {}) => {
   const event = read(type, 'ses-1', TO, detail);
-  return event.kind === 'notice' ? event.notices[0] : event;
+  return event.kind === 'feedback' ? event.events[0] : event;
 };
 const bounced = (more: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...more }] });
 
@@ -25,20 +25,20 @@ const cases = readdirSync(CORPUS)
   .sort()
   .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS, name), 'utf8')) as Case) }));
 
-/** Moves the evidence of a notice to the top level, as in the case files. */
-function flat(notice: Notice): object {
-  if (notice.kind === 'unknown') return notice;
-  const { evidence, ...rest } = notice;
+/** Moves the evidence of an event to the top level, as in the case files. */
+function flat(event: FeedbackEvent): object {
+  if (event.kind === 'unknown') return event;
+  const { evidence, ...rest } = event;
   if (!('alias' in rest)) return { ...rest, ...evidence };
   const { alias, ...own } = rest;
   expect(alias).toBeNull();
   return { ...own, ...evidence };
 }
 
-test.each(cases)('$name ($source) has its expected notices', ({ event, expected }) => {
+test.each(cases)('$name ($source) has its expected events', ({ event, expected }) => {
   const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
   const seen =
-    read.kind === 'notice' ? { kind: read.kind, reference: read.reference, notices: read.notices.map(flat) } : read;
+    read.kind === 'feedback' ? { kind: read.kind, reference: read.reference, events: read.events.map(flat) } : read;
   expect(seen).toEqual(expected);
 });
 
@@ -46,7 +46,7 @@ test('both formats of one event have the same key', () => {
   const keyOf = (name: string) => {
     const found = cases.find((one) => one.name.includes(name));
     const event = readSesEvent(JSON.stringify(found?.event));
-    return event.kind === 'notice' ? event.key : event.kind;
+    return event.kind === 'feedback' ? event.key : event.kind;
   };
   for (const kind of ['permanent-general', 'complaint', 'delivery']) {
     expect(keyOf(`${kind}-event`)).toBe(keyOf(`${kind}-notification`));
@@ -56,17 +56,17 @@ test('both formats of one event have the same key', () => {
 test('a deeply nested event is read without failure', () => {
   for (const name of ['bounce', 'delivery', 'mail']) {
     const text = `{"eventType":"Delivery","mail":{"messageId":"a"},"${name}":{"x":${'['.repeat(60_000)}${']'.repeat(60_000)}}}`;
-    expect(['notice', 'unknown']).toContain(readSesEvent(text).kind);
+    expect(['feedback', 'unknown']).toContain(readSesEvent(text).kind);
   }
 });
 
-test('a bounce has the same notice and evidence in both formats', () => {
+test('a bounce has the same event and evidence in both formats', () => {
   for (const by of ['eventType', 'notificationType'] as const) {
     const event = read('Bounce', 'ses-1', TO, { timestamp: 't' }, by);
     expect(event).toMatchObject({
-      kind: 'notice',
+      kind: 'feedback',
       reference: 'ses-1',
-      notices: [
+      events: [
         {
           kind: 'bounce',
           permanent: true,
@@ -104,7 +104,7 @@ describe('a bounce', () => {
   ])(
     '%s %s %j is permanent: %s, and the mailbox missing: %s',
     (bounceType, bounceSubType, recipient, permanent, mailboxMissing) => {
-      expect(noticeOf('Bounce', { bounceType, bounceSubType, ...bounced(recipient) })).toMatchObject({
+      expect(firstEvent('Bounce', { bounceType, bounceSubType, ...bounced(recipient) })).toMatchObject({
         kind: 'bounce',
         permanent,
         mailboxMissing,
@@ -121,12 +121,12 @@ test.each([
   ['DeliveryDelay', {}, { kind: 'delayed', recipient: TO, evidence: { status: '4.2.2' } }],
   ['Reject', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
   ['Rendering Failure', {}, { kind: 'bounce', permanent: true, mailboxMissing: false, recipient: null }],
-] as const)('%s %j becomes %j', (type, detail, notice) => {
-  expect(noticeOf(type, detail)).toMatchObject(notice);
+] as const)('%s %j becomes %j', (type, detail, expected) => {
+  expect(firstEvent(type, detail)).toMatchObject(expected);
 });
 
 test.each(['Send', 'Open', 'Click', 'Subscription'])('%s changes nothing', (type) => {
-  expect(read(type, 'ses-1', TO)).toEqual({ kind: 'nothing' });
+  expect(read(type, 'ses-1', TO)).toEqual({ kind: 'ignored' });
 });
 
 test('copies of an event have the same key, other events have other keys', () => {
@@ -135,7 +135,7 @@ test('copies of an event have the same key, other events have other keys', () =>
     read('Bounce', 'ses-1', TO),
     read('Complaint', 'ses-1', TO),
     read('Bounce', 'ses-2', TO),
-  ].map((event) => event.kind === 'notice' && event.key);
+  ].map((event) => event.kind === 'feedback' && event.key);
   expect(keys[0]).toBe(keys[1]);
   expect(new Set(keys).size).toBe(3);
 });
@@ -165,7 +165,7 @@ test('every JSON value is read without failure', () => {
   fc.assert(
     fc.property(fc.oneof(shapes, fc.jsonValue()), (value) => {
       const event = readSesEvent(JSON.stringify(value));
-      if (event.kind === 'notice') expect(event.notices.length).toBeGreaterThan(0);
+      if (event.kind === 'feedback') expect(event.events.length).toBeGreaterThan(0);
     }),
   );
 });
@@ -177,14 +177,14 @@ test('an event with the tag of Postrider names its message, one with other tags 
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
   const ours = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
-  expect(tagged(ours)).toMatchObject({ kind: 'notice', messageId: id, mayBeOtherProgram: false });
+  expect(tagged(ours)).toMatchObject({ kind: 'feedback', messageId: id, mayBeOtherProgram: false });
   for (const others of [
     { 'ses:configuration-set': ['news'] },
     { 'postrider-id': ['not one'] },
     { 'postrider-id': id },
   ]) {
     expect(tagged(others)).toMatchObject({
-      kind: 'notice',
+      kind: 'feedback',
       messageId: null,
       mayBeOtherProgram: true,
       reference: 'ses-1',
@@ -192,7 +192,7 @@ test('an event with the tag of Postrider names its message, one with other tags 
   }
   for (const none of [undefined, null, {}, [], 'x']) {
     expect(tagged(none)).toMatchObject({
-      kind: 'notice',
+      kind: 'feedback',
       messageId: null,
       mayBeOtherProgram: false,
       reference: 'ses-1',

@@ -36,10 +36,10 @@ test.each(['1', '2'])(
     expect((await answer).status).toBe(200);
     expect(reports).toMatchObject([
       {
-        about: { reference: 'ses-1' },
+        messageRef: { reference: 'ses-1' },
         source: 'sns',
         isFinal: false,
-        notices: [{ kind: 'bounce', permanent: true, recipient: 'rita@example.com' }],
+        events: [{ kind: 'bounce', permanent: true, recipient: 'rita@example.com' }],
       },
     ]);
     expect(refusals).toEqual([]);

@@ -65,7 +65,7 @@ test('an event is deleted only after it is recorded, raw or in the envelope of S
   await expect.poll(() => queue.remaining).toBe(0);
   queue.send(envelope(bounce('ses-2')));
   await expect.poll(() => queue.remaining).toBe(0);
-  expect(reports.map(({ about, source }) => [about, source])).toEqual([
+  expect(reports.map(({ messageRef, source }) => [messageRef, source])).toEqual([
     [{ reference: 'ses-1' }, 'sqs'],
     [{ reference: 'ses-2' }, 'sqs'],
   ]);
@@ -112,8 +112,8 @@ test('content that is not an event and a message of another topic are kept for t
   queue.send(envelope(bounce(), `${TOPIC}2`));
   queue.send(`{"eventType":"Bounce","mail":{"messageId":"a"},"bounce":${'['.repeat(100_000)}${']'.repeat(100_000)}}`);
   await expect.poll(() => queue.remaining).toBe(0);
-  const reasons = reports.flatMap(({ about, notices }) =>
-    about === null ? notices.map((notice) => (notice.kind === 'unknown' ? notice.reason : notice.kind)) : [],
+  const reasons = reports.flatMap(({ messageRef, events }) =>
+    messageRef === null ? events.map((event) => (event.kind === 'unknown' ? event.reason : event.kind)) : [],
   );
   expect(reasons.sort()).toEqual([
     'the event is not a JSON object',
@@ -135,7 +135,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
       return queue.remaining;
     })
     .toBe(0);
-  const digests = new Map(reports.map(({ about, digest }) => [JSON.stringify(about), digest]));
+  const digests = new Map(reports.map(({ messageRef, digest }) => [JSON.stringify(messageRef), digest]));
   expect(digests.size).toBe(25);
   // A repeated event has the same digest, so the store applies it once.
   expect(new Set(reports.map(({ digest }) => digest)).size).toBe(25);

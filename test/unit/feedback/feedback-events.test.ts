@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readNotices } from '../../../src/feedback/read/read-notices.ts';
-import type { Notice } from '../../../src/model/feedback.ts';
+import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
+import type { FeedbackEvent } from '../../../src/model/feedback.ts';
 
 const CORPUS = new URL('../../corpus/bounces/', import.meta.url);
 const CASES = readdirSync(CORPUS)
@@ -13,29 +13,29 @@ const CASES = readdirSync(CORPUS)
 
 interface Expected {
   readonly source: string;
-  readonly notices: readonly Readonly<Record<string, unknown>>[];
+  readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
 const raw = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
 const crlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
 const expected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
 
-/** Moves the evidence of a notice to the top level, as in the case files. */
-function flat(notice: Notice): Readonly<Record<string, unknown>> {
-  return notice.kind === 'unknown' ? { ...notice } : { ...notice, ...notice.evidence };
+/** Moves the evidence of an event to the top level, as in the case files. */
+function flat(event: FeedbackEvent): Readonly<Record<string, unknown>> {
+  return event.kind === 'unknown' ? { ...event } : { ...event, ...event.evidence };
 }
 
-describe('every case of the corpus has its expected notices', () => {
+describe('every case of the corpus has its expected events', () => {
   test.each(CASES)('%s', (name) => {
-    const { notices } = expected(name);
+    const { events } = expected(name);
     for (const bytes of [raw(name), crlf(raw(name))]) {
-      const read = readNotices(bytes).map(flat);
-      expect(read).toEqual(notices.map((notice) => expect.objectContaining(notice)));
+      const read = readFeedbackEvents(bytes).map(flat);
+      expect(read).toEqual(events.map((event) => expect.objectContaining(event)));
     }
   });
 });
 
-test('a case with changed, removed or repeated bytes never makes reading fail and returns at least one notice', () => {
+test('a case with changed, removed or repeated bytes never makes reading fail and returns at least one event', () => {
   const arbitrary = fc.record({
     name: fc.constantFrom(...CASES),
     from: fc.nat(4_000),
@@ -48,11 +48,11 @@ test('a case with changed, removed or repeated bytes never makes reading fail an
   fc.assert(
     fc.property(arbitrary, ({ name, from, length, put }) => {
       const bytes = raw(name);
-      const notices = readNotices(Buffer.concat([bytes.subarray(0, from), put, bytes.subarray(from + length)]));
-      expect(notices.length).toBeGreaterThan(0);
-      for (const notice of notices) {
-        if (notice.kind === 'unknown') continue;
-        const { status, diagnostic, reportingHost } = notice.evidence;
+      const events = readFeedbackEvents(Buffer.concat([bytes.subarray(0, from), put, bytes.subarray(from + length)]));
+      expect(events.length).toBeGreaterThan(0);
+      for (const event of events) {
+        if (event.kind === 'unknown') continue;
+        const { status, diagnostic, reportingHost } = event.evidence;
         expect(status ?? '5.0.0').toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
         expect((diagnostic ?? '').length).toBeLessThanOrEqual(1_002);
         expect(`${diagnostic}${reportingHost}`).not.toMatch(/[\p{Cc}]/u);
@@ -96,13 +96,13 @@ test.each([
   ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
   ['zeros', '\0'.repeat(1_000_000)],
 ])('reading ends for %s', (_, text) => {
-  const notices = readNotices(Buffer.from(text, 'latin1'));
-  expect(notices.length).toBeGreaterThan(0);
-  expect(notices.length).toBeLessThanOrEqual(100);
+  const events = readFeedbackEvents(Buffer.from(text, 'latin1'));
+  expect(events.length).toBeGreaterThan(0);
+  expect(events.length).toBeLessThanOrEqual(100);
 });
 
 test('a message of thirty megabytes is read only at its beginning', () => {
   const head = raw('01-postfix-no-such-user');
   const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
-  expect(readNotices(whole)).toEqual(readNotices(head));
+  expect(readFeedbackEvents(whole)).toEqual(readFeedbackEvents(head));
 });

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readNotices } from '../../../../src/feedback/read/read-notices.ts';
-import type { Notice } from '../../../../src/model/feedback.ts';
+import { readFeedbackEvents } from '../../../../src/feedback/read/read-feedback-events.ts';
+import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 const CASES = readdirSync(FOLDER)
@@ -14,38 +14,38 @@ const raw = (name: string): Buffer => readFileSync(join(FOLDER, name));
 const expected = (name: string): readonly object[] =>
   JSON.parse(readFileSync(join(FOLDER, name.replace(/eml$/, 'json')), 'utf8'));
 
-describe('every case in test/corpus/bounces/shapes has the notices of its .json file', () => {
+describe('every case in test/corpus/bounces/shapes has the events of its .json file', () => {
   test.each(CASES)('%s', (name) => {
-    const notices = readNotices(raw(name));
-    expect(notices).toMatchObject(expected(name));
-    expect(notices).toHaveLength(expected(name).length);
+    const events = readFeedbackEvents(raw(name));
+    expect(events).toMatchObject(expected(name));
+    expect(events).toHaveLength(expected(name).length);
   });
 });
 
-test('CRLF line ends give the same notices as LF', () => {
+test('CRLF line ends give the same events as LF', () => {
   for (const name of CASES) {
     const text = raw(name).toString('latin1');
     if (text.includes('\r')) continue;
     const wire = Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1');
-    expect(readNotices(wire), name).toMatchObject(expected(name));
+    expect(readFeedbackEvents(wire), name).toMatchObject(expected(name));
   }
 });
 
 test('a forwarded bounce after a person’s text is not read as a bounce', () => {
   const inner = raw('001-postfix-user-unknown.eml').toString('latin1');
   const outer = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${inner}\n--out--\n`;
-  expect(readNotices(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
+  expect(readFeedbackEvents(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
 });
 
-test('a report of more than a hundred recipients has a hundred notices', () => {
+test('a report of more than a hundred recipients has a hundred events', () => {
   const groups = Array.from(
     { length: 5_000 },
     (_, i) => `Final-Recipient: rfc822; user${i}@kunde.example\nAction: failed\nStatus: 5.1.1\n`,
   );
   const text = `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; relay.example\n\n${groups.join('\n')}`;
-  const notices = readNotices(Buffer.from(text));
-  expect(notices).toHaveLength(100);
-  expect(notices[99]).toMatchObject({ kind: 'bounce', recipient: 'user99@kunde.example' });
+  const events = readFeedbackEvents(Buffer.from(text));
+  expect(events).toHaveLength(100);
+  expect(events[99]).toMatchObject({ kind: 'bounce', recipient: 'user99@kunde.example' });
 });
 
 test('evidence is one bounded line without control characters for every diagnostic', () => {
@@ -55,13 +55,13 @@ test('evidence is one bounded line without control characters for every diagnost
     );
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 3_000 }), (diagnostic) => {
-      for (const notice of readNotices(report(diagnostic))) expectValid(notice);
+      for (const event of readFeedbackEvents(report(diagnostic))) expectValid(event);
     }),
     { numRuns: 200 },
   );
 });
 
-describe('every message has at least one notice with valid evidence, and reading never throws', () => {
+describe('every message has at least one event with valid evidence, and reading never throws', () => {
   const seeds = CASES.map((name) => raw(name));
 
   test('cases with changed, removed and inserted octets', () => {
@@ -96,7 +96,7 @@ describe('every message has at least one notice with valid evidence, and reading
           const from = Math.floor(at * octets.length);
           octets = Buffer.concat([octets.subarray(0, from), Buffer.from(put), octets.subarray(from + take)]);
         }
-        expectAllValid(readNotices(octets));
+        expectAllValid(readFeedbackEvents(octets));
       }),
       { numRuns: 1_500 },
     );
@@ -107,7 +107,7 @@ describe('every message has at least one notice with valid evidence, and reading
     fc.assert(
       fc.property(fc.constantFrom(...seeds), fc.constantFrom(...seeds), half, half, (one, other, a, b) => {
         const octets = Buffer.concat([one.subarray(0, a * one.length), other.subarray(b * other.length)]);
-        expectAllValid(readNotices(octets));
+        expectAllValid(readFeedbackEvents(octets));
       }),
       { numRuns: 500 },
     );
@@ -115,7 +115,7 @@ describe('every message has at least one notice with valid evidence, and reading
 
   test('random octets', () => {
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => expectAllValid(readNotices(octets))),
+      fc.property(fc.uint8Array({ maxLength: 2_000 }), (octets) => expectAllValid(readFeedbackEvents(octets))),
       {
         numRuns: 500,
       },
@@ -134,24 +134,24 @@ describe('every message has at least one notice with valid evidence, and reading
     ['encoded words', `Subject: ${'=?utf-8?B?YQ==?= '.repeat(100_000)}\n\n`],
     ['markup', `Content-Type: text/html\n\n${'<div>'.repeat(200_000)}`],
   ])('%s', (_, text) => {
-    expectAllValid(readNotices(Buffer.from(text)));
+    expectAllValid(readFeedbackEvents(Buffer.from(text)));
   });
 });
 
-function expectAllValid(notices: readonly Notice[]): void {
-  expect(notices.length).toBeGreaterThan(0);
-  expect(notices.length).toBeLessThanOrEqual(100);
-  for (const notice of notices) expectValid(notice);
-  // `unknown` and `auto-reply` are the only notice of a message.
-  if (notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply')) expect(notices).toHaveLength(1);
+function expectAllValid(events: readonly FeedbackEvent[]): void {
+  expect(events.length).toBeGreaterThan(0);
+  expect(events.length).toBeLessThanOrEqual(100);
+  for (const event of events) expectValid(event);
+  // `unknown` and `auto-reply` are the only event of a message.
+  if (events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply')) expect(events).toHaveLength(1);
 }
 
-function expectValid(notice: Notice): void {
-  if (notice.kind === 'unknown') {
-    expect(notice.reason).not.toBe('');
+function expectValid(event: FeedbackEvent): void {
+  if (event.kind === 'unknown') {
+    expect(event.reason).not.toBe('');
     return;
   }
-  const { status, diagnostic, reportingHost } = notice.evidence;
+  const { status, diagnostic, reportingHost } = event.evidence;
   if (status !== null) expect(status).toMatch(/^[245]\.\d{1,3}\.\d{1,3}$/);
   for (const [line, maxLength] of [[diagnostic, 1_000] as const, [reportingHost, 255] as const]) {
     if (line === null) continue;
@@ -159,5 +159,5 @@ function expectValid(notice: Notice): void {
     expect(line).not.toMatch(/[\p{Cc}\u2028\u2029\u202a-\u202e]/u);
     expect(line.trim()).toBe(line);
   }
-  if (notice.kind === 'bounce' && notice.mailboxMissing) expect(notice.permanent).toBe(true);
+  if (event.kind === 'bounce' && event.mailboxMissing) expect(event.permanent).toBe(true);
 }

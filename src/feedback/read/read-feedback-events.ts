@@ -4,23 +4,23 @@
  * is bounded. It never throws and returns at least one notice.
  */
 import { textFromHtml } from '../../message/html-text.ts';
-import type { Notice } from '../../model/feedback.ts';
-import { readArfNotices } from './arf.ts';
+import type { FeedbackEvent } from '../../model/feedback.ts';
+import { readArfEvents } from './arf.ts';
 import { type AuthorKind, detectAuthor, isReply } from './author.ts';
 import { decodeHeaderValue } from './decode.ts';
 import {
   findReportingHost,
   isDeliveryStatus,
-  MAX_NOTICES,
+  MAX_EVENTS,
   type ReportContext,
-  readDsnNotices,
-  readStatusNotices,
+  readDsnEvents,
+  readStatusEvents,
 } from './dsn.ts';
 import { type Entity, leafParts, readEntity } from './entity.ts';
 import { createEvidence } from './evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from './failure-classifier.ts';
 import { fieldValue, readFields } from './fields.ts';
-import { type FreeText, type KnownAddresses, readFreeText, readFreeTextNotices } from './free-text.ts';
+import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } from './free-text.ts';
 import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
@@ -37,16 +37,16 @@ const MAX_WRAPPER_TEXT = 200;
  * Returns the notices of a raw message: one per recipient, at least one and at most 100. The classifier must be new; afterwards
  * it returns the cost.
  */
-export function readNotices(
+export function readFeedbackEvents(
   raw: Uint8Array,
   classifier: FailureClassifier = createFailureClassifier(),
-): readonly Notice[] {
-  const notices = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, classifier);
-  return withoutRepeats(notices).slice(0, MAX_NOTICES);
+): readonly FeedbackEvent[] {
+  const events = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, classifier);
+  return removeDuplicates(events).slice(0, MAX_EVENTS);
 }
 
-function readMessage(message: Entity, depth: number, classifier: FailureClassifier): readonly Notice[] {
-  const complaints = readArfNotices(message);
+function readMessage(message: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
+  const complaints = readArfEvents(message);
   if (complaints.length > 0) return complaints;
   // A gateway can forward the bounce first and append its own text.
   const first = leafParts(message)[0];
@@ -57,24 +57,24 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   const subjectLine = decodeHeaderValue(fieldValue(message.fields, 'subject') ?? '');
   const subject = normalizeText(subjectLine);
   const author = detectAuthor(message, subject);
-  const freeText = readFreeText(textOf(message), knownAddressesOf(message), classifier);
+  const freeText = readFreeText(readText(message), collectKnownAddresses(message), classifier);
   const failedRecipients = findAddresses(decodeHeaderValue(fieldValue(message.fields, 'x-failed-recipients') ?? ''))
-    .slice(0, MAX_NOTICES)
+    .slice(0, MAX_EVENTS)
     .map(({ address }) => address);
   const context: ReportContext = {
     freeText,
     recipients: failedRecipients.length > 0 ? failedRecipients : freeText.recipients.map(({ recipient }) => recipient),
     classifier,
   };
-  const reported = readDsnNotices(message, context);
-  if (reported.length > 0) return reported;
+  const dsnEvents = readDsnEvents(message, context);
+  if (dsnEvents.length > 0) return dsnEvents;
   if (author === 'machine') return [{ kind: 'auto-reply', evidence: createEvidence(null, subjectLine, null) }];
 
   // Some gateways write the fields of a report into a text part, or declare a wrong type.
-  const embedded = author === 'server' ? textFieldNotices(message, context) : [];
+  const embedded = author === 'server' ? readTextFieldEvents(message, context) : [];
   if (embedded.length > 0) return embedded;
   const isPersonalReply = author === 'person' && isReply(message, subject);
-  const bounces = readFreeTextNotices({
+  const bounces = readFreeTextEvents({
     freeText,
     subject,
     author,
@@ -84,27 +84,27 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   });
   if (bounces.length > 0) return bounces;
   const wrapped =
-    depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT ? onlyMessageIn(message) : null;
+    depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT ? findOnlyMessage(message) : null;
   // A leading message has been read above.
   const inner = wrapped === null || wrapped === leading ? [] : readEmbedded(wrapped, depth, classifier);
   if (inner.length > 0) return inner;
-  return [{ kind: 'unknown', reason: reasonOf(author, freeText) }];
+  return [{ kind: 'unknown', reason: unknownReason(author, freeText) }];
 }
 
 /** Reads an embedded message. Returns no notices when it is not a bounce or complaint. */
-function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly Notice[] {
-  const notices = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, classifier);
-  return notices.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : notices;
+function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
+  const events = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, classifier);
+  return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;
 }
 
 /** Returns the free text before the returned message; HTML is used only without plain text. */
-function textOf(message: Entity): string {
+function readText(message: Entity): string {
   let plain = '';
   let html = '';
   let hasText = false;
   for (const part of leafParts(message)) {
     // Text after the returned message is from mailing lists or virus scanners.
-    if (isReturned(part) && (hasText || html !== '')) break;
+    if (isReturnedMessage(part) && (hasText || html !== '')) break;
     if (plain.length >= MAX_TEXT_LENGTH) break;
     if (part.type === 'text/html') html = html === '' ? part.text().slice(0, MAX_TEXT_LENGTH) : html;
     else if (part.type === 'text/plain') {
@@ -116,7 +116,7 @@ function textOf(message: Entity): string {
   return !hasText && html !== '' ? textFromHtml(html) : plain;
 }
 
-function isReturned({ type }: Entity): boolean {
+function isReturnedMessage({ type }: Entity): boolean {
   return (
     type === 'message/rfc822' ||
     type === 'message/global' ||
@@ -126,50 +126,53 @@ function isReturned({ type }: Entity): boolean {
 }
 
 /** Collects the addresses in the headers of the message and of the returned message. */
-function knownAddressesOf(message: Entity): KnownAddresses {
-  const own = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
-    addressesOf(message, name),
+function collectKnownAddresses(message: Entity): KnownAddresses {
+  const ownAddresses = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
+    readHeaderAddresses(message, name),
   );
-  const returned = leafParts(message).find(isReturned);
+  const returned = leafParts(message).find(isReturnedMessage);
   const fields = returned === undefined ? [] : readFields(returned.octets());
-  const inner = (name: string): readonly string[] => addressesIn(fieldValue(fields, name));
+  const inner = (name: string): readonly string[] => parseAddresses(fieldValue(fields, name));
   const recipients = new Set([...inner('to'), ...inner('cc')]);
   const senders = ['from', 'sender', 'return-path', 'reply-to'].flatMap(inner);
   // A sender who is also a recipient stays a recipient.
-  return { notRecipients: new Set([...own, ...senders].filter((address) => !recipients.has(address))), recipients };
+  return {
+    notRecipients: new Set([...ownAddresses, ...senders].filter((address) => !recipients.has(address))),
+    recipients,
+  };
 }
 
-function addressesOf(message: Entity, name: string): readonly string[] {
-  return addressesIn(fieldValue(message.fields, name));
+function readHeaderAddresses(message: Entity, name: string): readonly string[] {
+  return parseAddresses(fieldValue(message.fields, name));
 }
 
-function addressesIn(value: string | null): readonly string[] {
+function parseAddresses(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
 /** True when a text part contains the two required fields of a report. */
-function looksLikeStatus(part: Entity): boolean {
-  if (isReturned(part) || isDeliveryStatus(part)) return false;
+function hasStatusFields(part: Entity): boolean {
+  if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
   const text = part.text().toLowerCase();
   return text.includes('final-recipient:') && text.includes('action:');
 }
 
-function textFieldNotices(message: Entity, context: ReportContext): readonly Notice[] {
-  const notices: Notice[] = [];
+function readTextFieldEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
+  const events: FeedbackEvent[] = [];
   for (const part of leafParts(message)) {
-    if (notices.length >= MAX_NOTICES) break;
-    if (looksLikeStatus(part)) notices.push(...readStatusNotices(part.text(), context, MAX_NOTICES - notices.length));
+    if (events.length >= MAX_EVENTS) break;
+    if (hasStatusFields(part)) events.push(...readStatusEvents(part.text(), context, MAX_EVENTS - events.length));
   }
-  return notices;
+  return events;
 }
 
 /** Returns the only embedded message, or null. */
-function onlyMessageIn(message: Entity): Entity | null {
+function findOnlyMessage(message: Entity): Entity | null {
   const inner = leafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
   return inner.length === 1 ? (inner[0] ?? null) : null;
 }
 
-function reasonOf(author: AuthorKind, freeText: FreeText): string {
+function unknownReason(author: AuthorKind, freeText: FreeText): string {
   if (freeText.text.trim() === '') return 'the message has no text, no delivery status and no feedback report';
   return author === 'server'
     ? 'the message is from a mail server, but its text contains no known delivery result'
@@ -177,27 +180,27 @@ function reasonOf(author: AuthorKind, freeText: FreeText): string {
 }
 
 /** Removes equal notices, because some servers repeat a recipient for every attempt. */
-function withoutRepeats(notices: readonly Notice[]): readonly Notice[] {
+function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEvent[] {
   const seen = new Set<string>();
-  return notices.filter((notice) => {
-    const key = keyOf(notice);
+  return events.filter((event) => {
+    const key = eventKey(event);
     if (seen.has(key)) return false;
     seen.add(key);
     return true;
   });
 }
 
-function keyOf(notice: Notice): string {
-  switch (notice.kind) {
+function eventKey(event: FeedbackEvent): string {
+  switch (event.kind) {
     case 'bounce':
-      return JSON.stringify([notice.kind, notice.recipient, notice.alias, notice.permanent, notice.mailboxMissing]);
+      return JSON.stringify([event.kind, event.recipient, event.alias, event.permanent, event.mailboxMissing]);
     case 'complaint':
-      return JSON.stringify([notice.kind, notice.recipient, notice.alias, notice.feedbackType]);
+      return JSON.stringify([event.kind, event.recipient, event.alias, event.feedbackType]);
     case 'delayed':
     case 'delivered':
-      return JSON.stringify([notice.kind, notice.recipient, notice.alias]);
+      return JSON.stringify([event.kind, event.recipient, event.alias]);
     case 'auto-reply':
     case 'unknown':
-      return notice.kind;
+      return event.kind;
   }
 }
