@@ -33,10 +33,13 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
   return { POSTRIDER_DATABASE: await url };
 }
 
-/** Environment of a child process: that of this process without its POSTRIDER_ settings, with free loopback ports. */
+/**
+ * Environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_ settings. The event of
+ * npm is removed too, because under npm the service prints its commands with `npx`.
+ */
 export function environment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_')),
+    Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_') && name !== 'npm_lifecycle_event'),
   );
   const listen = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'error' };
   return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
