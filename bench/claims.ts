@@ -15,7 +15,7 @@ import { benchFolder, removeFolder } from './postrider.ts';
 const ACCOUNTS = 1_000;
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 /** The limits of one claim of the dispatcher. */
-const CLAIM_LIMITS = { mails: 512, bytes: 16_777_216 };
+const CLAIM_LIMITS = { messages: 512, bytes: 16_777_216 };
 const BATCH = 10_000;
 
 export interface ClaimRates {
@@ -74,14 +74,16 @@ export function claimRates(path: string, messages: number): ClaimRates {
     return value;
   };
   let written = 0;
-  const round = (end: (mails: ReturnType<typeof store.claim>['mails'], now: number) => void) => {
+  const round = (end: (mails: ReturnType<typeof store.claim>['messages'], now: number) => void) => {
     written = 0;
     const began = performance.now();
     let done = 0;
     let checkpointing = 0;
     while (done < messages) {
       const now = Date.now() + 3_600_000;
-      const { mails } = inTransaction(() => store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now));
+      const { messages: mails } = inTransaction(() =>
+        store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now),
+      );
       inTransaction(() => end(mails, now));
       done += mails.length;
       const paused = performance.now();

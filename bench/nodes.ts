@@ -142,7 +142,7 @@ async function claimRate(server: Server, queued: number): Promise<number> {
 async function claimAndSettle(store: Store): Promise<number> {
   const now = Date.now();
   const lease = { owner: 'bench', until: now + 600_000 };
-  const { mails } = await store.claim({ mails: 512, bytes: 16_777_216 }, lease, now);
+  const { messages: mails } = await store.claim({ messages: 512, bytes: 16_777_216 }, lease, now);
   const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
   await store.settle(
     mails.map(({ id, attempts }) => ({

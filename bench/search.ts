@@ -124,7 +124,7 @@ async function measure(name: string, store: Store, now: number, record: Record):
   record(`${name}: processor time of indexing one message, of this process`, (used.user + used.system) / MAILS, 'µs');
   record(`${name}: longest step of indexing`, longest, 'ms');
   // Starts the reader thread or connection, which a running service has already.
-  await store.queueFigures();
+  await store.readQueueStatistics();
   let [worstCall, worstAnswer] = [0, 0];
   for (const [what, input] of searches(now)) {
     const times: number[] = [];
@@ -179,7 +179,7 @@ async function figures(name: string, store: Store, record: Record): Promise<void
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
     const began = performance.now();
-    await store.queueFigures();
+    await store.readQueueStatistics();
     times.push(performance.now() - began);
   }
   await store.close();

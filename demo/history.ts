@@ -55,7 +55,7 @@ export interface HistoryParts {
 
 /** The node of the history; it does not run any more. */
 const NODE = 'mail-1-2841-7c0d3e';
-const CLAIM_LIMITS = { mails: 2_000, bytes: 1 << 30 };
+const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
 /** Most claims in one slice: a message may be retried several times in it. */
 const MAX_CLAIMS_PER_SLICE = 12;
 
@@ -87,7 +87,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     await store.writeTraffic(NODE, figures.takeChanged());
     parts.progress(written / plan.length);
   }
-  await store.touchKeys([...keyUsed].map(([id, at]) => ({ id, at })));
+  await store.updateKeysLastUsed([...keyUsed].map(([id, at]) => ({ id, at })));
 
   async function perform(act: OperatorAction | undefined): Promise<void> {
     if (act === undefined) return;
@@ -130,7 +130,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   /** Makes the attempts that are due before `until`; returns false if there are none. */
   async function attemptDue(until: number): Promise<boolean> {
-    const { mails, suppressed } = await store.claim(CLAIM_LIMITS, { owner: NODE, until: until + LEASE_MS }, until);
+    const { messages: mails, suppressed } = await store.claim(
+      CLAIM_LIMITS,
+      { owner: NODE, until: until + LEASE_MS },
+      until,
+    );
     for (const _ of suppressed) figures.countEnd('suppressed', until);
     await settle(mails, until);
     return mails.length > 0;

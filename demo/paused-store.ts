@@ -18,10 +18,10 @@ export function pauseStore(store: Store): PausedStore {
   return {
     store: {
       ...store,
-      claim: whenOpen(store.claim, { mails: [], suppressed: [], more: false }),
+      claim: whenOpen(store.claim, { messages: [], suppressed: [], hasMore: false }),
       recover: whenOpen(store.recover, 0),
       expire: whenOpen(store.expire, []),
-      resetDistantDueTimes: whenOpen(store.resetDistantDueTimes, 0),
+      resetExcessiveDueTimes: whenOpen(store.resetExcessiveDueTimes, 0),
       purgeBodiesAndKeys: whenOpen(store.purgeBodiesAndKeys, 0),
       purgeFeedback: whenOpen(store.purgeFeedback, 0),
       purgeTraffic: whenOpen(store.purgeTraffic, 0),

@@ -119,13 +119,13 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   void store.failed.then(() => {
     storeFailed = true;
   });
-  const queueFigures = cacheByCost(
-    () => store.queueFigures(),
+  const readQueueStatistics = cacheByCost(
+    () => store.readQueueStatistics(),
     () => performance.now(),
   );
   const { droppedLines } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, queueFigures, droppedLines, events }),
+    startObservability({ settings, version, node, clock, store, readQueueStatistics, droppedLines, events }),
   );
 
   const directory = new ApiKeyCache({ clock, publish });
@@ -170,7 +170,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
           settings,
           clock,
           machineClock,
-          store: { ...store, queueFigures },
+          store: { ...store, readQueueStatistics: readQueueStatistics },
           directory,
           events,
           observability,

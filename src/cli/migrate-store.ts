@@ -86,18 +86,18 @@ async function copy(source: TransferSource, target: TransferTarget, line: Status
   for (const table of TRANSFER_TABLES) {
     line.show(`copying ${table.name} …`);
     let page: TransferredRow[] = [];
-    for (const row of source.rows(table)) {
+    for (const row of source.readRows(table)) {
       page.push(row);
       if (page.length < PAGE_ROWS) continue;
-      await target.write(table, page);
+      await target.writeRows(table, page);
       page = [];
     }
-    if (page.length > 0) await target.write(table, page);
+    if (page.length > 0) await target.writeRows(table, page);
   }
   const { messages: messageCount } = source.count();
   let done = 0;
   for (let after = await target.lastMessageId(); ; ) {
-    const page = source.mails(after, PAGE_ROWS);
+    const page = source.readMessages(after, PAGE_ROWS);
     const last = page.at(-1);
     if (last === undefined) return;
     await target.writeMessages(page);
@@ -122,16 +122,16 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
     line.show(`comparing ${table.name} …`);
     const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
     const orderedValues = (row: TransferredRow) => table.columns.map((name) => row[name] ?? null);
-    for (const row of source.rows(table)) sourceDigest.add(orderedValues(row));
-    for (const row of await target.rows(table)) targetDigest.add(orderedValues(row));
+    for (const row of source.readRows(table)) sourceDigest.add(orderedValues(row));
+    for (const row of await target.readRows(table)) targetDigest.add(orderedValues(row));
     requireEqual(table.name, sourceDigest, targetDigest);
   }
   const { messages: messageCount } = source.count();
   const [sourceDigest, targetDigest] = [new Digest(), new Digest()];
   for (let after: string | null = null; ; ) {
-    const page: readonly TransferredMessage[] = source.mails(after, PAGE_ROWS);
+    const page: readonly TransferredMessage[] = source.readMessages(after, PAGE_ROWS);
     for (const message of page) sourceDigest.add(comparedColumns(message));
-    const targetPage: readonly TransferredMessage[] = await target.mails(after, PAGE_ROWS);
+    const targetPage: readonly TransferredMessage[] = await target.readMessages(after, PAGE_ROWS);
     for (const message of targetPage) targetDigest.add(comparedColumns(message));
     const last = page.at(-1) ?? targetPage.at(-1);
     if (last === undefined) break;

@@ -108,7 +108,7 @@ export class ApiKeyCache {
     return this.account(accountId)?.locked != null;
   }
 
-  /** Keys used since the last call and when, for the store's `touchKeys`. */
+  /** Keys used since the last call and when, for the store's `updateKeysLastUsed`. */
   drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
     const used = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
     this.#usedAt.clear();

@@ -74,7 +74,7 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 export interface MetricsOptions {
   readonly clock: Clock;
   /** The figures of the queue; read on a scrape. */
-  readonly queueFigures: () => Promise<QueueStatistics>;
+  readonly readQueueStatistics: () => Promise<QueueStatistics>;
   /** When the last feedback report was received, or null; read on a scrape. */
   readonly lastFeedbackAt?: () => Promise<number | null>;
   /** Every code that `refused` can be called with. */
@@ -95,7 +95,7 @@ interface Child {
 /** Creates the metrics and their registry, which includes the process metrics (memory, event loop lag). */
 export function createMetrics({
   clock,
-  queueFigures,
+  readQueueStatistics,
   lastFeedbackAt,
   refusalReasons: reasons,
   droppedLines = () => 0,
@@ -248,7 +248,7 @@ export function createMetrics({
 
   async function readStore(): Promise<void> {
     try {
-      const figures = await queueFigures();
+      const figures = await readQueueStatistics();
       depth.set({ state: 'queued' }, figures.queued);
       depth.set({ state: 'sending' }, figures.sending);
       depth.set({ state: 'uncertain' }, figures.uncertain);

@@ -95,7 +95,7 @@ export const listAccounts = operation({
   errors: [],
   async run(_input, { store, clock }) {
     const now = clock.now();
-    const [accounts, countsByAccount] = await Promise.all([store.listAccounts(), store.reputations(now)]);
+    const [accounts, countsByAccount] = await Promise.all([store.listAccounts(), store.readAllReputations(now)]);
     return ok(
       accounts.map((account) => toAccountDetails(account, now, countsByAccount.get(account.id) ?? ZERO_COUNTS)),
     );
@@ -115,7 +115,7 @@ export const showAccount = operation({
     const now = clock.now();
     const account = (await store.listAccounts()).find((candidate) => candidate.name === name);
     if (account === undefined) return accountNotFound(name);
-    const counts = await store.reputationOf(name, now);
+    const counts = await store.readReputation(name, now);
     return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : ZERO_COUNTS));
   },
 });

@@ -121,7 +121,7 @@ export const listDomains = operation({
       toDomainDetails(
         domain,
         recordsFor(domain, setup),
-        await store.domainChecks(domain.name),
+        await store.findDomainChecks(domain.name),
         accountName(accounts, domain.accountId),
       );
     return ok(await Promise.all(domains.map(details)));
@@ -143,7 +143,7 @@ export const showDomain = operation({
     const domain = found.value;
     const provider = await checkProviderIdentity(settings, domain);
     const records = recordsFor(domain, sendingSetup(settings), provider?.records);
-    const checks = [...(await store.domainChecks(domain.name)), ...providerChecks(provider)];
+    const checks = [...(await store.findDomainChecks(domain.name)), ...providerChecks(provider)];
     return ok(await readDomainDetails(store, domain, records, checks));
   },
 });
@@ -167,7 +167,7 @@ export const setDomain = operation({
     if (!changed.ok) return changed;
     const domain = changed.value;
     const records = recordsFor(domain, sendingSetup(settings));
-    return ok(await readDomainDetails(store, domain, records, await store.domainChecks(domain.name)));
+    return ok(await readDomainDetails(store, domain, records, await store.findDomainChecks(domain.name)));
   },
 });
 
@@ -292,7 +292,7 @@ async function writeKeys(
   { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
   keys: SendingDomain['keys'],
 ): Promise<Result<RotationResult>> {
-  const checks = await store.domainChecks(name);
+  const checks = await store.findDomainChecks(name);
   const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
   const changed = changedOrError(name, await store.updateDomain(update));
   return changed.ok ? ok({ domain: changed.value, checks }) : changed;

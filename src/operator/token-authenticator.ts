@@ -39,7 +39,7 @@ export interface TokenAuthenticator {
 export interface TokenAuthenticatorParts {
   readonly clock: Clock;
   readonly access: AccessControl;
-  readonly store: Pick<AccessStore, 'findTokens' | 'touchToken'>;
+  readonly store: Pick<AccessStore, 'findTokens' | 'updateTokenLastUsed'>;
 }
 
 /** Creates the authenticator of one listener. */
@@ -77,7 +77,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
       // The operation itself reports a store that does not answer.
-      await store.touchToken(token.id, now).catch(() => undefined);
+      await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
     return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
   }

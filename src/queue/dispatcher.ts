@@ -29,7 +29,7 @@ import {
   type StateChange,
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type { Claimed, ClaimLimits } from '../store/contract.ts';
+import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
 import { createLeaseBudget, createMode, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
@@ -52,7 +52,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
   /** The jitter of retries, in [0, 1). */
   readonly random: () => number;
-  readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<Claimed>;
+  readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
@@ -194,7 +194,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     if (limits === null) return;
     backlog = 'claiming';
     try {
-      const { mails, suppressed, more } = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
+      const {
+        messages: mails,
+        suppressed,
+        hasMore: more,
+      } = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
       for (const message of mails) {
         budget.reserve(memoryBytesOf(message));
         leasedIds.add(message.id);
@@ -218,7 +222,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const limits = budget.claimLimits(ready.size);
     const retryAt = breaker.retryAt(now);
     if (limits === null || retryAt === null) return limits;
-    return retryAt > now || runningAttempts > 0 || ready.size > 0 ? null : { ...limits, mails: 1 };
+    return retryAt > now || runningAttempts > 0 || ready.size > 0 ? null : { ...limits, messages: 1 };
   }
 
   function wake(): void {

@@ -64,7 +64,7 @@ export function createLeaseBudget(): LeaseBudget {
       if (waiting > limit / 4 || (waiting > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
       // The store counts bytes of UTF-8: at least one for each code unit, which needs two bytes of memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
-      return { mails: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
+      return { messages: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
   };
 }

@@ -98,17 +98,24 @@ export function startSweeper({
     const { onUncertain } = policy;
     rounds += 1;
     // A claim that was committed although its answer was lost: this node does not know of these leases.
-    const own = rounds % OWN_LEASES_EVERY_ROUNDS === 0 ? { ownUntil: now + LEASE_MS - MAX_CLAIM_ANSWER_MS } : {};
+    const own = rounds % OWN_LEASES_EVERY_ROUNDS === 0 ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_ANSWER_MS } : {};
     if (ages.isSettled()) {
-      const deadNodes = canDetectDeadNodes();
-      const common = { now, onUncertain, by: node, everyLease: false, deadNodes, except: leasedMessageIds() };
+      const includeDeadNodes = canDetectDeadNodes();
+      const common = {
+        now,
+        onUncertain,
+        node,
+        includeAllLeases: false,
+        includeDeadNodes,
+        excludedIds: leasedMessageIds(),
+      };
       const count = await store.recover({ ...common, ...own });
       if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
     }
     return ids.length;
   });
   runEvery(RESET_DUE_TIMES_EVERY_MS, 'reset due times', (now) =>
-    store.resetDistantDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS),
+    store.resetExcessiveDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS),
   );
   runEvery(PURGE_BODIES_EVERY_MS, 'purge bodies', () =>
     store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS), MAX_ROWS),

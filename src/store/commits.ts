@@ -18,8 +18,8 @@ const MAX_CONCURRENT_BATCHES = 2;
  * Bounds for committing a failed batch in parts: the time, and the number of failures in a row in addition to the
  * halvings that isolate one item. Beyond them the store itself is at fault, and the remaining items are rejected.
  */
-const MAX_PARTS_MS = 2_000;
-const MAX_FAILURES_IN_A_ROW = 8;
+const MAX_SPLIT_COMMIT_MS = 2_000;
+const MAX_CONSECUTIVE_FAILURES = 8;
 /**
  * With this many items waiting, a batch starts at once instead of at the end of the turn. Otherwise the store's thread
  * and the event loop wait for each other in turn.
@@ -33,15 +33,15 @@ export interface GroupCommit<Item, Answer> {
   oldestWaitMs(): number;
 }
 
-interface Pending<Item, Answer> {
+interface PendingItem<Item, Answer> {
   readonly item: Item;
-  readonly since: number;
-  readonly resolve: (answer: Answer) => void;
+  readonly submittedAt: number;
+  readonly resolve: (resolveAll: Answer) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** Calls `observe` with the size and duration of each commit. `now` is any clock in milliseconds. */
-export function groupCommit<Item, Answer>(
+export function createGroupCommit<Item, Answer>(
   commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
   options: {
     readonly maxBatch: number;
@@ -49,47 +49,47 @@ export function groupCommit<Item, Answer>(
     readonly observe?: (size: number, tookMs: number) => void;
   },
 ): GroupCommit<Item, Answer> {
-  let pending: Pending<Item, Answer>[] = [];
-  let running = 0;
+  let pending: PendingItem<Item, Answer>[] = [];
+  let runningBatches = 0;
   let scheduled = false;
 
   function schedule(): void {
-    if (scheduled || running >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
+    if (scheduled || runningBatches >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
     scheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
     scheduled = false;
-    if (running >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
+    if (runningBatches >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
     const batch = pending.length <= options.maxBatch ? pending : pending.slice(0, options.maxBatch);
     pending = batch === pending ? [] : pending.slice(options.maxBatch);
-    running += 1;
-    const began = options.now();
+    runningBatches += 1;
+    const startedAt = options.now();
     commit(batch.map(({ item }) => item)).then(
       (answers) => {
-        options.observe?.(batch.length, options.now() - began);
-        end();
-        answer(batch, answers);
+        options.observe?.(batch.length, options.now() - startedAt);
+        finishBatch();
+        resolveAll(batch, answers);
       },
       (error: unknown) => {
-        if (batch.length > 1) return void commitInParts(batch, error).finally(() => end());
-        end();
-        refuse(batch, error);
+        if (batch.length > 1) return void commitInParts(batch, error).finally(() => finishBatch());
+        finishBatch();
+        rejectAll(batch, error);
       },
     );
     schedule();
   }
 
-  function answer(batch: readonly Pending<Item, Answer>[], answers: readonly Answer[]): void {
+  function resolveAll(batch: readonly PendingItem<Item, Answer>[], answers: readonly Answer[]): void {
     for (const [index, { resolve, reject }] of batch.entries()) {
-      const one = answers[index];
-      if (one === undefined) reject(new Error('the store gave no answer'));
-      else resolve(one);
+      const itemAnswer = answers[index];
+      if (itemAnswer === undefined) reject(new Error('the store gave no answer'));
+      else resolve(itemAnswer);
     }
   }
 
-  function refuse(batch: readonly Pending<Item, Answer>[], error: unknown): void {
+  function rejectAll(batch: readonly PendingItem<Item, Answer>[], error: unknown): void {
     for (const { reject } of batch) reject(error);
   }
 
@@ -97,50 +97,50 @@ export function groupCommit<Item, Answer>(
    * Commits the halves of a failed batch until each item that cannot be committed stands alone. Rejects the remaining
    * items when the bounds are exceeded.
    */
-  async function commitInParts(batch: readonly Pending<Item, Answer>[], fault: unknown): Promise<void> {
-    const until = options.now() + MAX_PARTS_MS;
-    const maxFailures = Math.ceil(Math.log2(batch.length)) + MAX_FAILURES_IN_A_ROW;
-    let failing = 0;
-    const parts: (readonly Pending<Item, Answer>[])[] = [];
-    const halve = (part: readonly Pending<Item, Answer>[]): void => {
+  async function commitInParts(batch: readonly PendingItem<Item, Answer>[], fault: unknown): Promise<void> {
+    const deadline = options.now() + MAX_SPLIT_COMMIT_MS;
+    const maxFailures = Math.ceil(Math.log2(batch.length)) + MAX_CONSECUTIVE_FAILURES;
+    let consecutiveFailures = 0;
+    const parts: (readonly PendingItem<Item, Answer>[])[] = [];
+    const pushHalves = (part: readonly PendingItem<Item, Answer>[]): void => {
       const middle = Math.ceil(part.length / 2);
       parts.push(part.slice(middle), part.slice(0, middle));
     };
-    let last = fault;
-    halve(batch);
+    let lastError = fault;
+    pushHalves(batch);
     for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-      if (failing >= maxFailures || options.now() > until) {
-        refuse(part, last);
+      if (consecutiveFailures >= maxFailures || options.now() > deadline) {
+        rejectAll(part, lastError);
         continue;
       }
       try {
-        answer(part, await commit(part.map(({ item }) => item)));
-        failing = 0;
+        resolveAll(part, await commit(part.map(({ item }) => item)));
+        consecutiveFailures = 0;
       } catch (error) {
-        last = error;
-        failing += 1;
-        if (part.length === 1) refuse(part, error);
-        else halve(part);
+        lastError = error;
+        consecutiveFailures += 1;
+        if (part.length === 1) rejectAll(part, error);
+        else pushHalves(part);
       }
     }
   }
 
-  function end(): void {
-    running -= 1;
+  function finishBatch(): void {
+    runningBatches -= 1;
     schedule();
   }
 
   return {
     submit(item) {
       return new Promise<Answer>((resolve, reject) => {
-        pending.push({ item, since: options.now(), resolve, reject });
+        pending.push({ item, submittedAt: options.now(), resolve, reject });
         if (pending.length >= MIN_ITEMS_TO_FLUSH) flush();
         else schedule();
       });
     },
     oldestWaitMs() {
       const oldest = pending[0];
-      return oldest === undefined ? 0 : options.now() - oldest.since;
+      return oldest === undefined ? 0 : options.now() - oldest.submittedAt;
     },
   };
 }
@@ -180,55 +180,55 @@ export function watchHealth(
   clock: Clock,
   knownFault: () => string | null = () => null,
 ): StoreHealth {
-  let failing = false;
+  let isFailing = false;
   let checkedAt = clock.now();
-  let probing = false;
-  let stopped = false;
-  let cancel: () => void = () => undefined;
+  let isProbing = false;
+  let isStopped = false;
+  let cancelProbe: () => void = () => undefined;
 
-  const note = (failed: boolean) => {
-    failing = failed;
+  const recordResult = (failed: boolean) => {
+    isFailing = failed;
     checkedAt = clock.now();
-    cancel();
-    if (failed && !stopped) cancel = clock.after(MAX_HEALTH_AGE_MS, probe);
+    cancelProbe();
+    if (failed && !isStopped) cancelProbe = clock.after(MAX_HEALTH_AGE_MS, probe);
   };
 
   function probe(): void {
-    if (probing || stopped) return;
-    probing = true;
+    if (isProbing || isStopped) return;
+    isProbing = true;
     store.probe().then(
-      () => end(false),
-      () => end(true),
+      () => finishProbe(false),
+      () => finishProbe(true),
     );
   }
 
-  function end(failed: boolean): void {
-    probing = false;
-    note(failed);
+  function finishProbe(failed: boolean): void {
+    isProbing = false;
+    recordResult(failed);
   }
 
   return {
     fault() {
       // The absolute difference also covers a clock that was set back.
       if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
-      return knownFault() ?? (failing ? 'the store cannot commit' : null);
+      return knownFault() ?? (isFailing ? 'the store cannot commit' : null);
     },
     observe(call) {
       return async (...args) => {
         try {
           const result = await call(...args);
-          failing = false;
+          isFailing = false;
           checkedAt = clock.now();
           return result;
         } catch (error) {
-          note(true);
+          recordResult(true);
           throw error;
         }
       };
     },
     stop() {
-      stopped = true;
-      cancel();
+      isStopped = true;
+      cancelProbe();
     },
   };
 }

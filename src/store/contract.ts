@@ -48,17 +48,17 @@ import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 
 /** Limits of one claim. The first message is leased whatever its size, so that every message is leased at some time. */
 export interface ClaimLimits {
-  readonly mails: number;
+  readonly messages: number;
   /** Total message text, in bytes of UTF-8. */
   readonly bytes: number;
 }
 
-export interface Claimed {
-  readonly mails: readonly LeasedMessage[];
+export interface ClaimedMessages {
+  readonly messages: readonly LeasedMessage[];
   /** Messages that ended as `suppressed` instead of being leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
   /** True if more messages may be due. Then another claim should follow at once. */
-  readonly more: boolean;
+  readonly hasMore: boolean;
 }
 
 /** Accepting messages. */
@@ -79,7 +79,7 @@ export interface QueueStore {
    * Leases due messages, fairly over accounts and lanes. Messages of locked accounts wait. The work of one claim is
    * bounded: if it stops before it has examined every account, `more` is true and the next claim continues there.
    */
-  claim(room: ClaimLimits, lease: Lease, now: number): Promise<Claimed>;
+  claim(limits: ClaimLimits, lease: Lease, now: number): Promise<ClaimedMessages>;
   /**
    * Policy `hold`: records, synced, that the messages of these leases are about to be transmitted. Answers `lost` like
    * `settle`.
@@ -101,16 +101,16 @@ export interface QueueStore {
    */
   recover(options: {
     readonly now: number;
-    readonly everyLease: boolean;
-    readonly deadNodes: boolean;
+    readonly includeAllLeases: boolean;
+    readonly includeDeadNodes: boolean;
     readonly onUncertain: 'resend' | 'hold';
-    readonly by: string;
+    readonly node: string;
     /**
      * Recovers this node's own leases that expire by this time; default `now`. A node that lists all its leases in
      * `except` uses it to recover leases whose answer from the store was lost.
      */
-    readonly ownUntil?: number;
-    readonly except?: readonly string[];
+    readonly ownLeasesUntil?: number;
+    readonly excludedIds?: readonly string[];
   }): Promise<number>;
   /** For each message: false if its recipient is on a suppression list now. */
   checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
@@ -119,12 +119,12 @@ export interface QueueStore {
 /** Expiry, retention and repair of due times. */
 export interface RetentionStore {
   /** Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to their ids. */
-  expire(acceptedBefore: number, now: number, limit: number, by: string): Promise<readonly string[]>;
+  expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
    * Makes up to `limit` queued messages due now whose due time is after `latestDueAt`. Retries never wait that long;
    * such times remain after a clock was set back. Resolves to the number of messages.
    */
-  resetDistantDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
+  resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
    * Purges up to `limit` bodies of messages that ended at or before `endedBefore`, and up to `limit` idempotency keys
    * stored at or before `keysBefore`. Resolves to the greater of the two counts: if it equals `limit`, there may be
@@ -136,7 +136,7 @@ export interface RetentionStore {
    * stored reports beyond the newest `keep`. Resolves to the greatest of the counts: if it equals `limit`, there may be
    * more.
    */
-  purgeFeedback(before: number, keep: number, limit: number): Promise<number>;
+  purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
    * Purges up to `limit` minute rows that began before `minutesBefore` and up to `limit` hour rows that began before
    * `hoursBefore`. Resolves to their number.
@@ -168,7 +168,7 @@ export interface DirectoryStore {
     now: number,
   ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
   /** Records when keys were last used. */
-  touchKeys(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
+  updateKeysLastUsed(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
 }
 
 /** The nodes of this store, and the running time that they share. */
@@ -178,7 +178,7 @@ export interface NodeStore {
    * it. The store's own time is the database server's where nodes share one, otherwise `now`. Resolves to the written
    * value.
    */
-  updateRunningTime(passedMs: number, now: number): Promise<RunningTime>;
+  updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
   /**
    * Records a heartbeat: the node counts as alive for `ttlMs`. Resolves to the store's own time in milliseconds since
    * the epoch: the database server's where nodes share one, otherwise `now`.
@@ -216,7 +216,7 @@ export interface IndexStore {
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
   /** With `by`, here and below, the change is written to the audit log in the same transaction. */
-  createAccount(name: string, limits: AccountLimits, now: number, by?: Actor): Promise<ChangeResult<Account>>;
+  createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
    * In one transaction. A new volume or rate restarts its count at zero. New thresholds replace the defaults. With
    * `expected`, here and below, nothing changes if the account's `accountVersion` differs.
@@ -226,36 +226,36 @@ export interface AccountStore {
     change: AccountChange,
     now: number,
     expected?: string,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<GuardedChangeResult<Account>>;
   lockAccount(
     name: string,
     reason: string,
     now: number,
     expected?: string,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<GuardedChangeResult<Account>>;
-  unlockAccount(name: string, now: number, expected?: string, by?: Actor): Promise<GuardedChangeResult<Account>>;
+  unlockAccount(name: string, now: number, expected?: string, actor?: Actor): Promise<GuardedChangeResult<Account>>;
   listAccounts(): Promise<readonly Account[]>;
   /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
-  reputationOf(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
+  readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** The same for all accounts that have any, by account id. */
-  reputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
+  readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   createKey(
     accountName: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
     now: number,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<ChangeResult<ApiKey>>;
   listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
-  revokeKey(id: number, now: number, by?: Actor): Promise<ChangeResult<ApiKey>>;
+  revokeKey(id: number, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   /** Creates a key with the old key's name. The old key expires at `oldExpiresAt`. */
   rotateKey(
     id: number,
     key: { readonly prefix: string; readonly hash: string },
     oldExpiresAt: number,
     now: number,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<ChangeResult<ApiKey>>;
 }
 
@@ -266,19 +266,19 @@ export interface DomainStore {
     accountName: string,
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
     now: number,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<ChangeResult<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
   /** What the last answered check of each record found; empty before the first check. */
-  domainChecks(name: string): Promise<readonly RecordCheck[]>;
+  findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /**
    * Writes the result of a check or a rotation. Every node sees it within one second. The revision does not change if
    * only times changed.
    */
-  updateDomain(update: DomainUpdate, by?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
-  setSubdomains(name: string, subdomains: boolean, by?: Actor): Promise<ChangeResult<SendingDomain>>;
-  removeDomain(name: string, by?: Actor): Promise<ChangeResult<SendingDomain>>;
+  updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
+  setSubdomains(name: string, subdomains: boolean, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
+  removeDomain(name: string, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
 }
 
 /** Suppression lists. */
@@ -287,7 +287,7 @@ export interface SuppressionStore {
    * Adds addresses to a list. An address already listed keeps its reason and time. Resolves to the number of new
    * addresses, or `missing` if there is no such account.
    */
-  addSuppressions(list: ListName, entries: readonly Suppression[], by?: Actor): Promise<ChangeResult<number>>;
+  addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
   /**
    * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one audit log entry: the
    * first batch writes it, and each later batch updates its counts in the same transaction. Resolves to the number of
@@ -297,9 +297,9 @@ export interface SuppressionStore {
     list: ListName,
     entries: readonly Suppression[],
     step: ImportStep,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
-  removeSuppression(list: ListName, address: string, by?: Actor): Promise<ChangeResult<boolean>>;
+  removeSuppression(list: ListName, address: string, actor?: Actor): Promise<ChangeResult<boolean>>;
   /** In order of address, starting after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
@@ -325,8 +325,8 @@ export interface MessageStore {
   /** Works for about `budgetMs` and answers with what it has found by then. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
   /** Makes a queued message due now; requeues an uncertain one. */
-  retryMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
-  cancelMessage(id: string, now: number, by?: Actor): Promise<OperatorChangeResult>;
+  retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
+  cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   /** Stored reports, newest first, with ids less than `before`. */
   listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
@@ -340,22 +340,22 @@ export interface AccessStore {
   createToken(
     token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
     now: number,
-    by?: Actor,
+    actor?: Actor,
   ): Promise<ChangeResult<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
   /** The tokens with these SHA-256 hashes (hexadecimal), including expired and revoked ones. */
   findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
-  revokeToken(id: number, now: number, by?: Actor): Promise<ChangeResult<OperatorToken>>;
-  touchToken(id: number, at: number): Promise<void>;
+  revokeToken(id: number, now: number, actor?: Actor): Promise<ChangeResult<OperatorToken>>;
+  updateTokenLastUsed(id: number, at: number): Promise<void>;
   /** Records a sign-out. The session would have expired at `until`. Entries that have expired by `now` are deleted. */
-  endSession(hash: string, until: number, now: number): Promise<void>;
+  endSession(hash: string, expiresAt: number, now: number): Promise<void>;
   isSessionEnded(hash: string): Promise<boolean>;
 }
 
 /** The figures of the overview page. */
 export interface OverviewStore {
-  queueFigures(): Promise<QueueStatistics>;
-  overviewFacts(now: number): Promise<OverviewData>;
+  readQueueStatistics(): Promise<QueueStatistics>;
+  readOverviewData(now: number): Promise<OverviewData>;
   changeFeedPosition(now: number): Promise<ChangeFeedPosition>;
 }
 
@@ -431,7 +431,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   recover: 'outcome',
   checkSuppression: 'read',
   expire: 'change',
-  resetDistantDueTimes: 'change',
+  resetExcessiveDueTimes: 'change',
   purgeBodiesAndKeys: 'change',
   purgeFeedback: 'change',
   purgeTraffic: 'change',
@@ -439,7 +439,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   lastFeedbackAt: 'question',
   findKeys: 'read',
   createFirstKey: 'change',
-  touchKeys: 'change',
+  updateKeysLastUsed: 'change',
   updateRunningTime: 'change',
   recordHeartbeat: 'outcome',
   removeNode: 'outcome',
@@ -451,15 +451,15 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   lockAccount: 'change',
   unlockAccount: 'change',
   listAccounts: 'read',
-  reputationOf: 'question',
-  reputations: 'question',
+  readReputation: 'question',
+  readAllReputations: 'question',
   createKey: 'change',
   listKeys: 'read',
   revokeKey: 'change',
   rotateKey: 'change',
   addDomain: 'change',
   findDomain: 'read',
-  domainChecks: 'read',
+  findDomainChecks: 'read',
   listDomains: 'read',
   updateDomain: 'change',
   setSubdomains: 'change',
@@ -483,11 +483,11 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   listTokens: 'read',
   findTokens: 'read',
   revokeToken: 'change',
-  touchToken: 'change',
+  updateTokenLastUsed: 'change',
   endSession: 'change',
   isSessionEnded: 'question',
-  queueFigures: 'question',
-  overviewFacts: 'question',
+  readQueueStatistics: 'question',
+  readOverviewData: 'question',
   changeFeedPosition: 'question',
   probe: 'change',
 };

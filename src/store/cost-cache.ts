@@ -18,28 +18,28 @@ const MAX_STALE_MS = 5_000;
 
 /** `now` is monotonic, in ms. A fault rejects every caller that waits for that query and is not cached. */
 export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () => Promise<T> {
-  let cached: { readonly answer: T; readonly at: number; readonly tookMs: number } | null = null;
-  let running: Promise<T> | null = null;
+  let cached: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;
+  let runningQuery: Promise<T> | null = null;
 
   async function refresh(): Promise<T> {
-    const began = now();
+    const startedAt = now();
     try {
       const answer = await query();
-      cached = { answer, at: now(), tookMs: now() - began };
+      cached = { answer, storedAt: now(), tookMs: now() - startedAt };
       return answer;
     } finally {
-      running = null;
+      runningQuery = null;
     }
   }
 
   return () => {
-    const ageMs = cached === null ? 0 : now() - cached.at;
+    const ageMs = cached === null ? 0 : now() - cached.storedAt;
     if (cached !== null && ageMs < Math.min(MAX_TTL_MS, cached.tookMs * TTL_FACTOR))
       return Promise.resolve(cached.answer);
-    running ??= refresh();
-    if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return running;
+    runningQuery ??= refresh();
+    if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
     // A fault of this refresh reaches the next caller that waits.
-    running.catch(() => undefined);
+    runningQuery.catch(() => undefined);
     return Promise.resolve(cached.answer);
   };
 }

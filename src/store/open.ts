@@ -30,11 +30,11 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
     exclusive,
     node = 'command',
     warn = () => undefined,
-    onWait: waiting = () => undefined,
-    environment: surroundings = SYSTEM_ENVIRONMENT,
+    onWait = () => undefined,
+    environment = SYSTEM_ENVIRONMENT,
     onFilesFault,
   } = options;
-  const { inCaller = surroundings.simulated } = options;
+  const { inCaller = environment.simulated } = options;
   switch (database.kind) {
     case 'sqlite': {
       const { openSqliteStore } = await import('./sqlite/store.ts');
@@ -42,7 +42,7 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         path: database.path,
         exclusive,
         inCaller,
-        environment: surroundings,
+        environment,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });
     }
@@ -52,9 +52,9 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         setting: database,
         service: exclusive,
         application: `postrider ${node}`,
-        environment: surroundings,
+        environment,
         warn,
-        onWait: waiting,
+        onWait,
       });
     }
   }

@@ -22,11 +22,11 @@ export interface OnDemandThread<T extends Thread> {
 
 export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, idleMs: number): OnDemandThread<T> {
   let running: Promise<T> | null = null;
-  let users = 0;
+  let activeUses = 0;
   let closed = false;
   let timer: NodeJS.Timeout | null = null;
 
-  function thread(): Promise<T> {
+  function startedThread(): Promise<T> {
     if (running !== null) return running;
     const starting = start();
     running = starting;
@@ -38,7 +38,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     return starting;
   }
 
-  async function end(): Promise<void> {
+  async function endThread(): Promise<void> {
     const ending = running;
     running = null;
     if (timer !== null) clearTimeout(timer);
@@ -54,20 +54,20 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
       if (closed) throw new StoreError('the store is closed.');
       if (timer !== null) clearTimeout(timer);
       timer = null;
-      users += 1;
+      activeUses += 1;
       try {
-        return await work(await thread());
+        return await work(await startedThread());
       } finally {
-        users -= 1;
-        if (users === 0 && running !== null) {
-          timer = setTimeout(() => void end(), idleMs);
+        activeUses -= 1;
+        if (activeUses === 0 && running !== null) {
+          timer = setTimeout(() => void endThread(), idleMs);
           timer.unref();
         }
       }
     },
     close() {
       closed = true;
-      return end();
+      return endThread();
     },
   };
 }
@@ -86,13 +86,13 @@ export function setThreadFlags(): void {
   setFlagsFromString('--max-semi-space-size=0');
 }
 
-const LOW_PRIORITY = 10;
+const LOW_PRIORITY_NICENESS = 10;
 
 /**
  * The index builder's garbage is short-lived. Without limits its heap grows to 130 MB before V8 collects it. With them
  * the thread uses at most 70 MB, most of it V8's and Node's own.
  */
-export const INDEX_THREAD_MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
+export const INDEX_THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
 
 /**
  * Lowers the priority of the calling thread on Linux, where each thread has its own niceness. Does nothing on other
@@ -101,7 +101,7 @@ export const INDEX_THREAD_MEMORY = { maxYoungGenerationSizeMb: 8, maxOldGenerati
 export function lowerThreadPriority(): void {
   if (process.platform !== 'linux') return;
   try {
-    setPriority(0, LOW_PRIORITY);
+    setPriority(0, LOW_PRIORITY_NICENESS);
   } catch {
     // Without the permission, the index is built at normal priority.
   }

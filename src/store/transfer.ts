@@ -7,16 +7,16 @@ import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 export interface TransferTable {
   readonly name: string;
   /** Rows are read and compared in this order. */
-  readonly key: readonly string[];
+  readonly keyColumns: readonly string[];
   readonly columns: readonly string[];
   /** 0 and 1 in the source, false and true in the target. */
-  readonly booleans?: readonly string[];
+  readonly booleanColumns?: readonly string[];
 }
 
 export const TRANSFER_TABLES: readonly TransferTable[] = [
   {
     name: 'account',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: [
       ...['id', 'name', 'created_at', 'locked_reason', 'locked_at', 'volume', 'volume_used', 'volume_expires_at'],
       ...['rate_limit', 'rate_period_ms', 'rate_used', 'rate_window_at', 'throttle_per_s', 'throttle_burst'],
@@ -25,7 +25,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
   {
     name: 'api_key',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: [
       ...['id', 'account_id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
       'revision',
@@ -33,16 +33,16 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
   {
     name: 'domain',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: [
       ...['id', 'account_id', 'name', 'subdomains', 'status', 'created_at', 'checked_at', 'authenticated_at'],
       ...['failing_since', 'checks', 'removed', 'revision'],
     ],
-    booleans: ['subdomains', 'removed'],
+    booleanColumns: ['subdomains', 'removed'],
   },
   {
     name: 'dkim_key',
-    key: ['domain_id', 'selector'],
+    keyColumns: ['domain_id', 'selector'],
     columns: [
       ...['domain_id', 'selector', 'algorithm', 'public_key', 'sealed', 'state', 'created_at', 'activated_at'],
       'retire_at',
@@ -50,57 +50,57 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   },
   {
     name: 'reputation',
-    key: ['account_id', 'hour'],
+    keyColumns: ['account_id', 'hour'],
     columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints'],
   },
   {
     name: 'complainant',
-    key: ['account_id', 'recipient'],
+    keyColumns: ['account_id', 'recipient'],
     columns: ['account_id', 'recipient', 'at'],
   },
   {
     name: 'idempotency',
-    key: ['account_id', 'key'],
+    keyColumns: ['account_id', 'key'],
     columns: ['account_id', 'key', 'fingerprint', 'id', 'at'],
   },
   {
     name: 'suppression',
-    key: ['recipient', 'account_id'],
+    keyColumns: ['recipient', 'account_id'],
     columns: ['recipient', 'account_id', 'reason', 'source', 'at'],
   },
   {
     name: 'feedback',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: ['id', 'digest', 'at', 'source', 'mail_id', 'reason', 'summary', 'raw'],
   },
   {
     name: 'provider_reference',
-    key: ['reference'],
+    keyColumns: ['reference'],
     columns: ['reference', 'id', 'at'],
   },
   {
     name: 'audit',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: ['id', 'at', 'who', 'action', 'subject', 'before', 'after'],
   },
   {
     name: 'operator_token',
-    key: ['id'],
+    keyColumns: ['id'],
     columns: ['id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
   },
   {
     name: 'ended_session',
-    key: ['hash'],
+    keyColumns: ['hash'],
     columns: ['hash', 'until'],
   },
   {
     name: 'running_time',
-    key: ['one'],
+    keyColumns: ['one'],
     columns: ['one', 'ran_ms', 'seen_at', 'stretches'],
   },
   {
     name: 'traffic',
-    key: ['span', 'at', 'node'],
+    keyColumns: ['span', 'at', 'node'],
     columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies'],
   },
 ];
@@ -147,9 +147,9 @@ export interface TransferSource {
   /** Identifies this source. */
   readonly name: string;
   count(): { readonly messages: number };
-  rows(table: TransferTable): Iterable<TransferredRow>;
+  readRows(table: TransferTable): Iterable<TransferredRow>;
   /** Messages with ids greater than `after`, in order of id. */
-  mails(after: string | null, limit: number): readonly TransferredMessage[];
+  readMessages(after: string | null, limit: number): readonly TransferredMessage[];
   close(): void;
 }
 
@@ -159,10 +159,10 @@ export interface TransferTarget {
   begin(source: string): Promise<void>;
   /** The greatest copied id, or null. */
   lastMessageId(): Promise<string | null>;
-  write(table: TransferTable, rows: readonly TransferredRow[]): Promise<void>;
+  writeRows(table: TransferTable, readRows: readonly TransferredRow[]): Promise<void>;
   writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
-  rows(table: TransferTable): Promise<readonly TransferredRow[]>;
-  mails(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
+  readRows(table: TransferTable): Promise<readonly TransferredRow[]>;
+  readMessages(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
   /** Marks the transfer as complete: services may start. */
   finish(): Promise<void>;
   close(): Promise<void>;

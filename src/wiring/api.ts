@@ -13,7 +13,7 @@ import type { NewApiKey } from '../model/credentials.ts';
 import type { Publish } from '../model/events.ts';
 import { createMessageIdGenerator } from '../model/submission.ts';
 import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
-import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
+import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
@@ -30,7 +30,7 @@ export interface ApiParts {
   readonly node: ClusterNode;
   /** The transport that delivers the messages. */
   readonly transport: Transport;
-  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'touchKeys'>;
+  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
   /** Null when the service can work, else the problem, as text for the public. */
   readonly ready: () => string | null;
@@ -67,7 +67,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const { clock } = clusterNode;
   const failed = createFailureReporter(publish, clock);
-  const accepts = groupCommit(health.observe(store.accept), {
+  const accepts = createGroupCommit(health.observe(store.accept), {
     maxBatch: MAX_BATCH,
     now: clock.monotonic,
     observe: publishCommits('accept', clock, publish),
@@ -98,7 +98,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   const publicUrl = (await listener.start()).url;
   // Last: the key is shown once, and a failed start must not use it up.
   const firstKey = await firstAccount(store, directory, parts.firstKey, clock.now());
-  stack.defer(touchKeys(store, directory, clock, (error) => failed('touch keys', error)));
+  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => failed('touch keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
   return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
@@ -119,8 +119,8 @@ async function firstAccount(
 }
 
 /** Stores periodically when keys were last used, and once more when stopped. */
-function touchKeys(
-  store: Pick<DirectoryStore, 'touchKeys'>,
+function updateKeysLastUsed(
+  store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,
   clock: Clock,
   failed: (error: unknown) => void,
@@ -128,7 +128,7 @@ function touchKeys(
   let cancel: () => void = () => undefined;
   const write = async () => {
     const used = directory.drainUsedKeys();
-    if (used.length > 0) await store.touchKeys(used).catch(failed);
+    if (used.length > 0) await store.updateKeysLastUsed(used).catch(failed);
   };
   let stopped = false;
   const schedule = () => {

@@ -11,7 +11,7 @@ import type { Publish } from '../model/events.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
-import { groupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
+import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
@@ -45,20 +45,20 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   await checkSecret(settings, store);
   const count = await store.recover({
     now: clock.now(),
-    everyLease: !clusterNode.sharesStore,
-    deadNodes: false,
+    includeAllLeases: !clusterNode.sharesStore,
+    includeDeadNodes: false,
     onUncertain: settings.onUncertain,
-    by: node,
+    node,
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   const now = clock.monotonic;
-  const settles = groupCommit(health.observe(store.settle), {
+  const settles = createGroupCommit(health.observe(store.settle), {
     maxBatch: MAX_BATCH,
     now,
     observe: publishCommits('settle', clock, publish),
   });
-  const marks = groupCommit(store.markTransmitting, { maxBatch: MAX_BATCH, now });
-  const screens = groupCommit(store.checkSuppression, { maxBatch: MAX_BATCH, now });
+  const marks = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH, now });
+  const screens = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH, now });
   const screening = createSuppressionCheck(clock, screens.submit);
   const dispatcher = createDispatcher({
     node,

@@ -9,7 +9,7 @@ import { bind, formatHostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { Publish } from '../model/events.ts';
-import { groupCommit } from '../store/commits.ts';
+import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
 import { createFailureReporter } from './events.ts';
@@ -44,7 +44,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   await using stack = new AsyncDisposableStack();
   const failed = createFailureReporter(publish, clock);
   const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
-  const commits = groupCommit(store.recordFeedback, { maxBatch: MAX_BATCH, now: () => performance.now() });
+  const commits = createGroupCommit(store.recordFeedback, { maxBatch: MAX_BATCH, now: () => performance.now() });
   const intake = createFeedbackIntake({ clock, record: (report) => commits.submit(report), publish });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };

@@ -23,7 +23,7 @@ export interface ObservabilityParts {
     Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'>;
   /** The queue figures of the store, cached for a moment. */
-  readonly queueFigures: OverviewStore['queueFigures'];
+  readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   /** Log lines dropped so far. */
   readonly droppedLines: () => number;
   readonly events: Events;
@@ -37,12 +37,12 @@ export interface Observability extends AsyncDisposable {
 
 /** Subscribes all of them. Each receives every event since the start of the process. Disposing writes the last traffic figures. */
 export function startObservability(parts: ObservabilityParts): Observability {
-  const { settings, version, node, clock, store, queueFigures, droppedLines, events } = parts;
+  const { settings, version, node, clock, store, readQueueStatistics, droppedLines, events } = parts;
   const stack = new AsyncDisposableStack();
   const lastFeedbackAt = () => store.lastFeedbackAt();
   const metrics = createMetrics({
     clock,
-    queueFigures,
+    readQueueStatistics,
     lastFeedbackAt,
     refusalReasons: ERROR_CODES,
     droppedLines,

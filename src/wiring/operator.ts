@@ -84,7 +84,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   stack.defer(() => imports.stop());
   const { url, signInUrl } = await operator.start();
   // Starts the reader thread of the store and fills the cache, so that the first page loads fast.
-  if (parts.api !== null) void parts.store.queueFigures().catch(() => undefined);
+  if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
   const started = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }

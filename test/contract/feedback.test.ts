@@ -66,7 +66,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return list.kind === 'done' ? list.value.map(({ address, reason, source }) => ({ address, reason, source })) : [];
   };
   const counts = async (store: Store) => {
-    const window = await store.reputationOf('default', Date.now());
+    const window = await store.readReputation('default', Date.now());
     return window.kind === 'done' ? window.value : null;
   };
 
@@ -338,7 +338,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
     expect(await store.retryMessage(mail.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
-    expect(await store.queueFigures()).toMatchObject({ uncertain: 0, queued: 0 });
+    expect(await store.readQueueStatistics()).toMatchObject({ uncertain: 0, queued: 0 });
   });
 
   test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {

@@ -57,8 +57,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       lease('live', now - MINUTE),
     ];
     await store.accept([dead, live, over]);
-    const recover = (deadNodes: boolean) =>
-      store.recover({ now, everyLease: false, deadNodes, onUncertain: 'resend', by: 'judge' });
+    const recover = (includeDeadNodes: boolean) =>
+      store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'judge' });
     expect(await recover(false)).toBe(0);
     expect(await recover(true)).toBe(1);
     const states = await Promise.all([dead, live, over].map(async ({ id }) => (await store.findMessage(id))?.state));
@@ -71,9 +71,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
     const mail = newMessage({ lease });
     await store.accept([mail]);
-    await store.recover({ now, everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' });
-    const taken = await store.claim({ mails: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
-    const [mine] = taken.mails;
+    await store.recover({ now, includeAllLeases: false, includeDeadNodes: true, onUncertain: 'resend', node: 'judge' });
+    const taken = await store.claim({ messages: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
+    const [mine] = taken.messages;
     if (mine === undefined) throw new Error('nothing was claimed');
     expect(await store.settle([newSettlement({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
     expect(await store.settle([newSettlement(mine)])).toEqual(['settled']);
@@ -86,14 +86,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [known, unheard] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([known, unheard]);
     const how = {
-      everyLease: false,
-      deadNodes: false,
+      includeAllLeases: false,
+      includeDeadNodes: false,
       onUncertain: 'resend',
-      by: 'node-a',
-      except: [known.id],
+      node: 'node-a',
+      excludedIds: [known.id],
     } as const;
     expect(await store.recover({ now, ...how })).toBe(0);
-    expect(await store.recover({ now, ownUntil: lease.until, ...how })).toBe(1);
+    expect(await store.recover({ now, ownLeasesUntil: lease.until, ...how })).toBe(1);
     expect((await store.findMessage(known.id))?.state).toBe('sending');
     expect((await store.findMessage(unheard.id))?.state).toBe('queued');
   });

@@ -41,8 +41,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'exists',
     });
     const id = made.kind === 'done' ? made.value.id : 0;
-    await store.touchToken(id, 20);
-    await store.touchToken(id, 10);
+    await store.updateTokenLastUsed(id, 20);
+    await store.updateTokenLastUsed(id, 10);
     expect(await store.findTokens([hash('c'), hash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);
     expect(await store.findTokens([hash('c')])).toEqual([]);
     expect(await store.revokeToken(id, 30)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });

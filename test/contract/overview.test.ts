@@ -85,7 +85,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an empty store needs no attention', async () => {
     const store = await opened();
-    expect(await store.overviewFacts(NOW)).toEqual({
+    expect(await store.readOverviewData(NOW)).toEqual({
       everAccepted: false,
       nextDueAt: null,
       accounts: [],
@@ -94,7 +94,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       notUnderstood: 0,
     });
     expect(await store.changeFeedPosition(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
-    expect(await store.queueFigures()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
+    expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
   test('an account needs attention if it is locked, or its volume is nearly used or expires', async () => {
@@ -109,7 +109,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await made('long gone', { volumeExpiresAt: NOW - 30 * DAY_MS });
     await made('locked');
     await store.lockAccount('locked', 'unpaid', NOW);
-    const { accounts } = await store.overviewFacts(NOW);
+    const { accounts } = await store.readOverviewData(NOW);
     expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
   });
 
@@ -122,8 +122,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await key(store, 'two', 'unused', NOW + DAY_MS);
     await key(store, 'two', 'gone', NOW - 1);
     await key(store, 'one', 'last', NOW + 2 * DAY_MS);
-    await store.touchKeys([{ id: used.id, at: NOW - 1_000 }]);
-    const { keys } = await store.overviewFacts(NOW);
+    await store.updateKeysLastUsed([{ id: used.id, at: NOW - 1_000 }]);
+    const { keys } = await store.readOverviewData(NOW);
     expect(keys.map(({ name, account }) => [account, name])).toEqual([
       ['two', 'used'],
       ['one', 'last'],
@@ -137,16 +137,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
       done(await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at));
     const changedOver = await made('web', NOW - DAY_MS);
     const forgotten = await made('cron', NOW - DAY_MS);
-    const touch = (at: number) => store.touchKeys([changedOver, forgotten].map(({ id }) => ({ id, at })));
+    const touch = (at: number) => store.updateKeysLastUsed([changedOver, forgotten].map(({ id }) => ({ id, at })));
     await touch(NOW - 120_000);
     const successors: number[] = [];
     for (const { id, name } of [changedOver, forgotten]) {
       const key = { prefix: 'pr_new', hash: `${name} new` };
       successors.push(done(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
     }
-    expect((await store.overviewFacts(NOW)).keys).toEqual([]);
-    await store.touchKeys([{ id: forgotten.id, at: NOW - 1_000 }]);
-    const { keys } = await store.overviewFacts(NOW);
+    expect((await store.readOverviewData(NOW)).keys).toEqual([]);
+    await store.updateKeysLastUsed([{ id: forgotten.id, at: NOW - 1_000 }]);
+    const { keys } = await store.readOverviewData(NOW);
     expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgotten.id, successors[1]]]);
   });
 
@@ -175,7 +175,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         keys: [],
       });
     }
-    const { domains } = await store.overviewFacts(NOW);
+    const { domains } = await store.readOverviewData(NOW);
     expect(domains).toMatchObject({
       all: 3,
       authenticated: 2,
@@ -209,10 +209,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     };
     await accept('first', NOW - 5_000, 1);
     await accept('second', NOW + 5_000, 2);
-    expect(await store.overviewFacts(NOW)).toMatchObject({ everAccepted: true, nextDueAt: NOW - 5_000 });
-    expect(await store.queueFigures()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
+    expect(await store.readOverviewData(NOW)).toMatchObject({ everAccepted: true, nextDueAt: NOW - 5_000 });
+    expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);
-    expect(await store.overviewFacts(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
+    expect(await store.readOverviewData(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
     marks.push(await store.changeFeedPosition(NOW));
     const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
     await store.createToken(token, NOW, { who: 'cli:root', at: NOW });

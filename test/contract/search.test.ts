@@ -157,7 +157,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     if (state === 'uncertain') {
       await store.markTransmitting([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);
-      const recover = { now: START, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' } as const;
+      const recover = {
+        now: START,
+        includeAllLeases: true,
+        includeDeadNodes: false,
+        onUncertain: 'hold',
+        node: 'node-a',
+      } as const;
       await store.recover(recover);
     }
   }

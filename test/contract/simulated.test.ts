@@ -57,9 +57,9 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       all.push(...batch.map(({ id }) => id));
       await note(store.accept(batch));
       const lease = { owner: NODE.name, until: now + 60_000 };
-      const claimed = await store.claim({ mails: 4, bytes: 100_000 }, lease, now);
+      const claimed = await store.claim({ messages: 4, bytes: 100_000 }, lease, now);
       said.push(claimed);
-      const settlements = claimed.mails
+      const settlements = claimed.messages
         .filter(() => random() < 0.8)
         .map((mail) => {
           const event = { at: now, by: NODE.name, detail: null, attempt: null };
@@ -69,14 +69,19 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
         });
       await note(store.settle(settlements));
       await clock.advance(7_000 + Math.floor(random() * 10_000));
-      const recovery = { everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'node-b' } as const;
+      const recovery = {
+        includeAllLeases: false,
+        includeDeadNodes: true,
+        onUncertain: 'resend',
+        node: 'node-b',
+      } as const;
       await note(store.recover({ ...recovery, now: clock.now() }));
     }
     await note(store.listNodes(clock.now()));
     await note(store.updateRunningTime(1_000, clock.now()));
-    await note(store.queueFigures());
+    await note(store.readQueueStatistics());
     await note(store.listAccounts());
-    await note(store.reputations(clock.now()));
+    await note(store.readAllReputations(clock.now()));
     await note(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
     for (const id of all) await note(store.findMessage(id));
     return said;

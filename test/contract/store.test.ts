@@ -7,7 +7,7 @@ import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 /** Limits for this many messages of any size. */
-const room = (mails: number) => ({ mails, bytes: 1_000_000 });
+const room = (messages: number) => ({ messages, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
 
@@ -183,7 +183,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       newSettlement({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
-    expect((await store.claim(room(10), LEASE, Date.now())).mails).toEqual([]);
+    expect((await store.claim(room(10), LEASE, Date.now())).messages).toEqual([]);
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
@@ -195,8 +195,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       store.claim(room(5), LEASE, Date.now()),
       store.claim(room(5), { ...LEASE, owner: 'node-b' }, Date.now()),
     ]);
-    expect([...first.mails, ...second.mails]).toHaveLength(1);
-    expect(first.mails[0] ?? second.mails[0]).toMatchObject({
+    expect([...first.messages, ...second.messages]).toHaveLength(1);
+    expect(first.messages[0] ?? second.messages[0]).toMatchObject({
       id: mail.id,
       accountId: 1,
       to: mail.to,
@@ -213,8 +213,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([mail]);
     const dueAt = Date.now() + 60_000;
     await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
-    expect((await store.claim(room(5), LEASE, dueAt - 1)).mails).toEqual([]);
-    expect((await store.claim(room(5), LEASE, dueAt)).mails.map(({ attempts }) => attempts)).toEqual([2]);
+    expect((await store.claim(room(5), LEASE, dueAt - 1)).messages).toEqual([]);
+    expect((await store.claim(room(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
   test('accounts are served in turn, so a backlog of one does not delay another', async () => {
@@ -222,7 +222,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
     await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
-    const { mails: claimed } = await store.claim(room(20), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(room(20), LEASE, Date.now());
     expect(claimed).toHaveLength(20);
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
@@ -233,7 +233,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
-      for (const { accountId } of (await store.claim(room(100), LEASE, Date.now())).mails) served.add(accountId);
+      for (const { accountId } of (await store.claim(room(100), LEASE, Date.now())).messages) served.add(accountId);
     }
     expect(served.size).toBe(150);
   });
@@ -242,10 +242,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
-    expect((await store.claim(room(512), LEASE, Date.now())).mails).toHaveLength(512);
+    expect((await store.claim(room(512), LEASE, Date.now())).messages).toHaveLength(512);
     const first = newMessage({ accountId: 2 });
     await store.accept([first]);
-    const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(room(512), LEASE, Date.now());
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
@@ -256,7 +256,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const served = new Set<number>();
     // All 512 go to the lane of first attempts, because the other lane is empty.
     for (let round = 0; round < 4; round += 1) {
-      const { mails: claimed } = await store.claim(room(512), LEASE, Date.now());
+      const { messages: claimed } = await store.claim(room(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
       const ofOne = new Map<number, number>();
       for (const { accountId } of claimed) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
@@ -272,8 +272,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
       const claimed = await store.claim(room(mails), LEASE, Date.now());
-      claims.push(claimed.mails.map(({ id }) => id));
-      more = claimed.more;
+      claims.push(claimed.messages.map(({ id }) => id));
+      more = claimed.hasMore;
     }
     return claims;
   }
@@ -320,9 +320,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(Array.from({ length: 20 }, (_, n) => newMessage({ message, accountId: (n % 2) + 1 })));
     const sizes: number[] = [];
     for (let more = true; more; ) {
-      const claimed = await store.claim({ mails: 100, bytes: 350_000 }, LEASE, Date.now());
-      sizes.push(claimed.mails.length);
-      more = claimed.more;
+      const claimed = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
+      sizes.push(claimed.messages.length);
+      more = claimed.hasMore;
     }
     expect(Math.max(...sizes)).toBe(3);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
@@ -340,9 +340,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 100; ) {
-      const claimed = await store.claim({ mails: 100, bytes: 1_000 }, LEASE, Date.now());
-      claims.push(claimed.mails.map(({ id }) => id));
-      more = claimed.more;
+      const claimed = await store.claim({ messages: 100, bytes: 1_000 }, LEASE, Date.now());
+      claims.push(claimed.messages.map(({ id }) => id));
+      more = claimed.hasMore;
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
@@ -361,7 +361,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       retries.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([newMessage(), newMessage()]);
-    const { mails: claimed } = await store.claim(room(10), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(room(10), LEASE, Date.now());
     expect(claimed).toHaveLength(10);
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
@@ -370,9 +370,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
-    expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
+    expect((await store.claim(room(5), LEASE, Date.now())).messages).toEqual([]);
     await store.unlockAccount('default', Date.now());
-    expect((await store.claim(room(5), LEASE, Date.now())).mails).toHaveLength(1);
+    expect((await store.claim(room(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
   test('a settlement is fenced: another owner, another attempt or a repetition is lost and changes nothing', async () => {
@@ -400,10 +400,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a lease returned without an attempt does not count as one', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
-    const [mail] = (await store.claim(room(1), LEASE, Date.now())).mails;
+    const [mail] = (await store.claim(room(1), LEASE, Date.now())).messages;
     if (mail === undefined) throw new Error('nothing leased');
     await store.settle([{ ...newSettlement(mail, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
-    expect((await store.claim(room(1), LEASE, Date.now())).mails[0]?.attempts).toBe(1);
+    expect((await store.claim(room(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
   });
 
   test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
@@ -411,13 +411,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now();
     const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
     await store.accept([first, second]);
-    const [leased] = (await store.claim(room(1), LEASE, at)).mails;
+    const [leased] = (await store.claim(room(1), LEASE, at)).messages;
     if (leased === undefined) throw new Error('nothing leased');
     const ref = { id: leased.id, owner: LEASE.owner, attempts: 1 };
     expect(await store.release([{ ...ref, owner: 'node-b' }, ref, ref], at)).toEqual(['lost', 'settled', 'lost']);
     expect(await store.findMessage(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
     expect((await store.findMessage(first.id))?.events).toHaveLength(1);
-    expect((await store.claim(room(1), LEASE, at)).mails.map(({ id }) => id)).toEqual([first.id]);
+    expect((await store.claim(room(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([first.id]);
   });
 
   test('a lease whose outcome its node still holds is not recovered, under either policy', async () => {
@@ -429,9 +429,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.markTransmitting([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
       const except = [kept.id, marked.id];
-      expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except })).toBe(
-        0,
-      );
+      expect(
+        await store.recover({
+          now,
+          includeAllLeases: false,
+          includeDeadNodes: false,
+          onUncertain,
+          node: 'node-a',
+          excludedIds: except,
+        }),
+      ).toBe(0);
     }
     const settled = [kept, marked].map((mail) => newSettlement({ ...mail, attempts: 1, lease }));
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
@@ -442,9 +449,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const lease = { owner: 'dead', until: 1 };
     const [held, resent] = [newMessage({ lease }), newMessage({ lease })];
     await store.accept([held]);
-    await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
+    await store.recover({
+      now: 2,
+      includeAllLeases: false,
+      includeDeadNodes: false,
+      onUncertain: 'hold',
+      node: 'node-a',
+    });
     await store.accept([resent]);
-    await store.recover({ now: 2, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
+    await store.recover({
+      now: 2,
+      includeAllLeases: false,
+      includeDeadNodes: false,
+      onUncertain: 'resend',
+      node: 'node-a',
+    });
     expect([(await store.findMessage(held.id))?.attempts, (await store.findMessage(resent.id))?.attempts]).toEqual([
       0, 1,
     ]);
@@ -459,9 +478,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       newMessage({ lease: { owner: 'alive', until: now + 60_000 } }),
     ];
     await store.accept([over, running]);
-    expect(await store.recover({ now, everyLease: false, deadNodes: false, onUncertain: 'resend', by: 'node-a' })).toBe(
-      1,
-    );
+    expect(
+      await store.recover({
+        now,
+        includeAllLeases: false,
+        includeDeadNodes: false,
+        onUncertain: 'resend',
+        node: 'node-a',
+      }),
+    ).toBe(1);
     expect([(await store.findMessage(over.id))?.state, (await store.findMessage(running.id))?.state]).toEqual([
       'queued',
       'sending',
@@ -481,14 +506,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { id: unmarked.id, owner: 'dead', attempts: 9 },
       ]),
     ).toEqual(['settled', 'lost']);
-    await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'node-a' });
+    await store.recover({ now, includeAllLeases: true, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a' });
     expect([(await store.findMessage(marked.id))?.state, (await store.findMessage(unmarked.id))?.state]).toEqual([
       'uncertain',
       'queued',
     ]);
     await store.accept([third]);
     await store.markTransmitting([{ id: third.id, owner: 'dead', attempts: 1 }]);
-    await store.recover({ now, everyLease: true, deadNodes: false, onUncertain: 'resend', by: 'node-a' });
+    await store.recover({
+      now,
+      includeAllLeases: true,
+      includeDeadNodes: false,
+      onUncertain: 'resend',
+      node: 'node-a',
+    });
     expect((await store.findMessage(third.id))?.state).toBe('queued');
   });
 
@@ -570,8 +601,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ),
     );
     expect([
-      await store.resetDistantDueTimes(now + 100, now, 1),
-      await store.resetDistantDueTimes(now + 100, now, 10),
+      await store.resetExcessiveDueTimes(now + 100, now, 1),
+      await store.resetExcessiveDueTimes(now + 100, now, 10),
     ]).toEqual([1, 1]);
     const shown = await Promise.all(mails.map(({ id }) => store.findMessage(id)));
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
@@ -586,7 +617,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.cancelMessage(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
     expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
     expect(await store.cancelMessage(newMessage().id, Date.now())).toEqual({ kind: 'missing' });
-    expect((await store.claim(room(5), LEASE, Date.now())).mails).toEqual([]);
+    expect((await store.claim(room(5), LEASE, Date.now())).messages).toEqual([]);
   });
 
   test('the list filters by account, state, recipient and time, newest first', async () => {
@@ -615,7 +646,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now() - 5_000;
     const first = newMessage({ acceptedAt: at });
     await store.accept([first, newMessage(), newMessage({ lease: LEASE })]);
-    expect(await store.queueFigures()).toEqual({
+    expect(await store.readQueueStatistics()).toEqual({
       queued: 2,
       sending: 1,
       uncertain: 0,
@@ -635,7 +666,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (rotated.kind !== 'done') throw new Error(rotated.kind);
     expect(rotated.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
     await store.revokeKey(rotated.value.id, now + 5);
-    await store.touchKeys([{ id: made.value.id, at: now + 7 }]);
+    await store.updateKeysLastUsed([{ id: made.value.id, at: now + 7 }]);
     const listed = await store.listKeys('default');
     if (listed.kind !== 'done') throw new Error(listed.kind);
     expect(listed.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([

@@ -128,11 +128,11 @@ test.each(STORES)('the $name store continues with messages that an older version
   if (message === undefined) throw new Error('nothing is queued');
   const now = message.acceptedAt + 10 * 24 * 3_600_000;
   const lease = { owner: 'node-new', until: now + 60_000 };
-  const claimed = await store.claim({ mails: 50, bytes: 1_000_000 }, lease, now);
-  expect(claimed.mails.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
+  const claimed = await store.claim({ messages: 50, bytes: 1_000_000 }, lease, now);
+  expect(claimed.messages.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
   const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', attempt: null };
   const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;
-  const ends = claimed.mails.map(({ id, attempts }) => ({
+  const ends = claimed.messages.map(({ id, attempts }) => ({
     id,
     owner: lease.owner,
     attempts,

@@ -239,7 +239,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'done',
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
-    expect(await store.domainChecks('example.org')).toEqual(checks);
+    expect(await store.findDomainChecks('example.org')).toEqual(checks);
     // Computed from the values before: a change in between must not be overwritten.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
@@ -277,7 +277,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([again.checkedAt, again.revision]).toEqual([20, first.revision]);
     const unknown = await write(first.revision, 'unknown', 20);
     expect([unknown.published, unknown.revision]).toEqual([['s1'], first.revision]);
-    expect(await store.domainChecks('example.org')).toMatchObject([{ found: 'found' }]);
+    expect(await store.findDomainChecks('example.org')).toMatchObject([{ found: 'found' }]);
     const gone = await write(first.revision, 'missing', 30);
     expect([gone.published, gone.revision > first.revision]).toEqual([[], true]);
   });
@@ -300,7 +300,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await end(store, 1, 60, 'soft');
     await end(store, 1, 60, 'hard', Date.now(), true);
     expect((await account(store, 'default'))?.locked).toBeNull();
-    expect(await store.reputationOf('default', Date.now())).toEqual({
+    expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
       value: { emails: 60, bounces: 0, complaints: 0 },
     });
@@ -318,7 +318,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await end(store, 1, 1, 'complained');
     expect((await account(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 emails');
     await store.unlockAccount('default', Date.now());
-    expect(await store.reputationOf('default', Date.now())).toEqual({
+    expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
       value: { emails: 0, bounces: 0, complaints: 0 },
     });
@@ -334,8 +334,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })),
     );
     const counts = { emails: 15, bounces: 1, complaints: 0 };
-    expect(await store.reputationOf('default', Date.now())).toEqual({ kind: 'done', value: counts });
-    expect(await store.reputations(Date.now())).toEqual(new Map([[1, counts]]));
+    expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
+    expect(await store.readAllReputations(Date.now())).toEqual(new Map([[1, counts]]));
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 
@@ -365,7 +365,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     await end(store, 1, 9, 'hard', now - 169 * HOUR);
     await end(store, 1, 3, 'hard', now);
-    expect(await store.reputationOf('default', now)).toEqual({
+    expect(await store.readReputation('default', now)).toEqual({
       kind: 'done',
       value: { emails: 3, bounces: 3, complaints: 0 },
     });

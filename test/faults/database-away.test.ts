@@ -218,7 +218,12 @@ test('the start of a service warns of a server that does not sync, in one line',
 function poolOn(url: string): Pool {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
+  const pool = createPool({
+    setting,
+    application: 'postrider test',
+    random: Math.random,
+    statementTimeoutMs: LIMIT_MS,
+  });
   onTestFinished(() => pool.close());
   return pool;
 }

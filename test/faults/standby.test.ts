@@ -170,7 +170,11 @@ async function operations(store: Store): Promise<readonly Operation[]> {
       run: (on) => on.revokeKey(made.value.id, now),
       again: { kind: 'done', value: { revokedAt: now } },
     },
-    { name: 'the use of a key', run: (on) => on.touchKeys([{ id: made.value.id, at: now }]), again: undefined },
+    {
+      name: 'the use of a key',
+      run: (on) => on.updateKeysLastUsed([{ id: made.value.id, at: now }]),
+      again: undefined,
+    },
     { name: 'a domain', run: (on) => on.addDomain('default', domain, now), again: { kind: 'done' } },
     { name: 'a removed domain', run: (on) => on.removeDomain('shop.example'), again: { kind: 'done' } },
     {
@@ -328,7 +332,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   const url = await server.createDatabase();
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: 2_000 });
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random, statementTimeoutMs: 2_000 });
   onTestFinished(() => pool.close());
   await pool.sync();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");

@@ -78,7 +78,7 @@ test('a shutdown continues if one part cannot stop, and reports the fault', asyn
     openStore: async () => ({
       ...store,
       // The last writes before the store is closed.
-      touchKeys: () => Promise.reject(new Error('no keys')),
+      updateKeysLastUsed: () => Promise.reject(new Error('no keys')),
       release: () => Promise.reject(new Error('no release')),
       close: async () => {
         await store.close();

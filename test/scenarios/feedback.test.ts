@@ -147,7 +147,7 @@ test('doctor --loop sends a message that bounces and reports its feedback report
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_DNS: '127.0.0.1:9',
   };
-  const counts = await store.reputationOf('default', Date.now());
+  const counts = await store.readReputation('default', Date.now());
   const { stdout } = await runCommand(folder, ['doctor', '--loop', '--json'], settings);
   const findings = JSON.parse(stdout) as { check: string; result: string; detail: string }[];
   expect(findings.find(({ check }) => check === 'loop bounce')).toMatchObject({
@@ -157,7 +157,7 @@ test('doctor --loop sends a message that bounces and reports its feedback report
     ),
   });
   expect(await suppressed()).toEqual(before);
-  const after = await store.reputationOf('default', Date.now());
+  const after = await store.readReputation('default', Date.now());
   expect(after.kind === 'done' && after.value.bounces).toBe(counts.kind === 'done' && counts.value.bounces);
 });
 

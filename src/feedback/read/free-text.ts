@@ -61,12 +61,10 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
   const findSection = (recipient: string | null): Section | undefined => sections.get(recipient?.toLowerCase() ?? '');
   return {
     text: body,
-    recipients: [...sections.values()]
-      .slice(0, MAX_RECIPIENTS)
-      .map(({ address, originalAddress: origin }) => ({
-        recipient: origin ?? address,
-        alias: origin === null ? null : address,
-      })),
+    recipients: [...sections.values()].slice(0, MAX_RECIPIENTS).map(({ address, originalAddress: origin }) => ({
+      recipient: origin ?? address,
+      alias: origin === null ? null : address,
+    })),
     classify: (recipient, status) => {
       const section = findSection(recipient);
       const sectionResult = classifier.classify(section?.reason ?? section?.text ?? '', status);

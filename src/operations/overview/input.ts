@@ -39,8 +39,8 @@ export async function readOverviewInput(
   const [steps, recent, queue, overviewData, nodes, lastFeedbackAt] = await Promise.all([
     range === '1h' ? minutes : store.readTraffic(rangeStart(range, now), until, RANGES[range].stepMs),
     minutes,
-    store.queueFigures(),
-    store.overviewFacts(now),
+    store.readQueueStatistics(),
+    store.readOverviewData(now),
     store.listNodes(now),
     hasFeedbackSource(settings) ? store.lastFeedbackAt() : null,
   ]);

@@ -16,7 +16,7 @@ import {
 } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
-import { type AcceptedState, decideAcceptance, type Lookups } from '../rules/messages.ts';
+import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { SELECT_ACCOUNTS } from './directory.ts';
 import { appendEvents } from './queue.ts';
@@ -36,7 +36,7 @@ const LOCK_ACCOUNTS: Statement = {
     ORDER BY id FOR NO KEY UPDATE`,
 };
 // A separate statement after the locks: it sees what was committed while waiting for them.
-const READ: Statement = { name: 'accept_read', text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])` };
+const READ_ACCOUNTS: Statement = { name: 'accept_read', text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])` };
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',
   text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
@@ -64,7 +64,7 @@ const WRITE_KEYS: Statement = {
         WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
     RETURNING 1 AS one`,
 };
-const WRITE_MAIL: Statement = {
+const WRITE_MESSAGES: Statement = {
   name: 'accept_write_mail',
   text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
@@ -104,37 +104,41 @@ const UNKNOWN_RESULT_MS = 60_000;
  * The data read has changed meanwhile: the transaction is retried and sees the change. The code is that of a
  * serialization failure.
  */
-class ChangedMeanwhile extends Error {
+class ConcurrentChange extends Error {
   readonly code = '40001';
 }
 
-interface Found {
+interface AcceptContext {
   readonly accounts: ReadonlyMap<number, LimitUsage>;
-  readonly usedBefore: ReadonlyMap<number, number>;
+  readonly volumeUsedBefore: ReadonlyMap<number, number>;
   /** By account and key. */
-  readonly keys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
+  readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressed: ReadonlySet<string>;
   /** States of ids that are already stored. */
-  readonly stored: ReadonlyMap<string, Row>;
+  readonly storedRows: ReadonlyMap<string, Row>;
 }
 
-type Written = NewMessage & { readonly state: AcceptedState };
+type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
 /** Answers that state that an earlier message is stored. */
-const RELIES_ON_STORED: ReadonlySet<AcceptResult['kind']> = new Set(['accepted', 'replayed', 'idempotency-conflict']);
+const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
+  'accepted',
+  'replayed',
+  'idempotency-conflict',
+]);
 
 /** `monotonic` measures the time after a batch with an unknown result. */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
-  let doubtUntil = 0;
+  let checkStoredUntil = 0;
 
   return async function accept(batch) {
     try {
       return await database.transaction(
-        (transaction) => acceptIn(transaction, batch, monotonic() < doubtUntil),
+        (transaction) => acceptIn(transaction, batch, monotonic() < checkStoredUntil),
         (session, answers) => allStored(session, batch, answers),
       );
     } catch (error) {
-      doubtUntil = monotonic() + UNKNOWN_RESULT_MS;
+      checkStoredUntil = monotonic() + UNKNOWN_RESULT_MS;
       throw error;
     }
   };
@@ -143,70 +147,77 @@ export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT
 async function acceptIn(
   transaction: Transaction,
   batch: readonly NewMessage[],
-  doubt: boolean,
+  checkStored: boolean,
 ): Promise<readonly AcceptResult[]> {
-  const found = await read(transaction, batch, doubt);
-  const written: Written[] = [];
-  const lookups: Lookups = {
-    findByIdempotencyKey(mail) {
-      const known = found.keys.get(`${mail.accountId} ${mail.idempotency?.key}`);
-      return known === undefined || known.at <= idempotencyKeysExpiredBefore(mail) ? null : known;
+  const context = await readContext(transaction, batch, checkStored);
+  const accepted: AcceptedMessage[] = [];
+  const lookups: AcceptanceLookups = {
+    findByIdempotencyKey(message) {
+      const earlier = context.idempotencyKeys.get(`${message.accountId} ${message.idempotency?.key}`);
+      return earlier === undefined || earlier.at <= idempotencyKeysExpiredBefore(message) ? null : earlier;
     },
     isSuppressed: ({ accountId, recipient }) =>
-      found.suppressed.has(`${accountId} ${recipient}`) || found.suppressed.has(`0 ${recipient}`),
+      context.suppressed.has(`${accountId} ${recipient}`) || context.suppressed.has(`0 ${recipient}`),
   };
-  const answers = batch.map((mail): AcceptResult => {
-    const counts = found.accounts.get(mail.accountId) ?? null;
-    const known = found.stored.get(mail.id);
-    if (known !== undefined && counts !== null && counts.account.locked === null)
-      return storedAnswer(known, remainingLimits(counts, mail.acceptedAt));
-    const answer = decideAcceptance(mail, counts, lookups);
+  const answers = batch.map((message): AcceptResult => {
+    const counts = context.accounts.get(message.accountId) ?? null;
+    const storedRow = context.storedRows.get(message.id);
+    if (storedRow !== undefined && counts !== null && counts.account.locked === null)
+      return storedAnswer(storedRow, remainingLimits(counts, message.acceptedAt));
+    const answer = decideAcceptance(message, counts, lookups);
     if (answer.kind !== 'accepted') return answer;
-    written.push({ ...mail, state: answer.state });
-    const { accountId, idempotency, id, acceptedAt: at } = mail;
+    accepted.push({ ...message, state: answer.state });
+    const { accountId, idempotency, id, acceptedAt: at } = message;
     if (idempotency !== null)
-      found.keys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
+      context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
     return answer;
   });
   // An answer that relies on another transaction's rows needs a durable commit. A transaction without a write has to
   // force one.
-  const proven = written.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED.has(kind));
-  await Promise.all([write(transaction, written, found), proven ? undefined : forceDurableCommit(transaction)]);
+  const isDurable = accepted.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED_MESSAGE.has(kind));
+  await Promise.all([
+    writeAccepted(transaction, accepted, context),
+    isDurable ? undefined : forceDurableCommit(transaction),
+  ]);
   return answers;
 }
 
-async function read(transaction: Transaction, batch: readonly NewMessage[], doubt: boolean): Promise<Found> {
+async function readContext(
+  transaction: Transaction,
+  batch: readonly NewMessage[],
+  checkStored: boolean,
+): Promise<AcceptContext> {
   const ids = [...new Set(batch.map(({ accountId }) => accountId))];
   const keyed = batch.flatMap(({ accountId, idempotency }) =>
     idempotency === null ? [] : [{ accountId, ...idempotency }],
   );
-  const nothing: readonly Row[] = [];
-  const [held, accounts, keys, suppressions, stored] = await Promise.all([
+  const none: readonly Row[] = [];
+  const [lockedRows, accounts, keys, suppressions, storedRows] = await Promise.all([
     transaction.query(LOCK_ACCOUNTS, [ids]),
-    transaction.query(READ, [ids]),
+    transaction.query(READ_ACCOUNTS, [ids]),
     keyed.length === 0
-      ? nothing
+      ? none
       : transaction.query(READ_KEYS, [keyed.map(({ accountId }) => accountId), keyed.map(({ key }) => key)]),
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
-    doubt ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : nothing,
+    checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : none,
   ]);
   const counts = accounts.map((row) => limitUsageOf(rows.account(row)));
   // The limit was set between the two statements: others already count under it, but this transaction holds no lock on
   // the account.
-  const locked = new Set(held.map((row) => rows.int(row, 'id')));
-  if (counts.some(({ account }) => isLimited(account) && !locked.has(account.id)))
-    throw new ChangedMeanwhile('an account was given a limit meanwhile');
+  const lockedIds = new Set(lockedRows.map((row) => rows.int(row, 'id')));
+  if (counts.some(({ account }) => isLimited(account) && !lockedIds.has(account.id)))
+    throw new ConcurrentChange('an account was given a limit meanwhile');
   return {
-    accounts: new Map(counts.map((one) => [one.account.id, one])),
-    usedBefore: new Map(counts.map((one) => [one.account.id, one.volumeUsed])),
-    keys: new Map(
+    accounts: new Map(counts.map((usage) => [usage.account.id, usage])),
+    volumeUsedBefore: new Map(counts.map((usage) => [usage.account.id, usage.volumeUsed])),
+    idempotencyKeys: new Map(
       keys.map((row) => [
         `${rows.int(row, 'account_id')} ${rows.text(row, 'key')}`,
         { id: rows.text(row, 'id'), fingerprint: rows.text(row, 'fingerprint'), at: rows.int(row, 'at') },
       ]),
     ),
     suppressed: new Set(suppressions.map((row) => `${rows.int(row, 'account_id')} ${rows.text(row, 'recipient')}`)),
-    stored: new Map(stored.map((row) => [rows.text(row, 'id'), row])),
+    storedRows: new Map(storedRows.map((row) => [rows.text(row, 'id'), row])),
   };
 }
 
@@ -216,9 +227,9 @@ async function allStored(
   batch: readonly NewMessage[],
   answers: readonly AcceptResult[],
 ): Promise<boolean> {
-  const accepted = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
-  const found = await session.query(READ_IDS, [accepted]);
-  return found.length === accepted.length;
+  const acceptedIds = batch.filter((_, index) => answers[index]?.kind === 'accepted').map(({ id }) => id);
+  const storedRows = await session.query(READ_IDS, [acceptedIds]);
+  return storedRows.length === acceptedIds.length;
 }
 
 /** The answer for a message that an earlier try has stored although its answer was lost. */
@@ -227,22 +238,26 @@ function storedAnswer(row: Row, limits: ReturnType<typeof remainingLimits>): Acc
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
 }
 
-async function write(transaction: Transaction, written: readonly Written[], found: Found): Promise<void> {
-  const work: Promise<unknown>[] = [];
-  const ids = written.map(({ id }) => id);
-  const accountIds = written.map(({ accountId }) => accountId);
-  const times = written.map(({ acceptedAt }) => acceptedAt);
+async function writeAccepted(
+  transaction: Transaction,
+  accepted: readonly AcceptedMessage[],
+  context: AcceptContext,
+): Promise<void> {
+  const statements: Promise<unknown>[] = [];
+  const ids = accepted.map(({ id }) => id);
+  const accountIds = accepted.map(({ accountId }) => accountId);
+  const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
   // If one batch uses a key twice because it has expired in between, the last use is stored.
   const keyed = new Map(
-    written.flatMap((mail) =>
-      mail.idempotency === null
+    accepted.flatMap((message) =>
+      message.idempotency === null
         ? []
-        : [[`${mail.accountId} ${mail.idempotency.key}`, { ...mail, ...mail.idempotency }]],
+        : [[`${message.accountId} ${message.idempotency.key}`, { ...message, ...message.idempotency }]],
     ),
   );
   if (keyed.size > 0) {
     const keys = [...keyed.values()];
-    work.push(
+    statements.push(
       transaction
         .query(WRITE_KEYS, [
           keys.map(({ accountId }) => accountId),
@@ -252,70 +267,70 @@ async function write(transaction: Transaction, written: readonly Written[], foun
           keys.map(({ acceptedAt }) => acceptedAt),
           keys.map(idempotencyKeysExpiredBefore),
         ])
-        .then((taken) => {
-          if (taken.length !== keys.length) throw new ChangedMeanwhile('an idempotency key was taken meanwhile');
+        .then((writtenKeys) => {
+          if (writtenKeys.length !== keys.length) throw new ConcurrentChange('an idempotency key was taken meanwhile');
         }),
     );
   }
-  if (written.length > 0) {
-    work.push(
-      transaction.query(WRITE_MAIL, [
+  if (accepted.length > 0) {
+    statements.push(
+      transaction.query(WRITE_MESSAGES, [
         ids,
         accountIds,
-        written.map(({ keyId }) => keyId),
-        written.map(({ state }) => (state === 'suppressed' ? 'suppressed' : null)),
-        times,
-        written.map(({ state, acceptedAt }) => (state === 'suppressed' ? acceptedAt : null)),
-        written.map(({ state }) => (state === 'suppressed' ? 0 : null)),
-        written.map(({ to }) => to),
-        written.map(({ to, recipient }) => (recipient === to ? null : recipient)),
-        written.map(({ from }) => from),
-        written.map(({ subject }) => subject),
+        accepted.map(({ keyId }) => keyId),
+        accepted.map(({ state }) => (state === 'suppressed' ? 'suppressed' : null)),
+        acceptedTimes,
+        accepted.map(({ state, acceptedAt }) => (state === 'suppressed' ? acceptedAt : null)),
+        accepted.map(({ state }) => (state === 'suppressed' ? 0 : null)),
+        accepted.map(({ to }) => to),
+        accepted.map(({ to, recipient }) => (recipient === to ? null : recipient)),
+        accepted.map(({ from }) => from),
+        accepted.map(({ subject }) => subject),
       ]),
-      transaction.query(WRITE_BODIES, [ids, accountIds, written.map(({ message }) => message)]),
+      transaction.query(WRITE_BODIES, [ids, accountIds, accepted.map(({ message }) => message)]),
     );
   }
-  const open = written.filter(({ state }) => state !== 'suppressed');
-  if (open.length > 0) {
-    work.push(
+  const queued = accepted.filter(({ state }) => state !== 'suppressed');
+  if (queued.length > 0) {
+    statements.push(
       transaction.query(WRITE_QUEUE, [
-        open.map(({ id }) => id),
-        open.map(({ accountId }) => accountId),
-        open.map(({ state }) => state),
-        open.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
-        open.map(({ lease }) => lease?.owner ?? null),
-        open.map(({ lease }) => (lease === null ? 0 : 1)),
-        open.map(({ acceptedAt }) => acceptedAt),
-        open.map(({ message }) => Buffer.byteLength(message)),
+        queued.map(({ id }) => id),
+        queued.map(({ accountId }) => accountId),
+        queued.map(({ state }) => state),
+        queued.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
+        queued.map(({ lease }) => lease?.owner ?? null),
+        queued.map(({ lease }) => (lease === null ? 0 : 1)),
+        queued.map(({ acceptedAt }) => acceptedAt),
+        queued.map(({ message }) => Buffer.byteLength(message)),
       ]),
     );
   }
-  const suppressed = written.filter(({ state }) => state === 'suppressed');
-  work.push(
+  const suppressed = accepted.filter(({ state }) => state === 'suppressed');
+  statements.push(
     appendEvents(
       transaction,
-      suppressed.map((mail) => ({
-        ...suppressedEntry(mail.acceptedAt, mail.suppressedBy ?? 'store'),
-        id: mail.id,
-        accountId: mail.accountId,
+      suppressed.map((message) => ({
+        ...suppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
+        id: message.id,
+        accountId: message.accountId,
       })),
     ),
-    writeCounts(transaction, found),
+    writeCounts(transaction, context),
   );
-  await Promise.all(work);
+  await Promise.all(statements);
 }
 
-async function writeCounts(transaction: Transaction, { accounts, usedBefore }: Found): Promise<void> {
-  const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (usedBefore.get(id) ?? 0);
+async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
+  const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
   // Refused messages change no counts, so a flood of them writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
   const limited = changed.filter(({ account }) => isLimited(account));
   const unlimited = changed.filter(({ account }) => !isLimited(account));
-  const work: Promise<unknown>[] = [];
+  const statements: Promise<unknown>[] = [];
   if (limited.length > 0)
-    work.push(
+    statements.push(
       transaction.query(WRITE_COUNTS, [
         limited.map(({ account }) => account.id),
         limited.map((counts) => added(counts.account.id, counts)),
@@ -324,14 +339,14 @@ async function writeCounts(transaction: Transaction, { accounts, usedBefore }: F
       ]),
     );
   if (unlimited.length > 0)
-    work.push(
+    statements.push(
       transaction.query(WRITE_USAGE, [
         transaction.slot,
         unlimited.map(({ account }) => account.id),
         unlimited.map((counts) => added(counts.account.id, counts)),
       ]),
     );
-  await Promise.all(work);
+  await Promise.all(statements);
 }
 
 /** True if usage is counted in the account's own row, which the accepting transaction locks. */

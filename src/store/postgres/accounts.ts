@@ -6,22 +6,22 @@
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
 import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { nextRevision, SELECT_ACCOUNTS } from './directory.ts';
-import { readWindow, readWindows, resetReputation } from './reputation.ts';
+import { readAllWindows, readWindow, resetReputation } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
 
-const BY_NAME: Statement = { name: 'account_by_name', text: `${SELECT_ACCOUNTS} WHERE a.name = $1` };
-const ALL: Statement = { name: 'account_all', text: `${SELECT_ACCOUNTS} ORDER BY a.name COLLATE "C"` };
-const ANY: Statement = { name: 'account_any', text: 'SELECT 1 AS one FROM account LIMIT 1' };
-const INSERT: Statement = {
+const SELECT_BY_NAME: Statement = { name: 'account_by_name', text: `${SELECT_ACCOUNTS} WHERE a.name = $1` };
+const SELECT_ALL: Statement = { name: 'account_all', text: `${SELECT_ACCOUNTS} ORDER BY a.name COLLATE "C"` };
+const SELECT_ANY: Statement = { name: 'account_any', text: 'SELECT 1 AS one FROM account LIMIT 1' };
+const INSERT_ACCOUNT: Statement = {
   name: 'account_insert',
   text: `INSERT INTO account (name, created_at, volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst, revision)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (name) DO NOTHING RETURNING id`,
 };
-const UPDATE: Statement = {
+const UPDATE_LIMITS: Statement = {
   name: 'account_update',
   text: `UPDATE account SET volume = $1, volume_expires_at = $2, rate_limit = $3, rate_period_ms = $4, throttle_per_s = $5, throttle_burst = $6,
       volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END, rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END,
@@ -42,8 +42,11 @@ const SET_LOCK: Statement = {
   name: 'account_lock',
   text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
 };
-const KEY: Statement = { name: 'key_by_id', text: 'SELECT * FROM api_key WHERE id = $1 FOR UPDATE' };
-const KEYS_OF: Statement = { name: 'key_of_account', text: 'SELECT * FROM api_key WHERE account_id = $1 ORDER BY id' };
+const SELECT_KEY: Statement = { name: 'key_by_id', text: 'SELECT * FROM api_key WHERE id = $1 FOR UPDATE' };
+const SELECT_ACCOUNT_KEYS: Statement = {
+  name: 'key_of_account',
+  text: 'SELECT * FROM api_key WHERE account_id = $1 ORDER BY id',
+};
 const INSERT_KEY: Statement = {
   name: 'key_insert',
   text: `INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision)
@@ -53,7 +56,7 @@ const END_KEY: Statement = {
   name: 'key_end',
   text: 'UPDATE api_key SET revoked_at = $1, expires_at = $2, revision = $3 WHERE id = $4 RETURNING *',
 };
-const TOUCH: Statement = {
+const UPDATE_LAST_USED: Statement = {
   name: 'key_touch',
   text: `UPDATE api_key k SET last_used_at = greatest(coalesce(k.last_used_at, 0), u.at)
     FROM (SELECT t.id, t.at FROM unnest($1::int[], $2::bigint[]) AS t(id, at) JOIN api_key held ON held.id = t.id ORDER BY t.id FOR UPDATE OF held) u
@@ -65,8 +68,8 @@ type Operations = Pick<
   | 'createFirstKey'
   | 'createAccount'
   | 'setAccount'
-  | 'reputationOf'
-  | 'reputations'
+  | 'readReputation'
+  | 'readAllReputations'
   | 'lockAccount'
   | 'unlockAccount'
   | 'listAccounts'
@@ -74,7 +77,7 @@ type Operations = Pick<
   | 'listKeys'
   | 'revokeKey'
   | 'rotateKey'
-  | 'touchKeys'
+  | 'updateKeysLastUsed'
 >;
 
 export function prepareAccounts(database: Database): Operations {
@@ -82,33 +85,33 @@ export function prepareAccounts(database: Database): Operations {
    * Changes the account with that name while holding the directory's row: changes of all nodes are serialized, and
    * `expected` is compared.
    */
-  function change(
-    [by, action]: readonly [Actor | undefined, string],
+  function changeAccount(
+    [actor, action]: readonly [Actor | undefined, string],
     name: string,
     expected: string | undefined,
     write: (session: Session, account: Account, revision: number) => Promise<unknown>,
   ): Promise<GuardedChangeResult<Account>> {
     return database.transaction(async (transaction) => {
       const revision = await nextRevision(transaction);
-      const account = await find(transaction, name);
-      const fault = changeConflict(account, expected);
-      if (account === null || fault !== null) return fault ?? { kind: 'missing' };
+      const account = await findAccount(transaction, name);
+      const conflict = findChangeConflict(account, expected);
+      if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
       await write(transaction, account, revision);
-      const changed = (await find(transaction, name)) ?? account;
-      await writeChange(transaction, by, action, name, auditedAccount(account), auditedAccount(changed));
+      const changed = (await findAccount(transaction, name)) ?? account;
+      await writeChange(transaction, actor, action, name, auditedAccount(account), auditedAccount(changed));
       return done(changed);
     });
   }
 
-  const lock = (
-    by: Actor | undefined,
+  const setLock = (
+    actor: Actor | undefined,
     name: string,
     reason: string | null,
     at: number | null,
     expected: string | undefined,
   ) =>
-    change(
-      [by, reason === null ? 'account.unlock' : 'account.lock'],
+    changeAccount(
+      [actor, reason === null ? 'account.unlock' : 'account.lock'],
       name,
       expected,
       async (session, { id }, revision) => {
@@ -122,9 +125,9 @@ export function prepareAccounts(database: Database): Operations {
     createFirstKey(name, { name: keyName, prefix, hash }, now) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        if ((await transaction.query(ANY, [])).length > 0) return null;
-        await transaction.query(INSERT, [name, now, ...limitColumns(UNLIMITED), revision]);
-        const account = await find(transaction, name);
+        if ((await transaction.query(SELECT_ANY, [])).length > 0) return null;
+        await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(UNLIMITED), revision]);
+        const account = await findAccount(transaction, name);
         if (account === null) return null;
         const [row = {}] = await transaction.query(INSERT_KEY, [
           account.id,
@@ -138,38 +141,38 @@ export function prepareAccounts(database: Database): Operations {
         return { account, key: rows.apiKey(row) };
       });
     },
-    createAccount(name, limits, now, by): Promise<ChangeResult<Account>> {
+    createAccount(name, limits, now, actor): Promise<ChangeResult<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const made = await transaction.query(INSERT, [name, now, ...limitColumns(limits), revision]);
-        const account = await find(transaction, name);
-        if (made.length === 0 || account === null) return { kind: 'exists' };
-        await writeChange(transaction, by, 'account.create', name, null, auditedAccount(account));
+        const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(limits), revision]);
+        const account = await findAccount(transaction, name);
+        if (inserted.length === 0 || account === null) return { kind: 'exists' };
+        await writeChange(transaction, actor, 'account.create', name, null, auditedAccount(account));
         return done(account);
       });
     },
-    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected, by) =>
-      change([by, 'account.set'], name, expected, async (session, account, revision) => {
+    setAccount: (name, { bounceRate, complaintRate, ...limits }, _now, expected, actor) =>
+      changeAccount([actor, 'account.set'], name, expected, async (session, account, revision) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = limitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
-        await session.query(UPDATE, [...columns, newVolume, newRate, ...rates, revision, account.id]);
+        await session.query(UPDATE_LIMITS, [...columns, newVolume, newRate, ...rates, revision, account.id]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
       }),
-    async reputationOf(name, now) {
-      const account = await find(database, name);
+    async readReputation(name, now) {
+      const account = await findAccount(database, name);
       return account === null ? { kind: 'missing' } : done(await readWindow(database, account.id, now));
     },
-    reputations: (now) => readWindows(database, now),
-    lockAccount: (name, reason, now, expected, by) => lock(by, name, reason, now, expected),
-    unlockAccount: (name, _now, expected, by) => lock(by, name, null, null, expected),
-    listAccounts: async () => (await database.query(ALL, [])).map(rows.account),
+    readAllReputations: (now) => readAllWindows(database, now),
+    lockAccount: (name, reason, now, expected, actor) => setLock(actor, name, reason, now, expected),
+    unlockAccount: (name, _now, expected, actor) => setLock(actor, name, null, null, expected),
+    listAccounts: async () => (await database.query(SELECT_ALL, [])).map(rows.account),
 
-    createKey(accountName, { name, prefix, hash, expiresAt }, now, by): Promise<ChangeResult<ApiKey>> {
+    createKey(accountName, { name, prefix, hash, expiresAt }, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
-        const account = await find(transaction, accountName);
+        const account = await findAccount(transaction, accountName);
         if (account === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(INSERT_KEY, [
           account.id,
@@ -180,61 +183,61 @@ export function prepareAccounts(database: Database): Operations {
           expiresAt,
           revision,
         ]);
-        return withAudit(transaction, by, 'key.create', accountName, rows.apiKey(row));
+        return withAudit(transaction, actor, 'key.create', accountName, rows.apiKey(row));
       });
     },
     async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
-      const account = await find(database, accountName);
+      const account = await findAccount(database, accountName);
       if (account === null) return { kind: 'missing' };
-      return done((await database.query(KEYS_OF, [account.id])).map(rows.apiKey));
+      return done((await database.query(SELECT_ACCOUNT_KEYS, [account.id])).map(rows.apiKey));
     },
-    revokeKey(id, now, by): Promise<ChangeResult<ApiKey>> {
+    revokeKey(id, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const key = await findKey(transaction, id);
         if (key === null) return { kind: 'missing' };
         const [row = {}] = await transaction.query(END_KEY, [key.revokedAt ?? now, key.expiresAt, revision, id]);
-        return withAudit(transaction, by, 'key.revoke', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, actor, 'key.revoke', `key_${id}`, rows.apiKey(row));
       });
     },
-    rotateKey(id, { prefix, hash }, oldExpiresAt, now, by): Promise<ChangeResult<ApiKey>> {
+    rotateKey(id, { prefix, hash }, oldExpiresAt, now, actor): Promise<ChangeResult<ApiKey>> {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const old = await findKey(transaction, id);
-        const expiry = rotatedExpiry(old, oldExpiresAt, now);
+        const expiry = decideRotatedExpiry(old, oldExpiresAt, now);
         if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
         await transaction.query(END_KEY, [null, expiry.value, revision, id]);
         const values = [old.accountId, old.name, prefix, hash, now, old.expiresAt, revision];
         const [row = {}] = await transaction.query(INSERT_KEY, values);
-        return withAudit(transaction, by, 'key.rotate', `key_${id}`, rows.apiKey(row));
+        return withAudit(transaction, actor, 'key.rotate', `key_${id}`, rows.apiKey(row));
       });
     },
-    async touchKeys(used) {
-      await database.query(TOUCH, [used.map(({ id }) => id), used.map(({ at }) => at)]);
+    async updateKeysLastUsed(used) {
+      await database.query(UPDATE_LAST_USED, [used.map(({ id }) => id), used.map(({ at }) => at)]);
     },
   };
 }
 
-async function find(session: Session, name: string): Promise<Account | null> {
-  const [row] = await session.query(BY_NAME, [name]);
+async function findAccount(session: Session, name: string): Promise<Account | null> {
+  const [row] = await session.query(SELECT_BY_NAME, [name]);
   return row === undefined ? null : rows.account(row);
 }
 
 /** A key by its id. `id` may be any number that an operator has entered. */
 async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
-  const [row] = await session.query(KEY, [id]);
+  const [row] = await session.query(SELECT_KEY, [id]);
   return row === undefined ? null : rows.apiKey(row);
 }
 
 async function withAudit(
   transaction: Session,
-  by: Actor | undefined,
+  actor: Actor | undefined,
   action: string,
-  subject: string,
+  target: string,
   key: ApiKey,
 ): Promise<ChangeResult<ApiKey>> {
-  await writeChange(transaction, by, action, subject, null, auditedKey(key));
+  await writeChange(transaction, actor, action, target, null, auditedKey(key));
   return done(key);
 }
 

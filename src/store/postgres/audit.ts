@@ -6,49 +6,52 @@ import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEn
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
-const WRITE: Statement = {
+const INSERT_ENTRY: Statement = {
   name: 'audit_write',
   text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id',
 };
-const SHOWN: Statement = { name: 'audit_shown', text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE' };
-const SHOW: Statement = { name: 'audit_show', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
+const SELECT_AFTER: Statement = { name: 'audit_shown', text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE' };
+const UPDATE_AFTER: Statement = { name: 'audit_show', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
 
 export async function writeAuditEntry(
   transaction: Session,
   { at, who, action, subject, before, after }: NewAuditEntry,
 ): Promise<number> {
-  const [row = {}] = await transaction.query(WRITE, [at, who, action, subject, before, after]);
+  const [row = {}] = await transaction.query(INSERT_ENTRY, [at, who, action, subject, before, after]);
   return rows.int(row, 'id');
 }
 
 /** Writes the entry of a change. Does nothing if no operator made the change. */
 export async function writeChange(
   transaction: Session,
-  by: Actor | undefined,
+  actor: Actor | undefined,
   action: string,
-  subject: string,
+  target: string,
   before: unknown,
   after: unknown,
 ): Promise<void> {
-  if (by !== undefined) await writeAuditEntry(transaction, auditEntry(by, action, subject, before, after));
+  if (actor !== undefined) await writeAuditEntry(transaction, auditEntry(actor, action, target, before, after));
 }
 
 /** Writes the entry of an import, or updates its counts. Resolves to the entry's id, or null if no operator imports. */
-export async function noteImport(
+export async function writeImport(
   transaction: Session,
-  by: Actor | undefined,
+  actor: Actor | undefined,
   list: string,
   step: ImportStep,
   added: number,
 ): Promise<number | null> {
-  if (by === undefined) return null;
-  const [row] = step.entry === null ? [] : await transaction.query(SHOWN, [step.entry]);
+  if (actor === undefined) return null;
+  const [row] = step.entry === null ? [] : await transaction.query(SELECT_AFTER, [step.entry]);
   if (step.entry === null || row === undefined) {
     return writeAuditEntry(
       transaction,
-      auditEntry(by, 'suppression.import', list, null, auditedImport(null, step, added)),
+      auditEntry(actor, 'suppression.import', list, null, auditedImport(null, step, added)),
     );
   }
-  await transaction.query(SHOW, [JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)), step.entry]);
+  await transaction.query(UPDATE_AFTER, [
+    JSON.stringify(auditedImport(rows.text(row, 'after'), step, added)),
+    step.entry,
+  ]);
   return step.entry;
 }

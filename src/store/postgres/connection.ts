@@ -25,7 +25,7 @@ import {
   type RequiredSettings,
   requiredSettings,
   type ServerSetting,
-  STATEMENT_TIMEOUT,
+  STATEMENT_TIMEOUT_SETTING,
   VERSION_17_SETTINGS,
 } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
@@ -38,23 +38,23 @@ const MIN_SERVER_VERSION = 150_000;
  * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if another host
  * follows.
  */
-const CONNECT_MS = 5_000;
-const CONNECT_NEXT_MS = 2_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+const MULTI_HOST_CONNECT_TIMEOUT_MS = 2_000;
 /** Time limit of one statement. The server's own limit is slightly shorter. */
-const STATEMENT_MS = 15_000;
-const KEEPALIVE_MS = 10_000;
+const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
+const KEEPALIVE_DELAY_MS = 10_000;
 /** Time limit for closing a connection gracefully; the network path may be broken. */
-const CLOSE_MS = 1_000;
+const CLOSE_TIMEOUT_MS = 1_000;
 /**
  * The server function that waits for the synchronous standby. Warnings name it in every language. Its only warning is
  * that the wait was cancelled (syncrep.c).
  */
-const STANDBY_WAIT = 'SyncRepWaitForLSN';
-const INT8 = 20;
-const HISTORY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
+const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
+const INT8_OID = 20;
+const WRITE_HISTORY_QUERY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
 /** Number of counter slots: large enough that connections of several nodes rarely share one. */
-const SLOTS = 64;
+const SLOT_COUNT = 64;
 
 export interface Connection extends Session {
   /** A small number that differs for most connections open at the same time. */
@@ -74,7 +74,7 @@ export interface Connection extends Session {
    * the wait for the synchronous standby was cancelled, as `query` does.
    */
   command(text: string): Promise<string>;
-  onNotification(heard: (channel: string, payload: string) => void): void;
+  onNotification(listener: (channel: string, payload: string) => void): void;
   /** Ends the connection at once. */
   destroy(): void;
   close(): Promise<void>;
@@ -85,9 +85,9 @@ export interface ConnectOptions {
   /** The name that the server shows. */
   readonly application: string;
   /** Time limit of one statement, in ms. */
-  readonly limitMs?: number;
+  readonly statementTimeoutMs?: number;
   /** The host to try first. */
-  readonly first?: HostPort | null;
+  readonly preferredHost?: HostPort | null;
 }
 
 /**
@@ -95,8 +95,9 @@ export interface ConnectOptions {
  * all hosts.
  */
 export async function connect(options: ConnectOptions): Promise<Connection> {
-  const { setting, first = null } = options;
-  const hosts = first === null ? setting.hosts : [first, ...setting.hosts.filter((host) => host !== first)];
+  const { setting, preferredHost = null } = options;
+  const hosts =
+    preferredHost === null ? setting.hosts : [preferredHost, ...setting.hosts.filter((host) => host !== preferredHost)];
   const faults: unknown[] = [];
   for (const host of hosts) {
     for (const tls of setting.tls === 'preferred' ? (['required', 'never'] as const) : [setting.tls]) {
@@ -123,7 +124,7 @@ function isWithoutTls(error: unknown): boolean {
 }
 
 async function connectTo(
-  { setting, application, limitMs = STATEMENT_MS }: ConnectOptions,
+  { setting, application, statementTimeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS }: ConnectOptions,
   host: HostPort,
   tls: 'never' | 'required' | 'verified',
 ): Promise<Connection> {
@@ -137,36 +138,45 @@ async function connectTo(
     ...(password === null ? {} : { password }),
     ssl: tls === 'never' ? false : { rejectUnauthorized: tls === 'verified' },
     application_name: application,
-    query_timeout: limitMs,
+    query_timeout: statementTimeoutMs,
     keepAlive: true,
-    keepAliveInitialDelayMillis: KEEPALIVE_MS,
+    keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
     pipeline: true,
-    types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => parserOf(oid, format)) as never },
+    types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => typeParser(oid, format)) as never },
   });
   // Otherwise the driver would use PGOPTIONS of the environment.
-  startOf(client).options = atStart;
+  startupParameters(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
   client.on('end', () => ended.resolve());
-  const limit = setTimeout(
-    () => client.connection.stream.destroy(new Timeout()),
-    hosts.length > 1 ? CONNECT_NEXT_MS : CONNECT_MS,
+  const timer = setTimeout(
+    () => client.connection.stream.destroy(new ConnectTimeout()),
+    hosts.length > 1 ? MULTI_HOST_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS,
   );
   try {
     await client.connect();
-    const known = await setUp(client, { given: settings, own: requiredSettings(limitMs), host, database });
-    return wrap(client, ended.promise, describeServer([host], database), { slot: known.pid % SLOTS, host, ...known });
+    const applied = await applySettings(client, {
+      operatorSettings: settings,
+      required: requiredSettings(statementTimeoutMs),
+      host,
+      database,
+    });
+    return wrapClient(client, ended.promise, describeServer([host], database), {
+      slot: applied.pid % SLOT_COUNT,
+      host,
+      ...applied,
+    });
   } catch (error) {
     client.connection.stream.destroy();
     throw error;
   } finally {
-    clearTimeout(limit);
+    clearTimeout(timer);
   }
 }
 
-interface SetUp {
-  readonly given: readonly ServerSetting[];
-  readonly own: RequiredSettings;
+interface ApplyOptions {
+  readonly operatorSettings: readonly ServerSetting[];
+  readonly required: RequiredSettings;
   readonly host: HostPort;
   readonly database: string;
 }
@@ -175,24 +185,26 @@ interface SetUp {
  * Applies Postrider's own settings and the operator's other ones, and reads all of them back, in one round trip.
  * Rejects with a StoreError if the server does not apply one, is too old, or accepts no writes.
  */
-async function setUp(
+async function applySettings(
   client: pg.Client,
-  { given, own, host, database }: SetUp,
+  { operatorSettings, required, host, database }: ApplyOptions,
 ): Promise<Pick<Connection, 'pid' | 'history'>> {
-  const where = describeServer([host], database);
+  const server = describeServer([host], database);
   const literal = (text: string) => client.escapeLiteral(text);
-  const names = new Set(own.map(([name]) => name));
+  const names = new Set(required.map(([name]) => name));
   // If a setting is given twice, the last value counts.
-  const last = new Map(given.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
-  const others = [...last.values()].filter(({ name }) => !names.has(name.toLowerCase()));
-  const setOthers = others.map(
-    ({ name, value }, at) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${at}`,
+  const lastValues = new Map(operatorSettings.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
+  const otherSettings = [...lastValues.values()].filter(({ name }) => !names.has(name.toLowerCase()));
+  const setOthers = otherSettings.map(
+    ({ name, value }, index) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${index}`,
   );
   // Separate statements: a statement timeout of a few milliseconds applies to each of them alone.
-  const setOwn = own
-    .toSorted(([one], [other]) => Number(other === STATEMENT_TIMEOUT) - Number(one === STATEMENT_TIMEOUT))
+  const setRequired = required
+    .toSorted(
+      ([one], [other]) => Number(other === STATEMENT_TIMEOUT_SETTING) - Number(one === STATEMENT_TIMEOUT_SETTING),
+    )
     .map(([name, value]) => `SET ${name} = ${literal(String(value))}`);
-  const setNewer = VERSION_17_SETTINGS.map(
+  const setVersion17 = VERSION_17_SETTINGS.map(
     ([name, value]) =>
       `SELECT set_config('${name}', '${value}', false) WHERE current_setting('${name}', true) IS NOT NULL`,
   );
@@ -201,43 +213,43 @@ async function setUp(
     "current_setting('transaction_read_only') AS read_only",
     'pg_is_in_recovery() AS recovering',
     'pg_backend_pid() AS pid',
-    ...others.map(({ name }, at) => `current_setting(${literal(name)}) AS o${at}`),
+    ...otherSettings.map(({ name }, index) => `current_setting(${literal(name)}) AS o${index}`),
     ...VERSION_17_SETTINGS.map(
-      ([name, value], at) => `coalesce(current_setting('${name}', true), '${value}') AS n${at}`,
+      ([name, value], index) => `coalesce(current_setting('${name}', true), '${value}') AS n${index}`,
     ),
-    ...own.map(([name, value], at) =>
+    ...required.map(([name, value], index) =>
       typeof value === 'string'
-        ? `current_setting('${name}') AS s${at}`
-        : `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::bigint::text AS s${at}`,
+        ? `current_setting('${name}') AS s${index}`
+        : `(extract(epoch FROM current_setting('${name}')::interval) * 1000)::bigint::text AS s${index}`,
     ),
   ];
-  const [done, set, read, historyResult] = await Promise.allSettled([
-    Promise.all([...setOwn, ...setNewer].map((statement) => client.query(statement))),
-    others.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
+  const [requiredResult, othersResult, readResult, historyResult] = await Promise.allSettled([
+    Promise.all([...setRequired, ...setVersion17].map((statement) => client.query(statement))),
+    otherSettings.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
     client.query<Record<string, unknown>>(`SELECT ${columns.join(', ')}`),
-    client.query<{ history: string }>(HISTORY),
+    client.query<{ history: string }>(WRITE_HISTORY_QUERY),
   ]);
-  const row: Row = (read.status === 'fulfilled' ? read.value.rows[0] : undefined) ?? {};
+  const row: Row = (readResult.status === 'fulfilled' ? readResult.value.rows[0] : undefined) ?? {};
   const version = Number(row.version ?? MIN_SERVER_VERSION);
   if (version < MIN_SERVER_VERSION) {
     throw new StoreError(
       `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
     );
   }
-  if (set.status === 'rejected') throw refusedSetting(set.reason, where);
-  if (done.status === 'rejected') throw done.reason;
-  if (read.status === 'rejected') throw read.reason;
-  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(where));
-  if (row.read_only === 'on') throw new StoreError(defaultReadOnlyText(where));
-  const expected = set.value?.rows[0] ?? {};
-  for (const [name, value, has] of [
-    ...own.map(([name, value], at) => [name, String(value), row[`s${at}`]]),
-    ...VERSION_17_SETTINGS.map(([name, value], at) => [name, value, row[`n${at}`]]),
-    ...others.map(({ name }, at) => [name, expected[`o${at}`], row[`o${at}`]]),
+  if (othersResult.status === 'rejected') throw refusedSetting(othersResult.reason, server);
+  if (requiredResult.status === 'rejected') throw requiredResult.reason;
+  if (readResult.status === 'rejected') throw readResult.reason;
+  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(server));
+  if (row.read_only === 'on') throw new StoreError(defaultReadOnlyText(server));
+  const expected = othersResult.value?.rows[0] ?? {};
+  for (const [name, value, actual] of [
+    ...required.map(([name, value], index) => [name, String(value), row[`s${index}`]]),
+    ...VERSION_17_SETTINGS.map(([name, value], index) => [name, value, row[`n${index}`]]),
+    ...otherSettings.map(({ name }, index) => [name, expected[`o${index}`], row[`o${index}`]]),
   ]) {
-    if (value === has) continue;
+    if (value === actual) continue;
     throw new StoreError(
-      `${where}: the server does not apply ${name}=${value} (it has ${has}). A connection pooler must keep sessions (PgBouncer: pool_mode = session).`,
+      `${server}: the server does not apply ${name}=${value} (it has ${actual}). A connection pooler must keep sessions (PgBouncer: pool_mode = session).`,
     );
   }
   // Some managed servers do not permit this query.
@@ -246,45 +258,45 @@ async function setUp(
 }
 
 /** Maps the server's refusal of an operator's setting. */
-function refusedSetting(error: unknown, where: string): unknown {
+function refusedSetting(error: unknown, server: string): unknown {
   if (!isServerError(error) || errorCode(error) === '42704') return error;
-  const said = error instanceof Error ? oneLine(error.message) : '';
+  const detail = error instanceof Error ? oneLine(error.message) : '';
   return new StoreError(
-    `${where}: the server refuses a setting of options= in POSTRIDER_DATABASE (${said}). Correct it.`,
+    `${server}: the server refuses a setting of options= in POSTRIDER_DATABASE (${detail}). Correct it.`,
   );
 }
 
 /** The startup parameters, which the driver's types omit. */
-function startOf(client: pg.Client): { options?: string } {
+function startupParameters(client: pg.Client): { options?: string } {
   return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
 /** The host did not answer in time. */
-class Timeout extends Error {
+class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
   override readonly message = 'it does not answer in time';
 }
 
-function parserOf(oid: number, format: 'text' | 'binary') {
-  return oid === INT8 ? Number : pg.types.getTypeParser(oid, format);
+function typeParser(oid: number, format: 'text' | 'binary') {
+  return oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format);
 }
 
-function wrap(
+function wrapClient(
   client: pg.Client,
   ended: Promise<void>,
-  where: string,
+  server: string,
   info: Pick<Connection, 'slot' | 'pid' | 'host' | 'history'>,
 ): Connection {
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {
-    if (routine === STANDBY_WAIT) cancelledWaits += 1;
+    if (routine === STANDBY_WAIT_FUNCTION) cancelledWaits += 1;
   });
   // The warning arrives before the end of its own statement. Statements sent after it are rejected too; this never
   // reports a lost message as stored.
-  const replicated = async <T>(statement: Promise<T>): Promise<T> => {
+  const checkReplication = async <T>(statement: Promise<T>): Promise<T> => {
     const before = cancelledWaits;
     const answer = await statement;
-    if (cancelledWaits !== before) throw new UnknownCommitResult(where);
+    if (cancelledWaits !== before) throw new UnknownCommitResult(server);
     return answer;
   };
   return {
@@ -292,93 +304,94 @@ function wrap(
     ended,
     async query(statement, values): Promise<readonly Row[]> {
       const { name, text } = statement;
-      return (await replicated(client.query({ name, text, values: encoded(statement, values) }))).rows as Row[];
+      return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
+        .rows as Row[];
     },
     async command(text) {
-      return (await replicated(client.query(text))).command;
+      return (await checkReplication(client.query(text))).command;
     },
-    onNotification(heard) {
-      client.on('notification', ({ channel, payload }) => heard(channel, payload ?? ''));
+    onNotification(listener) {
+      client.on('notification', ({ channel, payload }) => listener(channel, payload ?? ''));
     },
     destroy() {
       client.connection.stream.destroy();
     },
     async close() {
-      const limit = setTimeout(() => client.connection.stream.destroy(), CLOSE_MS);
+      const timer = setTimeout(() => client.connection.stream.destroy(), CLOSE_TIMEOUT_MS);
       await client.end().catch(() => undefined);
-      clearTimeout(limit);
+      clearTimeout(timer);
     },
   };
 }
 
-type Element = 'uuid' | 'text' | 'int' | 'bigint';
+type ArrayElementType = 'uuid' | 'text' | 'int' | 'bigint';
 
 /** Type OIDs in pg_type. */
-const OID: Readonly<Record<Element, number>> = { uuid: 2950, text: 25, int: 23, bigint: 20 };
+const TYPE_OIDS: Readonly<Record<ArrayElementType, number>> = { uuid: 2950, text: 25, int: 23, bigint: 20 };
 /** The header: dimensions, null flag, element type, length and lower bound of the one dimension. */
-const HEAD_BYTES = 20;
+const HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
-const CAST = /\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g;
+const ARRAY_CAST = /\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g;
 
 /** Per statement: the element type of each array parameter. */
-const TYPES = new WeakMap<Statement, readonly (Element | undefined)[]>();
+const ARRAY_TYPES = new WeakMap<Statement, readonly (ArrayElementType | undefined)[]>();
 
 /** The values of `statement` as the driver sends them. It sends Buffers in binary form. */
-function encoded(statement: Statement, values: readonly unknown[]): unknown[] {
-  let types = TYPES.get(statement);
+function encodeValues(statement: Statement, values: readonly unknown[]): unknown[] {
+  let types = ARRAY_TYPES.get(statement);
   if (types === undefined) {
-    types = typesOf(statement.text);
-    TYPES.set(statement, types);
+    types = parseArrayTypes(statement.text);
+    ARRAY_TYPES.set(statement, types);
   }
-  const sent = new Array<unknown>(values.length);
-  for (let at = 0; at < values.length; at += 1) {
-    const value = values[at];
-    const type = types[at];
-    sent[at] = type !== undefined && Array.isArray(value) ? (encodeArray(type, value) ?? value) : value;
+  const encodedValues = new Array<unknown>(values.length);
+  for (let index = 0; index < values.length; index += 1) {
+    const value = values[index];
+    const type = types[index];
+    encodedValues[index] = type !== undefined && Array.isArray(value) ? (encodeArray(type, value) ?? value) : value;
   }
-  return sent;
+  return encodedValues;
 }
 
-function typesOf(text: string): readonly (Element | undefined)[] {
-  const types: (Element | undefined)[] = [];
-  for (const [, number, type] of text.matchAll(CAST)) types[Number(number) - 1] = type as Element;
+function parseArrayTypes(text: string): readonly (ArrayElementType | undefined)[] {
+  const types: (ArrayElementType | undefined)[] = [];
+  for (const [, number, type] of text.matchAll(ARRAY_CAST)) types[Number(number) - 1] = type as ArrayElementType;
   return types;
 }
 
 /** The array in binary form, or null if an element does not fit the type. */
-export function encodeArray(type: Element, values: readonly unknown[]): Buffer | null {
-  const bytes = sizeOf(type, values);
+export function encodeArray(type: ArrayElementType, values: readonly unknown[]): Buffer | null {
+  const bytes = arrayBytes(type, values);
   if (bytes === null) return null;
   const array = Buffer.allocUnsafe(bytes);
   array.writeInt32BE(values.length === 0 ? 0 : 1, 0);
   array.writeInt32BE(values.includes(null) ? 1 : 0, 4);
-  array.writeInt32BE(OID[type], 8);
+  array.writeInt32BE(TYPE_OIDS[type], 8);
   if (values.length === 0) return array;
   array.writeInt32BE(values.length, 12);
   array.writeInt32BE(1, 16);
-  let at = HEAD_BYTES;
+  let offset = HEADER_BYTES;
   for (const value of values) {
-    if (value === null) at = array.writeInt32BE(NULL_LENGTH, at);
-    else if (typeof value === 'number') at = writeNumber(array, at, type, value);
+    if (value === null) offset = array.writeInt32BE(NULL_LENGTH, offset);
+    else if (typeof value === 'number') offset = writeNumber(array, offset, type, value);
     else if (typeof value === 'string' && type === 'text') {
-      const length = array.write(value, at + LENGTH_BYTES);
-      array.writeInt32BE(length, at);
-      at += LENGTH_BYTES + length;
+      const length = array.write(value, offset + LENGTH_BYTES);
+      array.writeInt32BE(length, offset);
+      offset += LENGTH_BYTES + length;
     } else if (typeof value === 'string') {
       const hex = value.length === 36 ? value.replaceAll('-', '') : value;
-      if (hex.length !== 32 || array.write(hex, at + LENGTH_BYTES, 'hex') !== 16) return null;
-      array.writeInt32BE(16, at);
-      at += LENGTH_BYTES + 16;
+      if (hex.length !== 32 || array.write(hex, offset + LENGTH_BYTES, 'hex') !== 16) return null;
+      array.writeInt32BE(16, offset);
+      offset += LENGTH_BYTES + 16;
     }
   }
   return array;
 }
 
 /** The size of the whole array in bytes, or null if an element does not fit the type. */
-function sizeOf(type: Element, values: readonly unknown[]): number | null {
-  if (values.length === 0) return HEAD_BYTES - 8;
-  let bytes = HEAD_BYTES + LENGTH_BYTES * values.length;
+function arrayBytes(type: ArrayElementType, values: readonly unknown[]): number | null {
+  if (values.length === 0) return HEADER_BYTES - 8;
+  let bytes = HEADER_BYTES + LENGTH_BYTES * values.length;
   for (const value of values) {
     if (value === null) continue;
     switch (type) {
@@ -403,8 +416,8 @@ function sizeOf(type: Element, values: readonly unknown[]): number | null {
   return bytes;
 }
 
-function writeNumber(array: Buffer, at: number, type: Element, value: number): number {
-  if (type === 'int') return array.writeInt32BE(value, array.writeInt32BE(4, at));
+function writeNumber(array: Buffer, offset: number, type: ArrayElementType, value: number): number {
+  if (type === 'int') return array.writeInt32BE(value, array.writeInt32BE(4, offset));
   const high = Math.floor(value / 2 ** 32);
-  return array.writeUInt32BE(value - high * 2 ** 32, array.writeInt32BE(high, array.writeInt32BE(8, at)));
+  return array.writeUInt32BE(value - high * 2 ** 32, array.writeInt32BE(high, array.writeInt32BE(8, offset)));
 }

@@ -32,7 +32,7 @@ import {
 /** Two commits of accepting and two of settling, claims, retention, and reads run at the same time. */
 const MAX_CONNECTIONS = 8;
 /** How long a call waits for a connection if none can be opened. */
-const MAX_WAIT_MS = 2_000;
+const MAX_CONNECT_WAIT_MS = 2_000;
 /** How long a call waits for a connection if all are busy. */
 const MAX_BUSY_WAIT_MS = 10_000;
 /**
@@ -50,12 +50,12 @@ interface PoolOptions {
   /** In [0, 1). */
   readonly random: () => number;
   /** Time limit of one statement; default 15 s. */
-  readonly limitMs?: number;
+  readonly statementTimeoutMs?: number;
 }
 
 interface Connections {
   /** Hosts and database for error messages. */
-  readonly where: string;
+  readonly server: string;
   /** A connection for exclusive use until `give` or `drop`. Rejects with a StoreError. */
   acquire(): Promise<Connection>;
   release(connection: Connection): void;
@@ -64,7 +64,7 @@ interface Connections {
   /** Replaces all open connections: idle ones at once, the others when they are returned. */
   replaceAll(): void;
   /** A connection outside the pool. `limitMs` is the time limit of one statement. Rejects with a StoreError. */
-  connectAlone(limitMs?: number): Promise<Connection>;
+  connectAlone(statementTimeoutMs?: number): Promise<Connection>;
   /** Waits for connections in use, then closes all. */
   close(): Promise<void>;
 }
@@ -78,102 +78,107 @@ interface Waiter {
 /** Opens no connection before the first call. */
 function createConnections({ random, ...options }: PoolOptions): Connections {
   const { setting } = options;
-  const where = describeServer(setting.hosts, setting.database);
-  const open = new Set<Connection>();
-  const old = new WeakSet<Connection>();
+  const server = describeServer(setting.hosts, setting.database);
+  const openConnections = new Set<Connection>();
+  const outdated = new WeakSet<Connection>();
   const idle: Connection[] = [];
-  const waiting: Waiter[] = [];
-  let connecting = 0;
-  let failures = 0;
-  let pausedUntil = 0;
-  let fault: StoreError | null = null;
-  let first: HostPort | null = null;
-  let retry: NodeJS.Timeout | null = null;
+  const waiters: Waiter[] = [];
+  let connectingCount = 0;
+  let consecutiveFailures = 0;
+  let backoffUntil = 0;
+  let lastFault: StoreError | null = null;
+  let preferredHost: HostPort | null = null;
+  let retryTimer: NodeJS.Timeout | null = null;
   let closing: PromiseWithResolvers<void> | null = null;
 
   const now = () => performance.now();
 
   function acquire(): Promise<Connection> {
     if (closing !== null) return Promise.reject(new StoreError('the store is closed.'));
-    const free = idle.pop();
-    if (free !== undefined) return Promise.resolve(free);
+    const idleConnection = idle.pop();
+    if (idleConnection !== undefined) return Promise.resolve(idleConnection);
     return new Promise((resolve, reject) => {
-      const since = now();
-      const overdue = () => {
+      const startedAt = now();
+      const onTimeout = () => {
         // A busy pool is given more time than one that cannot connect.
-        if (open.size > 0 && now() - since < MAX_BUSY_WAIT_MS) {
-          waiter.timer = setTimeout(overdue, MAX_WAIT_MS);
+        if (openConnections.size > 0 && now() - startedAt < MAX_BUSY_WAIT_MS) {
+          waiter.timer = setTimeout(onTimeout, MAX_CONNECT_WAIT_MS);
           return;
         }
-        waiting.splice(waiting.indexOf(waiter), 1);
-        const busy = `${where}: every connection was busy for ${MAX_BUSY_WAIT_MS / 1_000} s.`;
-        const silent = `${where}: no connection within ${MAX_WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
-        reject(fault ?? new StoreError(open.size > 0 ? busy : silent));
+        waiters.splice(waiters.indexOf(waiter), 1);
+        const busyText = `${server}: every connection was busy for ${MAX_BUSY_WAIT_MS / 1_000} s.`;
+        const noConnectionText = `${server}: no connection within ${MAX_CONNECT_WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
+        reject(lastFault ?? new StoreError(openConnections.size > 0 ? busyText : noConnectionText));
       };
-      const waiter: Waiter = { resolve, reject, timer: setTimeout(overdue, MAX_WAIT_MS) };
-      waiting.push(waiter);
-      grow();
+      const waiter: Waiter = { resolve, reject, timer: setTimeout(onTimeout, MAX_CONNECT_WAIT_MS) };
+      waiters.push(waiter);
+      growPool();
     });
   }
 
   /** Opens connections for waiting calls up to the maximum, but not before the backoff has ended. */
-  function grow(): void {
-    while (closing === null && waiting.length > connecting && open.size + connecting < MAX_CONNECTIONS) {
-      const pause = pausedUntil - now();
-      if (pause > 0) {
-        retry ??= setTimeout(() => {
-          retry = null;
-          grow();
-        }, pause);
+  function growPool(): void {
+    while (
+      closing === null &&
+      waiters.length > connectingCount &&
+      openConnections.size + connectingCount < MAX_CONNECTIONS
+    ) {
+      const delayMs = backoffUntil - now();
+      if (delayMs > 0) {
+        retryTimer ??= setTimeout(() => {
+          retryTimer = null;
+          growPool();
+        }, delayMs);
         return;
       }
       // After a failure only one connection is tried at a time.
-      if (failures > 0 && connecting > 0) return;
-      connecting += 1;
-      connect({ ...options, first }).then(connected, failed);
+      if (consecutiveFailures > 0 && connectingCount > 0) return;
+      connectingCount += 1;
+      connect({ ...options, preferredHost }).then(connected, failed);
     }
   }
 
   function connected(connection: Connection): void {
-    connecting -= 1;
-    failures = 0;
-    fault = null;
-    first = connection.host;
-    open.add(connection);
+    connectingCount -= 1;
+    consecutiveFailures = 0;
+    lastFault = null;
+    preferredHost = connection.host;
+    openConnections.add(connection);
     void connection.ended.then(() => remove(connection));
-    give(connection);
-    grow();
+    release(connection);
+    growPool();
   }
 
   function failed(error: unknown): void {
-    connecting -= 1;
-    failures += 1;
-    fault = toStoreError(error, where);
-    const longest = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failures - 1, 10));
-    pausedUntil = now() + longest * (0.5 + random() / 2);
+    connectingCount -= 1;
+    consecutiveFailures += 1;
+    lastFault = toStoreError(error, server);
+    const maxDelayMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(consecutiveFailures - 1, 10));
+    backoffUntil = now() + maxDelayMs * (0.5 + random() / 2);
     // A configuration error, or a database that has been unavailable for some time: waiting calls fail at once.
-    if (open.size === 0 && (failures > MAX_FAILURES || isConfigurationError(error))) refuseAll(fault);
-    grow();
-    settleClose();
+    if (openConnections.size === 0 && (consecutiveFailures > MAX_FAILURES || isConfigurationError(error)))
+      rejectWaiters(lastFault);
+    growPool();
+    resolveClose();
   }
 
-  function refuseAll(error: StoreError): void {
-    for (const { reject, timer } of waiting.splice(0)) {
+  function rejectWaiters(error: StoreError): void {
+    for (const { reject, timer } of waiters.splice(0)) {
       clearTimeout(timer);
       reject(error);
     }
   }
 
-  function give(connection: Connection): void {
-    if (!open.has(connection)) return;
-    if (old.has(connection)) {
+  function release(connection: Connection): void {
+    if (!openConnections.has(connection)) return;
+    if (outdated.has(connection)) {
       drop(connection);
       return;
     }
-    const next = waiting.shift();
-    if (next !== undefined) {
-      clearTimeout(next.timer);
-      next.resolve(connection);
+    const waiter = waiters.shift();
+    if (waiter !== undefined) {
+      clearTimeout(waiter.timer);
+      waiter.resolve(connection);
     } else if (closing === null) idle.push(connection);
     else void connection.close();
   }
@@ -184,47 +189,51 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   }
 
   function remove(connection: Connection): void {
-    if (!open.delete(connection)) return;
+    if (!openConnections.delete(connection)) return;
     const index = idle.indexOf(connection);
     if (index >= 0) idle.splice(index, 1);
-    grow();
-    settleClose();
+    growPool();
+    resolveClose();
   }
 
-  function settleClose(): void {
-    if (open.size === 0 && connecting === 0) closing?.resolve();
+  function resolveClose(): void {
+    if (openConnections.size === 0 && connectingCount === 0) closing?.resolve();
   }
 
   return {
-    where,
+    server,
     acquire,
-    release: give,
+    release,
     drop,
     replaceAll() {
-      for (const connection of open) old.add(connection);
+      for (const connection of openConnections) outdated.add(connection);
       for (const connection of idle.splice(0)) drop(connection);
     },
-    async connectAlone(limitMs) {
+    async connectAlone(statementTimeoutMs) {
       try {
-        return await connect({ ...options, first, ...(limitMs === undefined ? {} : { limitMs }) });
+        return await connect({
+          ...options,
+          preferredHost,
+          ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
+        });
       } catch (error) {
-        throw toStoreError(error, where);
+        throw toStoreError(error, server);
       }
     },
     close() {
       if (closing !== null) return closing.promise;
       closing = Promise.withResolvers<void>();
-      if (retry !== null) clearTimeout(retry);
-      refuseAll(new StoreError('the store is closed.'));
+      if (retryTimer !== null) clearTimeout(retryTimer);
+      rejectWaiters(new StoreError('the store is closed.'));
       for (const connection of idle.splice(0)) void connection.close();
-      settleClose();
+      resolveClose();
       return closing.promise;
     },
   };
 }
 
 /** Maximum number of tries of a transaction that meets a deadlock or a concurrent change. */
-const MAX_TRIES = 6;
+const MAX_ATTEMPTS = 6;
 /** A transaction whose connection is lost before its commit is retried once, unless it has already taken this long. */
 const MAX_RETRY_AFTER_LOSS_MS = 2_000;
 /** How long the server is asked for the result of a commit without an answer. */
@@ -236,17 +245,17 @@ const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMM
  * Also checks that the connection still has its settings. A pooler in transaction mode changes the server connection
  * without notice.
  */
-const XID: Statement = {
+const READ_XID: Statement = {
   name: 'xid',
   text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND current_setting('synchronous_commit') = 'on'
     AND current_setting('client_min_messages') = 'warning' AS same`,
 };
-const CHANGED =
+const SETTINGS_CHANGED =
   'the settings of the connection have changed. A connection pooler must keep sessions (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
 const TRANSACTION_STATUS: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
-const TERMINATE: Statement = {
+const TERMINATE_TRANSACTION: Statement = {
   name: 'fate_end',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
@@ -262,34 +271,34 @@ const TERMINATE_WAITS: Statement = {
 
 export interface Pool extends Database {
   /** A connection outside the pool. `limitMs` is the time limit of one statement. */
-  connect(limitMs?: number): Promise<Connection>;
+  connect(statementTimeoutMs?: number): Promise<Connection>;
   /** Runs a synced commit that changes no data. */
   sync(): Promise<void>;
   /** Hosts, ports and database for error messages. */
-  readonly where: string;
+  readonly server: string;
   /** Waits for calls in progress, then closes every connection. */
   close(): Promise<void>;
 }
 
-type End<T> =
+type TransactionResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   /** `lost`: the connection was lost before the commit, so nothing is stored. */
-  | { readonly kind: 'failed'; readonly error: unknown; readonly lost: boolean };
+  | { readonly kind: 'failed'; readonly error: unknown; readonly connectionLost: boolean };
 
 /** Opens no connection before the first call. */
 export function createPool(options: PoolOptions): Pool {
   const connections = createConnections(options);
-  const { where } = connections;
+  const { server } = connections;
   /** Process ids of abandoned server connections that may still wait for the standby. */
-  const abandoned = new Set<number>();
+  const abandonedPids = new Set<number>();
 
   /** Ends abandoned connections that wait for the standby. If this fails, the next abandoned connection repeats it. */
   function terminateWaits(pid: number): void {
-    abandoned.add(pid);
-    const pids = [...abandoned];
-    use((connection) => connection.query(TERMINATE_WAITS, [pids])).then(
+    abandonedPids.add(pid);
+    const pids = [...abandonedPids];
+    withConnection((connection) => connection.query(TERMINATE_WAITS, [pids])).then(
       () => {
-        for (const one of pids) abandoned.delete(one);
+        for (const abandonedPid of pids) abandonedPids.delete(abandonedPid);
       },
       () => undefined,
     );
@@ -305,7 +314,7 @@ export function createPool(options: PoolOptions): Pool {
     if (isStatementTimeout(error)) terminateWaits(connection.pid);
   }
 
-  async function use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await connections.acquire();
     try {
       const value = await work(connection);
@@ -318,83 +327,90 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /** Runs `once` until it succeeds or fails permanently. */
-  async function withRetries<T>(tryTransaction: () => Promise<End<T>>): Promise<T> {
-    const began = performance.now();
-    for (let round = 1; ; round += 1) {
-      const end = await tryTransaction();
-      if (end.kind === 'done') return end.value;
-      const passing =
-        isTransient(end.error) || (end.lost && round === 1 && performance.now() - began < MAX_RETRY_AFTER_LOSS_MS);
-      if (round >= MAX_TRIES || !passing) throw toStoreError(end.error, where);
-      await pause(isTransient(end.error) ? options.random() * 10 * 2 ** round : 0);
+  async function withRetries<T>(tryTransaction: () => Promise<TransactionResult<T>>): Promise<T> {
+    const startedAt = performance.now();
+    for (let attempt = 1; ; attempt += 1) {
+      const result = await tryTransaction();
+      if (result.kind === 'done') return result.value;
+      const isRetryable =
+        isTransient(result.error) ||
+        (result.connectionLost && attempt === 1 && performance.now() - startedAt < MAX_RETRY_AFTER_LOSS_MS);
+      if (attempt >= MAX_ATTEMPTS || !isRetryable) throw toStoreError(result.error, server);
+      await pause(isTransient(result.error) ? options.random() * 10 * 2 ** attempt : 0);
     }
   }
 
   function query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
     return withRetries(async () => {
       try {
-        return { kind: 'done', value: await use((connection) => connection.query(statement, values)) };
+        return { kind: 'done', value: await withConnection((connection) => connection.query(statement, values)) };
       } catch (error) {
         // Whether a single statement on a lost connection took effect is unknown.
-        return { kind: 'failed', error, lost: false };
+        return { kind: 'failed', error, connectionLost: false };
       }
     });
   }
 
-  async function once<T>(
+  async function runOnce<T>(
     work: (transaction: Transaction) => Promise<T>,
-    stored: ((session: Session, value: T) => Promise<boolean>) | undefined,
-  ): Promise<End<T>> {
+    checkStored: ((session: Session, value: T) => Promise<boolean>) | undefined,
+  ): Promise<TransactionResult<T>> {
     let connection: Connection;
     try {
       connection = await connections.acquire();
     } catch (error) {
-      return { kind: 'failed', error, lost: false };
+      return { kind: 'failed', error, connectionLost: false };
     }
     const { slot, pid, history } = connection;
-    let over = false;
+    let hasEnded = false;
     const session: Transaction = {
       slot,
       query: (statement, values) =>
-        over
+        hasEnded
           ? Promise.reject(new StoreError('a statement was sent after the end of its transaction.'))
           : connection.query(statement, values),
     };
-    const began = connection.query(BEGIN, []);
-    const numbered = connection.query(XID, [pid]);
-    const worked = (async () => work(session))();
+    const beginResult = connection.query(BEGIN, []);
+    const xidResult = connection.query(READ_XID, [pid]);
+    const workResult = (async () => work(session))();
     // Waits for all of them, so that no statement of this transaction reaches the connection after its end.
-    const ends = await Promise.allSettled([began, numbered, worked]);
-    over = true;
-    const fault = ends.find((end) => end.status === 'rejected');
-    if (fault === undefined && (await numbered)[0]?.same !== true) {
+    const results = await Promise.allSettled([beginResult, xidResult, workResult]);
+    hasEnded = true;
+    const fault = results.find((result) => result.status === 'rejected');
+    if (fault === undefined && (await xidResult)[0]?.same !== true) {
       connections.drop(connection);
-      return { kind: 'failed', error: new StoreError(`${where}: ${CHANGED}`), lost: false };
+      return { kind: 'failed', error: new StoreError(`${server}: ${SETTINGS_CHANGED}`), connectionLost: false };
     }
     if (fault !== undefined) {
       rollBack(connection, fault.reason);
       return {
         kind: 'failed',
         error: fault.reason,
-        lost: !isServerError(fault.reason) && !(fault.reason instanceof StoreError),
+        connectionLost: !isServerError(fault.reason) && !(fault.reason instanceof StoreError),
       };
     }
     try {
-      const word = await connection.command(COMMIT);
+      const commandTag = await connection.command(COMMIT);
       connections.release(connection);
       // COMMIT of an aborted transaction returns no error but the tag ROLLBACK.
-      if (word === COMMIT) return { kind: 'done', value: await worked };
-      return { kind: 'failed', error: new StoreError(`${where}: the transaction was rolled back.`), lost: false };
+      if (commandTag === COMMIT) return { kind: 'done', value: await workResult };
+      return {
+        kind: 'failed',
+        error: new StoreError(`${server}: the transaction was rolled back.`),
+        connectionLost: false,
+      };
     } catch (error) {
       releaseAfter(connection, error);
-      if (error instanceof UnknownCommitResult) return { kind: 'failed', error, lost: false };
-      if (isServerError(error) && !endsConnection(error)) return { kind: 'failed', error, lost: false };
-      const [row] = await numbered;
-      const fate = history === null ? 'unknown' : await transactionStatus(String(row?.xid), pid, history);
-      if (fate !== 'committed') return { kind: 'failed', error, lost: fate === 'aborted' };
-      const value = await worked;
-      const isStored = stored === undefined || (await use((other) => stored(other, value)).catch(() => false));
-      return isStored ? { kind: 'done', value } : { kind: 'failed', error, lost: false };
+      if (error instanceof UnknownCommitResult) return { kind: 'failed', error, connectionLost: false };
+      if (isServerError(error) && !endsConnection(error)) return { kind: 'failed', error, connectionLost: false };
+      const [row] = await xidResult;
+      const status = history === null ? 'unknown' : await transactionStatus(String(row?.xid), pid, history);
+      if (status !== 'committed') return { kind: 'failed', error, connectionLost: status === 'aborted' };
+      const value = await workResult;
+      const isStored =
+        checkStored === undefined ||
+        (await withConnection((statusSession) => checkStored(statusSession, value)).catch(() => false));
+      return isStored ? { kind: 'done', value } : { kind: 'failed', error, connectionLost: false };
     }
   }
 
@@ -416,17 +432,17 @@ export function createPool(options: PoolOptions): Pool {
     pid: number,
     history: string,
   ): Promise<'committed' | 'aborted' | 'unknown'> {
-    const until = performance.now() + MAX_STATUS_CHECK_MS;
-    while (performance.now() < until) {
+    const deadline = performance.now() + MAX_STATUS_CHECK_MS;
+    while (performance.now() < deadline) {
       try {
         // The check ends with a durable commit, which waits for the standby like the original one. It gets only the
         // remaining time.
-        const fate = await within(
-          until - performance.now(),
-          use((connection) => queryStatus(connection, xid, pid, history)),
+        const status = await withTimeout(
+          deadline - performance.now(),
+          withConnection((connection) => queryStatus(connection, xid, pid, history)),
         );
-        if (fate === undefined) return 'unknown';
-        if (fate !== 'in progress') return fate;
+        if (status === undefined) return 'unknown';
+        if (status !== 'in progress') return status;
       } catch {
         // Asked again until the time is over.
       }
@@ -436,9 +452,9 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   return {
-    where,
+    server,
     query,
-    transaction: (work, stored) => withRetries(() => once(work, stored)),
+    transaction: (work, stored) => withRetries(() => runOnce(work, stored)),
     connect: connections.connectAlone,
     sync: () => forceDurableCommit({ query }),
     close: connections.close,
@@ -463,7 +479,7 @@ async function queryStatus(
       return 'aborted';
     case 'in progress':
       // Its connection is lost, so it only holds locks.
-      await connection.query(TERMINATE, [pid, xid]);
+      await connection.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:
       return 'unknown';
@@ -471,7 +487,7 @@ async function queryStatus(
 }
 
 /** Resolves to the result of `work`, or to undefined after `ms`. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
+async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(resolve, Math.max(0, ms), undefined);
   try {

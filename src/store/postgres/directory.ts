@@ -15,7 +15,7 @@ import type { Session, Statement } from './session.ts';
 /** Notified after each committed change. */
 const CHANNEL = 'postrider_directory';
 
-const BUMP: Statement = {
+const INCREMENT_REVISION: Statement = {
   name: 'directory_bump',
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
@@ -25,15 +25,15 @@ export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT su
 
 /** Increments the revision for the rows of this transaction. Every node is notified after the commit. */
 export async function nextRevision(session: Session): Promise<number> {
-  const [[row = {}]] = await Promise.all([session.query(BUMP, []), session.query(NOTIFY, [])]);
+  const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY, [])]);
   return rows.int(row, 'revision');
 }
 
 /** Poll interval. Guarantee: within one second. */
-const WATCH_MS = 400;
+const POLL_INTERVAL_MS = 400;
 const LISTEN_RETRY_MS = 1_000;
 
-const READ: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
+const READ_REVISION: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
 const CHANGED_ACCOUNTS: Statement = {
   name: 'directory_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
@@ -58,21 +58,21 @@ export function prepareDirectory(
   { clock, simulated }: StoreEnvironment,
   domainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
-  let stopped = false;
+  let isStopped = false;
   const disposers = new Set<() => void>();
 
   /** What changed after `revision`, or null if nothing did. */
-  async function since(revision: number): Promise<DirectoryChanges | null> {
-    const [row = {}] = await pool.query(READ, []);
-    const newest = rows.int(row, 'revision');
-    if (newest <= revision) return null;
+  async function changesSince(revision: number): Promise<DirectoryChanges | null> {
+    const [row = {}] = await pool.query(READ_REVISION, []);
+    const latestRevision = rows.int(row, 'revision');
+    if (latestRevision <= revision) return null;
     const [accounts, keys, domains] = await Promise.all([
       pool.query(CHANGED_ACCOUNTS, [revision]),
       pool.query(CHANGED_KEYS, [revision]),
       domainsSince(revision),
     ]);
     // Changes committed between these reads are read again by the next poll.
-    return { revision: newest, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
+    return { revision: latestRevision, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
@@ -88,53 +88,53 @@ export function prepareDirectory(
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
-    let polling = false;
-    let again = false;
+    let isPolling = false;
+    let pollRequested = false;
     const poll = async () => {
-      if (polling) {
-        again = true;
+      if (isPolling) {
+        pollRequested = true;
         return;
       }
-      polling = true;
+      isPolling = true;
       try {
         do {
-          again = false;
-          const changes = await since(revision);
+          pollRequested = false;
+          const changes = await changesSince(revision);
           if (changes === null) continue;
           revision = changes.revision;
           onChange(changes);
-        } while (again);
+        } while (pollRequested);
       } finally {
-        polling = false;
+        isPolling = false;
       }
     };
     await poll();
-    const soon = () => void poll().catch(() => undefined);
-    disposers.add(every(clock, WATCH_MS, soon));
+    const triggerPoll = () => void poll().catch(() => undefined);
+    disposers.add(every(clock, POLL_INTERVAL_MS, triggerPoll));
     // Notifications arrive in real time, which a simulation cannot control.
-    if (!simulated) listen(soon);
+    if (!simulated) listen(triggerPoll);
   }
 
   /** Calls back on each notification. Uses its own connection and reopens it when it breaks. */
-  function listen(heard: () => void): void {
+  function listen(onNotification: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;
-    const begin = async () => {
+    const openListener = async () => {
       try {
         connection = await pool.connect();
-        if (stopped) return connection.destroy();
-        connection.onNotification(heard);
+        if (isStopped) return connection.destroy();
+        connection.onNotification(onNotification);
         await connection.command(`LISTEN ${CHANNEL}`);
-        heard();
+        onNotification();
         await connection.ended;
       } catch {
         // Polling continues meanwhile.
       }
       connection = null;
-      if (stopped) return;
-      cancel = clock.after(LISTEN_RETRY_MS, () => void begin());
+      if (isStopped) return;
+      cancel = clock.after(LISTEN_RETRY_MS, () => void openListener());
     };
-    void begin();
+    void openListener();
     disposers.add(() => {
       connection?.destroy();
       cancel();
@@ -145,8 +145,8 @@ export function prepareDirectory(
     watchDirectory,
     findKeys,
     stopWatching(): void {
-      stopped = true;
-      for (const stop of disposers) stop();
+      isStopped = true;
+      for (const dispose of disposers) dispose();
     },
   };
 }

@@ -12,13 +12,16 @@ import { nextRevision } from './directory.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
 /** Each domain with its keys as JSON, in order of creation. */
-const DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
+const SELECT_DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
-const ACCOUNT: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
-const BY_NAME: Statement = { name: 'domain_by_name', text: `${DOMAINS} WHERE d.name = $1` };
-const BY_ID: Statement = { name: 'domain_by_id', text: `${DOMAINS} WHERE d.id = $1 AND NOT d.removed` };
-const ALL: Statement = { name: 'domain_all', text: `${DOMAINS} WHERE NOT d.removed ORDER BY d.name` };
-const SINCE: Statement = { name: 'domain_since', text: `${DOMAINS} WHERE d.revision > $1 ORDER BY d.id` };
+const SELECT_ACCOUNT_ID: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
+const SELECT_BY_NAME: Statement = { name: 'domain_by_name', text: `${SELECT_DOMAINS} WHERE d.name = $1` };
+const SELECT_BY_ID: Statement = { name: 'domain_by_id', text: `${SELECT_DOMAINS} WHERE d.id = $1 AND NOT d.removed` };
+const SELECT_ALL: Statement = { name: 'domain_all', text: `${SELECT_DOMAINS} WHERE NOT d.removed ORDER BY d.name` };
+const SELECT_CHANGED: Statement = {
+  name: 'domain_since',
+  text: `${SELECT_DOMAINS} WHERE d.revision > $1 ORDER BY d.id`,
+};
 const INSERT: Statement = {
   name: 'domain_insert',
   text: `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision)
@@ -38,7 +41,7 @@ const MARK_REMOVED: Statement = {
   name: 'domain_bury',
   text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2',
 };
-const DROP_KEYS: Statement = { name: 'domain_drop_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
+const DELETE_KEYS: Statement = { name: 'domain_drop_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
 const INSERT_KEY: Statement = {
   name: 'domain_insert_key',
   text: `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
@@ -55,76 +58,82 @@ export interface DomainOperations extends DomainStore {
 
 export function prepareDomains(database: Database): DomainOperations {
   return {
-    addDomain(accountName, { name, subdomains, keys }, now, by): Promise<ChangeResult<SendingDomain>> {
+    addDomain(accountName, { name, subdomains, keys }, now, actor): Promise<ChangeResult<SendingDomain>> {
       return database.transaction(async (transaction) => {
         // The lock on the directory's row serializes changes, so what is read here still holds when it is written.
         const revision = await nextRevision(transaction);
-        const [account] = await transaction.query(ACCOUNT, [accountName]);
+        const [account] = await transaction.query(SELECT_ACCOUNT_ID, [accountName]);
         if (account === undefined) return { kind: 'missing' };
-        const [old] = await transaction.query(BY_NAME, [name]);
-        if (old !== undefined) {
-          if (old.removed !== true) return { kind: 'exists' };
-          await transaction.query(DELETE, [rows.int(old, 'id')]);
+        const [existing] = await transaction.query(SELECT_BY_NAME, [name]);
+        if (existing !== undefined) {
+          if (existing.removed !== true) return { kind: 'exists' };
+          await transaction.query(DELETE, [rows.int(existing, 'id')]);
         }
-        const [made = {}] = await transaction.query(INSERT, [rows.int(account, 'id'), name, subdomains, now, revision]);
-        await writeKeys(transaction, rows.int(made, 'id'), keys);
-        return withAudit(transaction, by, 'domain.add', null, await reread(transaction, name));
+        const [inserted = {}] = await transaction.query(INSERT, [
+          rows.int(account, 'id'),
+          name,
+          subdomains,
+          now,
+          revision,
+        ]);
+        await writeKeys(transaction, rows.int(inserted, 'id'), keys);
+        return withAudit(transaction, actor, 'domain.add', null, await readDomain(transaction, name));
       });
     },
     async findDomain(name) {
       const row = await readRow(database, name);
-      return row === null ? null : domain(row);
+      return row === null ? null : toDomain(row);
     },
-    listDomains: async () => (await database.query(ALL, [])).map(domain),
-    async domainChecks(name) {
+    listDomains: async () => (await database.query(SELECT_ALL, [])).map(toDomain),
+    async findDomainChecks(name) {
       const row = await readRow(database, name);
       return row === null ? [] : rows.domainChecks(row);
     },
-    updateDomain(update, by) {
+    updateDomain(update, actor) {
       const { id, status, checkedAt, authenticatedAt, failingSince, revision, keys } = update;
       return database.transaction(async (transaction) => {
-        const bumped = await nextRevision(transaction);
-        const [row] = await transaction.query(BY_ID, [id]);
+        const newRevision = await nextRevision(transaction);
+        const [row] = await transaction.query(SELECT_BY_ID, [id]);
         if (row === undefined) return { kind: 'missing' };
-        const before = domain(row);
+        const before = toDomain(row);
         if (before.revision !== revision) return { kind: 'stale' };
-        const { answers, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
-        const next = needsNewRevision ? bumped : revision;
-        const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id];
+        const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+        const next = needsNewRevision ? newRevision : revision;
+        const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id];
         await transaction.query(UPDATE, values);
         if (needsNewRevision) await writeKeys(transaction, id, keys);
-        const after = await reread(transaction, before.name);
+        const after = await readDomain(transaction, before.name);
         // A check without a new result is not a change.
         if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
-        return withAudit(transaction, by, 'domain.update', before, after);
+        return withAudit(transaction, actor, 'domain.update', before, after);
       });
     },
-    setSubdomains(name, subdomains, by) {
+    setSubdomains(name, subdomains, actor) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
-        const before = domain(row);
+        const before = toDomain(row);
         await transaction.query(WRITE_SUBDOMAINS, [subdomains, revision, before.id]);
-        return withAudit(transaction, by, 'domain.set', before, await reread(transaction, name));
+        return withAudit(transaction, actor, 'domain.set', before, await readDomain(transaction, name));
       });
     },
-    removeDomain(name, by) {
+    removeDomain(name, actor) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         const row = await readRow(transaction, name);
         if (row === null) return { kind: 'missing' };
-        const gone = domain(row);
-        await transaction.query(DROP_KEYS, [gone.id]);
-        await transaction.query(MARK_REMOVED, [revision, gone.id]);
-        await writeChange(transaction, by, 'domain.remove', name, auditedDomain(gone), null);
-        return { kind: 'done', value: gone };
+        const removedDomain = toDomain(row);
+        await transaction.query(DELETE_KEYS, [removedDomain.id]);
+        await transaction.query(MARK_REMOVED, [revision, removedDomain.id]);
+        await writeChange(transaction, actor, 'domain.remove', name, auditedDomain(removedDomain), null);
+        return { kind: 'done', value: removedDomain };
       });
     },
     async domainsSince(revision) {
-      const changed = await database.query(SINCE, [revision]);
+      const changed = await database.query(SELECT_CHANGED, [revision]);
       return {
-        domains: changed.filter(({ removed }) => removed !== true).map(domain),
+        domains: changed.filter(({ removed }) => removed !== true).map(toDomain),
         removed: changed.filter(({ removed }) => removed === true).map((row) => rows.text(row, 'name')),
       };
     },
@@ -132,36 +141,36 @@ export function prepareDomains(database: Database): DomainOperations {
 }
 
 async function readRow(session: Session, name: string): Promise<Row | null> {
-  const [row] = await session.query(BY_NAME, [name]);
+  const [row] = await session.query(SELECT_BY_NAME, [name]);
   return row === undefined || row.removed === true ? null : row;
 }
 
-async function reread(session: Session, name: string): Promise<ChangeResult<SendingDomain>> {
+async function readDomain(session: Session, name: string): Promise<ChangeResult<SendingDomain>> {
   const row = await readRow(session, name);
-  return row === null ? { kind: 'missing' } : { kind: 'done', value: domain(row) };
+  return row === null ? { kind: 'missing' } : { kind: 'done', value: toDomain(row) };
 }
 
 async function withAudit(
   transaction: Session,
-  by: Actor | undefined,
+  actor: Actor | undefined,
   action: string,
   before: SendingDomain | null,
   changed: ChangeResult<SendingDomain>,
 ): Promise<ChangeResult<SendingDomain>> {
   if (changed.kind !== 'done') return changed;
-  const shown = before === null ? null : auditedDomain(before);
-  await writeChange(transaction, by, action, changed.value.name, shown, auditedDomain(changed.value));
+  const auditedBefore = before === null ? null : auditedDomain(before);
+  await writeChange(transaction, actor, action, changed.value.name, auditedBefore, auditedDomain(changed.value));
   return changed;
 }
 
 async function writeKeys(session: Session, id: number, keys: readonly DkimKey[]): Promise<void> {
-  await session.query(DROP_KEYS, [id]);
+  await session.query(DELETE_KEYS, [id]);
   for (const { selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt } of keys) {
     const values = [id, selector, algorithm, publicKey, sealed, state, createdAt, activatedAt, retireAt];
     await session.query(INSERT_KEY, values);
   }
 }
 
-function domain(row: Row): SendingDomain {
+function toDomain(row: Row): SendingDomain {
   return rows.domain(row, JSON.parse(rows.text(row, 'keys')) as Row[]);
 }

@@ -8,7 +8,7 @@ const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** SQLSTATEs after which the connection cannot be used: the server shuts down, starts, or no longer accepts writes. */
 const CONNECTION_LOST: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
-const LETTER_CLASSES = ['HV', 'P0', 'F0', 'XX'];
+const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 /** Parts of Node's codes for an untrusted certificate. */
 const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
@@ -17,9 +17,9 @@ const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', '
  * it.
  */
 export class UnknownCommitResult extends StoreError {
-  constructor(where: string) {
+  constructor(server: string) {
     super(
-      `${where}: the wait for the synchronous standby was cancelled; it is not known whether the standby has the transaction. Check the standby, and what cancels statements.`,
+      `${server}: the wait for the synchronous standby was cancelled; it is not known whether the standby has the transaction. Check the standby, and what cancels statements.`,
     );
   }
 }
@@ -34,7 +34,8 @@ export function isServerError(error: unknown): boolean {
   const code = errorCode(error);
   // Some of Node's codes have five letters too, such as EPIPE.
   return (
-    code.length === 5 && ((code >= '0' && code < ':') || LETTER_CLASSES.some((letters) => code.startsWith(letters)))
+    code.length === 5 &&
+    ((code >= '0' && code < ':') || LETTER_SQLSTATE_CLASSES.some((letters) => code.startsWith(letters)))
   );
 }
 
@@ -70,85 +71,91 @@ export function isConfigurationError(error: unknown): boolean {
 }
 
 /** Maps a fault to a StoreError. A StoreError is returned unchanged. `where` names host, port and database. */
-export function toStoreError(error: unknown, where: string): StoreError {
+export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
   // One fault per host. Node's own AggregateError, one fault per address of a host, has a code.
   if (error instanceof AggregateError && errorCode(error) === '')
-    return new StoreError(error.errors.map((one) => toStoreError(one, where).message).join(' '));
-  const said = error instanceof Error ? oneLine(error.message) : oneLine(String(error));
+    return new StoreError(error.errors.map((hostError) => toStoreError(hostError, server).message).join(' '));
+  const detail = error instanceof Error ? oneLine(error.message) : oneLine(String(error));
   if (isTlsFault(error)) {
     return new StoreError(
-      `${where}: TLS fails (${said}). Correct sslmode= in POSTRIDER_DATABASE, or the server's certificate; one of your own authority needs NODE_EXTRA_CA_CERTS.`,
+      `${server}: TLS fails (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the server's certificate; one of your own authority needs NODE_EXTRA_CA_CERTS.`,
     );
   }
-  if (said.includes('error establishing an SSL connection')) {
-    return new StoreError(`${where}: the server there is not PostgreSQL. Correct host and port in POSTRIDER_DATABASE.`);
+  if (detail.includes('error establishing an SSL connection')) {
+    return new StoreError(
+      `${server}: the server there is not PostgreSQL. Correct host and port in POSTRIDER_DATABASE.`,
+    );
   }
   if (isStatementTimeout(error)) {
-    return new StoreError(`${where}: the server no longer answers. Check the network and its firewalls.`);
+    return new StoreError(`${server}: the server no longer answers. Check the network and its firewalls.`);
   }
   switch (errorCode(error)) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new StoreError(`${where}: the host is not found (${said}). Correct POSTRIDER_DATABASE, or check DNS.`);
+      return new StoreError(`${server}: the host is not found (${detail}). Correct POSTRIDER_DATABASE, or check DNS.`);
     case 'ECONNREFUSED':
       return new StoreError(
-        `${where}: no server listens there. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE.`,
+        `${server}: no server listens there. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE.`,
       );
     case 'ENOENT':
       return new StoreError(
-        `${where}: the socket does not exist. Start PostgreSQL, or correct host= in POSTRIDER_DATABASE.`,
+        `${server}: the socket does not exist. Start PostgreSQL, or correct host= in POSTRIDER_DATABASE.`,
       );
     case 'ETIMEDOUT':
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
-      return new StoreError(`${where}: the host does not answer (${said}). Check the network and its firewalls.`);
+      return new StoreError(`${server}: the host does not answer (${detail}). Check the network and its firewalls.`);
     case 'ECONNRESET':
     case 'EPIPE':
-      return new StoreError(`${where}: the connection broke (${said}). It is reopened automatically.`);
+      return new StoreError(`${server}: the connection broke (${detail}). It is reopened automatically.`);
     case '28P01':
     case '28000':
       return new StoreError(
-        `${where}: the server refuses user or password (${said}). Correct them in POSTRIDER_DATABASE, or pg_hba.conf.`,
+        `${server}: the server refuses user or password (${detail}). Correct them in POSTRIDER_DATABASE, or pg_hba.conf.`,
       );
     case '3D000':
       return new StoreError(
-        `${where}: there is no such database. Create it with \`createdb\`, or correct its name in POSTRIDER_DATABASE.`,
+        `${server}: there is no such database. Create it with \`createdb\`, or correct its name in POSTRIDER_DATABASE.`,
       );
     case '42501':
-      return new StoreError(`${where}: the user lacks a permission (${said}). Make it the owner of the database.`);
+      return new StoreError(`${server}: the user lacks a permission (${detail}). Make it the owner of the database.`);
     case '42704':
       return new StoreError(
-        `${where}: the server does not know a setting (${said}). Correct options= in POSTRIDER_DATABASE; Postrider needs PostgreSQL 15 or later.`,
+        `${server}: the server does not know a setting (${detail}). Correct options= in POSTRIDER_DATABASE; Postrider needs PostgreSQL 15 or later.`,
       );
     case '53300':
       return new StoreError(
-        `${where}: the server has no free connection. Raise max_connections, or run fewer nodes: each takes up to 9.`,
+        `${server}: the server has no free connection. Raise max_connections, or run fewer nodes: each takes up to 9.`,
       );
     case '53100':
-      return new StoreError(`${where}: the server's disk is full (${said}). Free space; nothing acknowledged is lost.`);
+      return new StoreError(
+        `${server}: the server's disk is full (${detail}). Free space; nothing acknowledged is lost.`,
+      );
     case '25006':
-      return new StoreError(readOnlyReplicaText(where));
+      return new StoreError(readOnlyReplicaText(server));
     case '57P03':
-      return new StoreError(`${where}: the server is starting up or recovering (${said}). Wait for it.`);
+      return new StoreError(`${server}: the server is starting up or recovering (${detail}). Wait for it.`);
     case '57P01':
     case '57P02':
-      return new StoreError(`${where}: the server has ended the connection (${said}). It is reopened automatically.`);
+      return new StoreError(
+        `${server}: the server has ended the connection (${detail}). It is reopened automatically.`,
+      );
     case '57014':
-      return new StoreError(`${where}: a statement exceeded its time limit and was cancelled (${said}).`);
+      return new StoreError(`${server}: a statement exceeded its time limit and was cancelled (${detail}).`);
     default:
-      return new StoreError(`${where}: ${said}.`);
+      return new StoreError(`${server}: ${detail}.`);
   }
 }
 
 /** The text for a server that is not a replica but makes every transaction read-only. */
-export function defaultReadOnlyText(where: string): string {
-  return `${where}: the server makes every transaction read-only, although it is no replica. Set default_transaction_read_only=off for the server, the database and the role.`;
+export function defaultReadOnlyText(server: string): string {
+  return `${server}: the server makes every transaction read-only, although it is no replica. Set default_transaction_read_only=off for the server, the database and the role.`;
 }
 
 /** The text for a replica. */
-export function readOnlyReplicaText(where: string): string {
-  return `${where}: the server is a read-only replica. Name the primary in POSTRIDER_DATABASE, or all hosts separated by commas.`;
+export function readOnlyReplicaText(server: string): string {
+  return `${server}: the server is a read-only replica. Name the primary in POSTRIDER_DATABASE, or all hosts separated by commas.`;
 }
 
 function isTlsFault(error: unknown): boolean {
@@ -156,7 +163,7 @@ function isTlsFault(error: unknown): boolean {
   return (
     code.startsWith('ERR_TLS') ||
     code.startsWith('ERR_SSL') ||
-    CERTIFICATE_CODES.some((word) => code.includes(word)) ||
+    CERTIFICATE_CODES.some((part) => code.includes(part)) ||
     (error instanceof Error && error.message.includes('does not support SSL'))
   );
 }

@@ -8,48 +8,48 @@ import {
   decideFeedback,
   decideWithoutMessage,
   prematureReportDigest,
-  type Recording,
+  type RecordDecision,
 } from '../rules/feedback.ts';
-import { Tallies } from '../rules/reputation.ts';
+import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages, SUPPRESS_RECIPIENTS } from './queue.ts';
-import { addTally, recordComplaint } from './reputation.ts';
+import { addReputationDelta, recordComplaint } from './reputation.ts';
 import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
-const KNOWN: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
-const BY_REFERENCE: Statement = {
+const SELECT_DIGEST: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
+const SELECT_BY_REFERENCE: Statement = {
   name: 'feedback_by_reference',
   text: 'SELECT id FROM provider_reference WHERE reference = $1',
 };
 // The queue row is locked first, as in every settlement.
-const OPEN: Statement = {
+const LOCK_QUEUE_ROW: Statement = {
   name: 'feedback_open',
   text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
 };
-const FIND: Statement = {
+const LOCK_MESSAGE: Statement = {
   name: 'feedback_find',
   text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
     WHERE id = $1::uuid FOR UPDATE`,
 };
-const INSERT: Statement = {
+const INSERT_REPORT: Statement = {
   name: 'feedback_insert',
   text: `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (digest) DO NOTHING RETURNING id`,
 };
-const CHANGE: Statement = {
+const UPDATE_STATE: Statement = {
   name: 'feedback_change',
   text: 'UPDATE mail_request SET state = $1 WHERE id = $2::uuid AND account_id = $3',
 };
-const LIST: Statement = {
+const LIST_REPORTS: Statement = {
   name: 'feedback_list',
   text: `SELECT id, at, source, mail_id, reason, summary FROM feedback
     WHERE reason IS NOT NULL AND ($1::bigint IS NULL OR id < $1) ORDER BY id DESC LIMIT $2`,
 };
-const SHOW: Statement = {
+const SELECT_REPORT: Statement = {
   name: 'feedback_show',
   text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
 };
-const LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
+const SELECT_LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
 const PURGE_OLD: Statement = {
   name: 'feedback_forget_old',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -83,104 +83,110 @@ export function prepareFeedback(database: Database): Operations {
   return {
     recordFeedback: (batch) =>
       database.transaction(async (transaction) => {
-        const tallies = new Tallies();
+        const deltas = new ReputationDeltas();
         const answers: FeedbackResult[] = [];
-        const late: { readonly at: number; readonly effect: Effect }[] = [];
+        const pendingEffects: { readonly at: number; readonly effect: Effect }[] = [];
         // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each in one order
         // on every node, so that nodes cannot deadlock.
-        const ids = await Promise.all(batch.map(({ messageRef }) => idOf(transaction, messageRef)));
-        const order = batch.map((report, at) => ({
+        const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
+        const sorted = batch.map((report, at) => ({
           report,
           at,
           id: ids[at] ?? null,
           key: `${ids[at] ?? '~'} ${report.digest}`,
         }));
-        order.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-        for (const { report, at, id } of order) {
-          const recorded = await recordOne(transaction, report, id);
+        sorted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+        for (const { report, at, id } of sorted) {
+          const recorded = await recordReport(transaction, report, id);
           if (recorded.kind === 'answered') answers[at] = recorded.answer;
-          else late.push({ at, effect: recorded.effect });
+          else pendingEffects.push({ at, effect: recorded.effect });
         }
         const suppressed = await suppress(
           transaction,
-          late.map(({ effect }) => effect),
+          pendingEffects.map(({ effect }) => effect),
         );
-        for (const { at, effect } of late) answers[at] = effect.recording.answer(suppressed.has(effect));
-        await countAll(
+        for (const { at, effect } of pendingEffects) answers[at] = effect.decision.answer(suppressed.has(effect));
+        await countReputation(
           transaction,
-          late.map(({ effect }) => effect),
+          pendingEffects.map(({ effect }) => effect),
           suppressed,
-          tallies,
+          deltas,
         );
-        for (const [accountId, tally, at] of tallies.all()) await addTally(transaction, accountId, tally, at);
+        for (const [accountId, delta, at] of deltas.sortedByAccount())
+          await addReputationDelta(transaction, accountId, delta, at);
         // The peer deletes its report after this answer too, so it must be durable.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
     async listFeedback(before, limit) {
-      return (await database.query(LIST, [before, limit])).map(rows.keptFeedback);
+      return (await database.query(LIST_REPORTS, [before, limit])).map(rows.unprocessedReport);
     },
     async findFeedback(id) {
-      const [row] = await database.query(SHOW, [id]);
-      return row === undefined ? null : rows.rawFeedback(row);
+      const [row] = await database.query(SELECT_REPORT, [id]);
+      return row === undefined ? null : rows.rawReport(row);
     },
     async lastFeedbackAt() {
-      const [row] = await database.query(LAST, []);
+      const [row] = await database.query(SELECT_LAST, []);
       return rows.intOrNull(row ?? { at: null }, 'at');
     },
-    async purgeFeedback(before, keep, limit) {
-      const forgotten = await Promise.all([
+    async purgeFeedback(before, maxStored, limit) {
+      const purged = await Promise.all([
         database.query(PURGE_OLD, [before, limit]),
         database.query(PURGE_REFERENCES, [before, limit]),
         database.query(PURGE_COMPLAINANTS, [before, limit]),
-        keep < 1 ? [] : database.query(PURGE_STORED, [keep - 1, limit]),
+        maxStored < 1 ? [] : database.query(PURGE_STORED, [maxStored - 1, limit]),
       ]);
-      return Math.max(...forgotten.map(({ length }) => length));
+      return Math.max(...purged.map(({ length }) => length));
     },
   };
 }
 
 /** What a report changes outside its own message. Applied after every message of the batch is locked. */
 interface Effect {
-  readonly recording: Recording;
+  readonly decision: RecordDecision;
   /** The canonical recipient. */
   readonly recipient: string;
   readonly at: number;
 }
 
-type Recorded =
+type RecordResult =
   | { readonly kind: 'answered'; readonly answer: FeedbackResult }
   | { readonly kind: 'open'; readonly effect: Effect };
 
-async function recordOne(transaction: Transaction, report: FeedbackReport, id: string | null): Promise<Recorded> {
+async function recordReport(
+  transaction: Transaction,
+  report: FeedbackReport,
+  id: string | null,
+): Promise<RecordResult> {
   const { at } = report;
-  if ((await transaction.query(KNOWN, [report.digest])).length > 0) return answered({ kind: 'repeated' });
-  const [open] = id === null ? [] : await transaction.query(OPEN, [id]);
-  const [row] = id === null ? [] : await transaction.query(FIND, [id]);
-  const found = row === undefined ? null : rows.reportedMessage(row, open);
+  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return answered({ kind: 'repeated' });
+  const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
+  const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
+  const found = row === undefined ? null : rows.reportedMessage(row, queueRow);
   const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, found);
   switch (decision.kind) {
     case 'answer':
       return answered(decision.answer);
     case 'keep': {
       const digest = decision.premature ? prematureReportDigest(report.digest) : report.digest;
-      return answered(await keep(transaction, { ...report, digest }, decision.messageId, decision.reason));
+      return answered(await maxStored(transaction, { ...report, digest }, decision.messageId, decision.reason));
     }
     case 'record': {
-      if ((await insert(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
+      if ((await insertReport(transaction, report, decision.id, null)) === null) return answered({ kind: 'repeated' });
       const { accountId, newState, entry } = decision;
-      if (newState !== null && open === undefined) await transaction.query(CHANGE, [newState, decision.id, accountId]);
-      else if (newState !== null && open !== undefined) {
-        const attempts = rows.int(open, 'attempts');
+      if (newState !== null && queueRow === undefined)
+        await transaction.query(UPDATE_STATE, [newState, decision.id, accountId]);
+      else if (newState !== null && queueRow !== undefined) {
+        const attempts = rows.int(queueRow, 'attempts');
         await endMessages(transaction, [{ id: decision.id, state: newState, endedAt: at, attempts }]);
       }
       await appendEvents(transaction, [{ ...entry, id: decision.id, accountId }]);
-      return { kind: 'open', effect: { recording: decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
+      return { kind: 'open', effect: { decision, recipient: rows.text(row ?? {}, 'recipient'), at } };
     }
   }
 }
 
-function answered(answer: FeedbackResult): Recorded {
+function answered(answer: FeedbackResult): RecordResult {
   return { kind: 'answered', answer };
 }
 
@@ -192,66 +198,66 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
   // One report per message, so that a retry chooses the same report as the source of the entry.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)
-    if (effect.recording.suppress !== null && !byMessage.has(effect.recording.id))
-      byMessage.set(effect.recording.id, effect);
+    if (effect.decision.suppress !== null && !byMessage.has(effect.decision.id))
+      byMessage.set(effect.decision.id, effect);
   if (byMessage.size === 0) return new Set();
-  const asked = [...byMessage.values()];
-  const made = await transaction.query(SUPPRESS_RECIPIENTS, [
-    asked.map(({ recording }) => recording.id),
-    asked.map(({ recording }) => recording.suppress),
-    asked.map(({ at }) => at),
+  const requested = [...byMessage.values()];
+  const inserted = await transaction.query(SUPPRESS_RECIPIENTS, [
+    requested.map(({ decision: recording }) => recording.id),
+    requested.map(({ decision: recording }) => recording.suppress),
+    requested.map(({ at }) => at),
   ]);
-  const sources = new Set(made.map((row) => rows.text(row, 'source')));
-  return new Set(asked.filter(({ recording }) => sources.has(recording.id)));
+  const sources = new Set(inserted.map((row) => rows.text(row, 'source')));
+  return new Set(requested.filter(({ decision: recording }) => sources.has(recording.id)));
 }
 
 /** Adds what counts (`countsTowardReputation`) to the tallies. Complainants are locked in one order on every node. */
-async function countAll(
+async function countReputation(
   transaction: Transaction,
   effects: readonly Effect[],
   suppressed: ReadonlySet<Effect>,
-  tallies: Tallies,
+  deltas: ReputationDeltas,
 ): Promise<void> {
   const counted = effects
-    .filter((effect) => countsTowardReputation(effect.recording, suppressed.has(effect)))
-    .map((effect) => ({ effect, key: `${effect.recording.accountId} ${complainantOf(effect.recipient)}` }));
+    .filter((effect) => countsTowardReputation(effect.decision, suppressed.has(effect)))
+    .map((effect) => ({ effect, key: `${effect.decision.accountId} ${complainantOf(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
-    const { accountId, from, countedAs } = effect.recording;
+    const { accountId, from, countedAs } = effect.decision;
     const { recipient, at } = effect;
-    const fresh =
+    const isNewEvidence =
       countedAs === 'complained'
         ? await recordComplaint(transaction, accountId, recipient, at)
         : suppressed.has(effect);
-    tallies.add(accountId, from, countedAs, fresh, at);
+    deltas.add(accountId, from, countedAs, isNewEvidence, at);
   }
 }
 
-async function idOf(transaction: Transaction, about: FeedbackReport['messageRef']): Promise<string | null> {
+async function findMessageId(transaction: Transaction, about: FeedbackReport['messageRef']): Promise<string | null> {
   if (about === null) return null;
   if ('id' in about) return about.id;
-  const [row] = await transaction.query(BY_REFERENCE, [about.reference]);
+  const [row] = await transaction.query(SELECT_BY_REFERENCE, [about.reference]);
   return row === undefined ? null : rows.text(row, 'id');
 }
 
-async function keep(
+async function maxStored(
   transaction: Transaction,
   report: FeedbackReport,
-  mailId: string | null,
+  messageId: string | null,
   reason: string,
 ): Promise<FeedbackResult> {
-  const feedbackId = await insert(transaction, report, mailId, reason);
+  const feedbackId = await insertReport(transaction, report, messageId, reason);
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
 }
 
 /** Stores the report. Resolves to null if another node was first. With a reason, the whole report is stored. */
-async function insert(
+async function insertReport(
   transaction: Transaction,
   { digest, at, source, summary, raw }: FeedbackReport,
-  mailId: string | null,
+  messageId: string | null,
   reason: string | null,
 ): Promise<number | null> {
-  const kept = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
-  const [row] = await transaction.query(INSERT, [digest, at, source, mailId, reason, ...kept]);
+  const content = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
+  const [row] = await transaction.query(INSERT_REPORT, [digest, at, source, messageId, reason, ...content]);
   return row === undefined ? null : rows.int(row, 'id');
 }

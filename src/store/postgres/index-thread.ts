@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';
 import type { IndexProgress, IndexStep } from '../search/index-step.ts';
-import { INDEX_THREAD_MEMORY, setThreadFlags } from '../threads.ts';
+import { INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
 import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {
@@ -28,40 +28,40 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
     name: 'postrider-index',
-    resourceLimits: INDEX_THREAD_MEMORY,
+    resourceLimits: INDEX_THREAD_LIMITS,
   });
   worker.unref();
-  const waiting: PromiseWithResolvers<IndexProgress>[] = [];
-  let ended: StoreError | null = null;
+  const pendingSteps: PromiseWithResolvers<IndexProgress>[] = [];
+  let endError: StoreError | null = null;
   const exited = Promise.withResolvers<StoreError>();
   const fail = (error: StoreError) => {
-    ended ??= error;
-    for (const one of waiting.splice(0)) one.reject(error);
-    exited.resolve(ended);
+    endError ??= error;
+    for (const pendingStep of pendingSteps.splice(0)) pendingStep.reject(error);
+    exited.resolve(endError);
   };
   worker.on('message', (reply: IndexReply) => {
-    const one = waiting.shift();
-    if (reply.ok) one?.resolve(reply.progress);
-    else one?.reject(new StoreError(reply.fault));
+    const pendingStep = pendingSteps.shift();
+    if (reply.ok) pendingStep?.resolve(reply.progress);
+    else pendingStep?.reject(new StoreError(reply.fault));
   });
-  worker.on('error', (error) => fail(new StoreError(`the index's thread failed: ${describe(error)}`)));
+  worker.on('error', (error) => fail(new StoreError(`the index's thread failed: ${errorMessage(error)}`)));
   worker.on('exit', () => fail(new StoreError("the index's thread has ended.")));
   return {
     step(step) {
-      if (ended !== null) return Promise.reject(ended);
-      const one = Promise.withResolvers<IndexProgress>();
-      waiting.push(one);
+      if (endError !== null) return Promise.reject(endError);
+      const pendingStep = Promise.withResolvers<IndexProgress>();
+      pendingSteps.push(pendingStep);
       worker.postMessage(step);
-      return one.promise;
+      return pendingStep.promise;
     },
     failed: exited.promise,
     async close() {
-      if (ended === null) worker.postMessage(null);
+      if (endError === null) worker.postMessage(null);
       await exited.promise;
     },
   };
 }
 
-function describe(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -7,13 +7,13 @@ import type { IndexReply, IndexThreadData } from './index-thread.ts';
 import { runIndexStep } from './search.ts';
 
 /** A step may get little processor time. */
-const LIMIT_MS = 120_000;
+const STATEMENT_TIMEOUT_MS = 120_000;
 
 if (parentPort !== null) {
   const port = parentPort;
   const { setting, application } = workerData as IndexThreadData;
   lowerThreadPriority();
-  const pool = createPool({ setting, application, random: Math.random, limitMs: LIMIT_MS });
+  const pool = createPool({ setting, application, random: Math.random, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   port.on('message', (step: IndexStep | null) => {
     if (step === null) {
       void pool.close().then(() => port.close());

@@ -8,43 +8,43 @@ import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
 /** A dead node is listed for this long. */
-const LIST_DEAD_NODES_MS = 3_600_000;
+const DEAD_NODE_LISTING_MS = 3_600_000;
 /** The server's time, or in a simulation the given parameter. */
 const now = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
-const HOLD_TIME: Statement = {
+const LOCK_RUNNING_TIME: Statement = {
   name: 'running_time_hold',
   text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
 };
 // A separate statement reads the time after the lock is acquired. A time read before the wait would be out of date.
 const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${now('$1')} AS now` };
-const WRITE_TIME: Statement = {
+const WRITE_RUNNING_TIME: Statement = {
   name: 'running_time_write',
   text: `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
     ON CONFLICT (one) DO UPDATE SET ran_ms = excluded.ran_ms, seen_at = excluded.seen_at, stretches = excluded.stretches`,
 };
 
-const BEAT: Statement = {
+const WRITE_HEARTBEAT: Statement = {
   name: 'node_beat',
-  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${LIST_DEAD_NODES_MS} AND name <> $1)
+  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
 };
-const LEAVE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
-const LIST: Statement = {
+const DELETE_NODE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
+const LIST_NODES: Statement = {
   name: 'node_list',
-  text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${LIST_DEAD_NODES_MS} ORDER BY name`,
+  text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
 };
 // Rows are inserted first and then locked in order of the account, so that nodes cannot deadlock. The time since the
 // last use refills the bucket at the old rate; a full bucket stays full under a new limit.
-const FILL: Statement = {
+const INSERT_BUCKETS: Statement = {
   name: 'throttle_fill',
   text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
     SELECT account_id, burst, per_second, burst, coalesce($4::float8, extract(epoch FROM clock_timestamp()) * 1000)
     FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`,
 };
-const TAKE: Statement = {
+const TAKE_TOKENS: Statement = {
   name: 'throttle_take',
   text: `WITH held AS MATERIALIZED (
       SELECT t.account_id, r.per_second, r.burst, r.wanted, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
@@ -71,60 +71,63 @@ const WITHOUT_SYNC: Statement = {
 
 export function prepareNodes(
   database: Database,
-  time: ServerTimeOverride,
+  serverTime: ServerTimeOverride,
 ): NodeStore & Pick<AcceptStore, 'takeTokens'> {
   return {
-    updateRunningTime: (passedMs) =>
+    updateRunningTime: (elapsedMs) =>
       database.transaction(async (transaction) => {
-        const [held] = await transaction.query(HOLD_TIME, []);
-        const [clock = {}] = await transaction.query(READ_CLOCK, [time()]);
+        const [lockedRow] = await transaction.query(LOCK_RUNNING_TIME, []);
+        const [clock = {}] = await transaction.query(READ_CLOCK, [serverTime()]);
         const now = rows.int(clock, 'now');
-        const before = held === undefined ? startRunningTime(now) : rows.runningTime(held);
-        const running = advanceRunningTime(before, now, Math.ceil(passedMs));
-        await transaction.query(WRITE_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
+        const before = lockedRow === undefined ? startRunningTime(now) : rows.runningTime(lockedRow);
+        const running = advanceRunningTime(before, now, Math.ceil(elapsedMs));
+        await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
         return running;
       }),
     async recordHeartbeat({ name, roles, version }, ttlMs) {
-      const [row = {}] = await database.query(BEAT, [name, roles.join(','), version, ttlMs, time()]);
+      const [row = {}] = await database.query(WRITE_HEARTBEAT, [name, roles.join(','), version, ttlMs, serverTime()]);
       return rows.int(row, 'seen_at');
     },
     async removeNode(name) {
-      await database.query(LEAVE, [name]);
+      await database.query(DELETE_NODE, [name]);
     },
     async listNodes() {
-      return (await database.query(LIST, [time()])).map(rows.node);
+      return (await database.query(LIST_NODES, [serverTime()])).map(rows.node);
     },
     async takeTokens(batch) {
       // One row per account: requests of the same account are added up, and the granted tokens are distributed in
       // order.
-      const asked = new Map<number, TokenRequest>();
-      for (const one of batch)
-        asked.set(one.accountId, { ...one, requested: one.requested + (asked.get(one.accountId)?.requested ?? 0) });
-      const each = [...asked.values()];
-      const [ids, rates, bursts, wanted] = [
-        each.map(({ accountId }) => accountId),
-        each.map(({ perSecond }) => perSecond),
-        each.map(({ burst }) => Math.floor(burst)),
-        each.map((request) => request.requested),
+      const requestsByAccount = new Map<number, TokenRequest>();
+      for (const request of batch)
+        requestsByAccount.set(request.accountId, {
+          ...request,
+          requested: request.requested + (requestsByAccount.get(request.accountId)?.requested ?? 0),
+        });
+      const requests = [...requestsByAccount.values()];
+      const [ids, rates, bursts, counts] = [
+        requests.map(({ accountId }) => accountId),
+        requests.map(({ perSecond }) => perSecond),
+        requests.map(({ burst }) => Math.floor(burst)),
+        requests.map((request) => request.requested),
       ];
-      const taken = await database.transaction(async (transaction) => {
-        const [, , given] = await Promise.all([
+      const grantedRows = await database.transaction(async (transaction) => {
+        const [, , updatedRows] = await Promise.all([
           transaction.query(WITHOUT_SYNC, []),
-          transaction.query(FILL, [ids, rates, bursts, time()]),
-          transaction.query(TAKE, [ids, rates, bursts, wanted, time()]),
+          transaction.query(INSERT_BUCKETS, [ids, rates, bursts, serverTime()]),
+          transaction.query(TAKE_TOKENS, [ids, rates, bursts, counts, serverTime()]),
         ]);
-        return given;
+        return updatedRows;
       });
-      const byAccount = new Map(
-        taken.map((row) => [
+      const grantsByAccount = new Map(
+        grantedRows.map((row) => [
           rows.int(row, 'account_id'),
           { granted: rows.int(row, 'granted'), left: rows.int(row, 'left'), nextMs: rows.int(row, 'next_ms') },
         ]),
       );
-      return batch.map((one): TokensGranted => {
-        const given = byAccount.get(one.accountId);
+      return batch.map((request): TokensGranted => {
+        const given = grantsByAccount.get(request.accountId);
         if (given === undefined) return { granted: 0, left: 0, nextMs: 1_000 };
-        const granted = Math.min(given.granted, one.requested);
+        const granted = Math.min(given.granted, request.requested);
         given.granted -= granted;
         return { ...given, granted };
       });

@@ -11,10 +11,10 @@ import type { Statement } from './session.ts';
  * Opening usually takes less time. After it, and then at the same interval, the server is asked what the opening waits
  * for.
  */
-const CHECK_EVERY_MS = 5_000;
+const CHECK_INTERVAL_MS = 5_000;
 
 /** Waits of this process's own connections. */
-const WAITS: Statement = {
+const SELECT_WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND application_name = current_setting('application_name') AND usename = current_user
@@ -26,35 +26,35 @@ const WAITS: Statement = {
  * the check.
  */
 export function reportOpeningWaits(
-  { query, where }: Pick<Pool, 'query' | 'where'>,
+  { query, server }: Pick<Pool, 'query' | 'server'>,
   clock: Clock,
-  tell: (line: string) => void,
+  onWait: (line: string) => void,
 ): () => void {
-  let over = false;
-  let cancel = clock.after(CHECK_EVERY_MS, ask);
-  function ask(): void {
-    query(WAITS, []).then(
+  let isStopped = false;
+  let cancelCheck = clock.after(CHECK_INTERVAL_MS, checkWaits);
+  function checkWaits(): void {
+    query(SELECT_WAITS, []).then(
       ([row]) => {
-        if (over) return;
-        if (row === undefined) later();
-        else if (row.wait_event === 'advisory') tell(`${where}: waits for another node that migrates the schema.`);
-        else tell(standbyLine(where, String(row.standbys)));
+        if (isStopped) return;
+        if (row === undefined) scheduleCheck();
+        else if (row.wait_event === 'advisory') onWait(`${server}: waits for another node that migrates the schema.`);
+        else onWait(standbyWaitText(server, String(row.standbys)));
       },
       // The opening reports its own faults.
       () => {
-        if (!over) later();
+        if (!isStopped) scheduleCheck();
       },
     );
   }
-  function later(): void {
-    cancel = clock.after(CHECK_EVERY_MS, ask);
+  function scheduleCheck(): void {
+    cancelCheck = clock.after(CHECK_INTERVAL_MS, checkWaits);
   }
   return () => {
-    over = true;
-    cancel();
+    isStopped = true;
+    cancelCheck();
   };
 }
 
-function standbyLine(where: string, standbys: string): string {
-  return `${where}: waits for a synchronous standby, and none is connected (synchronous_standby_names = ${standbys}). Start the standby, or empty synchronous_standby_names on the server and reload it.`;
+function standbyWaitText(server: string, standbys: string): string {
+  return `${server}: waits for a synchronous standby, and none is connected (synchronous_standby_names = ${standbys}). Start the standby, or empty synchronous_standby_names on the server and reload it.`;
 }

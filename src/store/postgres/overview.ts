@@ -12,7 +12,10 @@ import * as rows from '../rules/rows.ts';
 import { SELECT_ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
 
-const NEWEST: Statement = { name: 'overview_newest', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
+const SELECT_NEWEST_ID: Statement = {
+  name: 'overview_newest',
+  text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
+};
 // One seek for each account with queued messages, in the order of the queue's rotation.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
@@ -25,14 +28,14 @@ const NEXT_DUE: Statement = {
     ), looked AS (SELECT * FROM seen LIMIT ${MAX_SCANNED_ACCOUNTS})
     SELECT min(l.due_at) AS due_at FROM looked l JOIN account a ON a.id = l.account_id WHERE a.locked_at IS NULL`,
 };
-const TROUBLED_ACCOUNTS: Statement = {
+const ACCOUNTS_WITH_PROBLEMS: Statement = {
   name: 'overview_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
     OR (a.volume IS NOT NULL AND ${VOLUME_WARNING_FRACTION} * a.volume
       <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
     ORDER BY a.name LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
-const KEYS: Statement = {
+const EXPIRING_KEYS: Statement = {
   name: 'overview_keys',
   text: `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
       LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
@@ -47,17 +50,17 @@ const DOMAIN_COUNTS: Statement = {
   name: 'overview_domain_counts',
   text: `SELECT count(*)::int AS "all", (count(*) FILTER (WHERE status = 'authenticated'))::int AS authenticated FROM domain WHERE NOT removed`,
 };
-const TROUBLED_DOMAINS: Statement = {
+const DOMAINS_WITH_PROBLEMS: Statement = {
   name: 'overview_domains',
   text: `SELECT name, status, checked_at, failing_since, checks FROM domain
     WHERE NOT removed AND (status <> 'authenticated' OR checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')
     ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
-const KEPT: Statement = {
+const COUNT_REPORTS: Statement = {
   name: 'overview_kept',
   text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) f WHERE at > $1`,
 };
-const MARKS: Statement = {
+const READ_POSITION: Statement = {
   name: 'overview_marks',
   text: `SELECT (SELECT id FROM mail_request ORDER BY id DESC LIMIT 1) AS newest, coalesce((SELECT max(id) FROM audit), 0)::bigint AS audit,
       coalesce(sum(accepted + deferred + ended + bounced + complained + alarmed), 0)::bigint AS counted,
@@ -65,18 +68,18 @@ const MARKS: Statement = {
     FROM traffic WHERE span = ${HOUR_MS} AND at > $1`,
 };
 
-export function prepareOverview(database: Database): Pick<OverviewStore, 'overviewFacts' | 'changeFeedPosition'> {
+export function prepareOverview(database: Database): Pick<OverviewStore, 'readOverviewData' | 'changeFeedPosition'> {
   return {
-    async overviewFacts(now) {
-      const soon = now + EXPIRY_WARNING_MS;
-      const [newest, due, accounts, keys, counts, troubled, kept] = await Promise.all([
-        database.query(NEWEST, []),
+    async readOverviewData(now) {
+      const warnUntil = now + EXPIRY_WARNING_MS;
+      const [newest, due, accounts, keys, counts, domainsWithProblems, reports] = await Promise.all([
+        database.query(SELECT_NEWEST_ID, []),
         database.query(NEXT_DUE, []),
-        database.query(TROUBLED_ACCOUNTS, [now - EXPIRY_WARNING_MS, soon]),
-        database.query(KEYS, [now, soon, now - RECENT_USE_MS]),
+        database.query(ACCOUNTS_WITH_PROBLEMS, [now - EXPIRY_WARNING_MS, warnUntil]),
+        database.query(EXPIRING_KEYS, [now, warnUntil, now - RECENT_USE_MS]),
         database.query(DOMAIN_COUNTS, []),
-        database.query(TROUBLED_DOMAINS, []),
-        database.query(KEPT, [now - RECENT_USE_MS]),
+        database.query(DOMAINS_WITH_PROBLEMS, []),
+        database.query(COUNT_REPORTS, [now - RECENT_USE_MS]),
       ]);
       return {
         everAccepted: newest.length > 0,
@@ -86,13 +89,13 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'overvi
         domains: {
           all: rows.int(counts[0] ?? {}, 'all'),
           authenticated: rows.int(counts[0] ?? {}, 'authenticated'),
-          problems: troubled.map(rows.domainProblem),
+          problems: domainsWithProblems.map(rows.domainProblem),
         },
-        notUnderstood: rows.int(kept[0] ?? {}, 'n'),
+        notUnderstood: rows.int(reports[0] ?? {}, 'n'),
       };
     },
     async changeFeedPosition(now) {
-      const [row = {}] = await database.query(MARKS, [now - 2 * HOUR_MS]);
+      const [row = {}] = await database.query(READ_POSITION, [now - 2 * HOUR_MS]);
       return {
         newestId: rows.textOrNull(row, 'newest'),
         audit: rows.int(row, 'audit'),

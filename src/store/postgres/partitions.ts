@@ -14,20 +14,20 @@ const DAY_MS = 86_400_000;
 /** Number of future periods for which partitions are created. */
 const PERIODS_AHEAD = 2;
 /** An advisory lock that neither the schema nor other software uses. */
-const LOCK = 0x50524450;
+const LOCK_ID = 0x50524450;
 /** Time limit for locks on partitions. The next round tries again. */
 const LOCK_TIMEOUT_MS = 500;
 /** SQLSTATE after that time limit. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-const HOLD: Statement = { name: 'partition_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
-const WAIT: Statement = { name: 'partition_wait', text: `SELECT set_config('lock_timeout', $1, true)` };
-const TIME: Statement = {
+const TRY_LOCK: Statement = { name: 'partition_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
+const SET_LOCK_TIMEOUT: Statement = { name: 'partition_wait', text: `SELECT set_config('lock_timeout', $1, true)` };
+const READ_SERVER_TIME: Statement = {
   name: 'partition_time',
   text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
 };
-const MADE: Statement = { name: 'partition_made', text: 'SELECT to_regclass($1) IS NOT NULL AS made' };
-const LIST: Statement = {
+const FIND_TABLE: Statement = { name: 'partition_made', text: 'SELECT to_regclass($1) IS NOT NULL AS made' };
+const LIST_PARTITIONS: Statement = {
   name: 'partition_list',
   text: `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`,
 };
@@ -45,28 +45,30 @@ interface Period {
  * available and another round is needed.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
-  const [time = {}] = now === undefined ? await database.query(TIME, []) : [{ now }];
-  let whole = true;
-  for (const [parent, period] of periodsAt(rows.int(time, 'now'))) {
-    const known = await database.query(LIST, [parent]);
-    if (known.some(({ name }) => name === period.name)) continue;
-    whole = (await withLockTimeout(database, (transaction) => make(transaction, parent, period))) === true && whole;
+  const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
+  let isComplete = true;
+  for (const [parent, period] of periodsAt(rows.int(clock, 'now'))) {
+    const existing = await database.query(LIST_PARTITIONS, [parent]);
+    if (existing.some(({ name }) => name === period.name)) continue;
+    isComplete =
+      (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, period))) === true &&
+      isComplete;
   }
-  return whole;
+  return isComplete;
 }
 
 /** Resolves to true if nothing more is to be done. */
-async function make(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
-  const [lock] = await transaction.query(HOLD, [LOCK]);
+async function createPartition(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
+  const [lock] = await transaction.query(TRY_LOCK, [LOCK_ID]);
   if (lock?.held !== true) return false;
   // If the default partition already has rows of the period, they stay there: moving them would block all writers.
-  const [stray] = await transaction.query(
-    unnamed(`SELECT 1 AS one FROM ${parent}_rest WHERE ${within({ from, to })} LIMIT 1`),
+  const [defaultRow] = await transaction.query(
+    unnamed(`SELECT 1 AS one FROM ${parent}_rest WHERE ${idCondition({ from, to })} LIMIT 1`),
     [],
   );
-  if (stray !== undefined) return true;
-  const [made] = await transaction.query(MADE, [name]);
-  if (made?.made === true) return true;
+  if (defaultRow !== undefined) return true;
+  const [table] = await transaction.query(FIND_TABLE, [name]);
+  if (table?.made === true) return true;
   // Created as a table and then attached: creating it as a partition would block writers of all partitions.
   await transaction.query(unnamed(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`), []);
   await transaction.query(
@@ -82,21 +84,21 @@ async function make(transaction: Transaction, parent: string, { name, from, to }
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const dropped: string[] = [];
-  for (const row of await database.query(LIST, ['body'])) {
+  for (const row of await database.query(LIST_PARTITIONS, ['body'])) {
     const name = rows.text(row, 'name');
     const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
     if (day === null) continue;
-    const [, { from, to }] = dayOf(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
+    const [, { from, to }] = dayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
     if (minIdAt(before) < to) continue;
-    const gone = await withLockTimeout(database, async (transaction) => {
-      const kept = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
-        WHERE ${within({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
-      const [found] = await transaction.query(unnamed(kept), [before]);
+    const isDropped = await withLockTimeout(database, async (transaction) => {
+      const retained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
+        WHERE ${idCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
+      const [found] = await transaction.query(unnamed(retained), [before]);
       if (found !== undefined) return false;
       await transaction.query(unnamed(`DROP TABLE IF EXISTS ${name}`), []);
       return true;
     });
-    if (gone === true) dropped.push(name);
+    if (isDropped === true) dropped.push(name);
   }
   return dropped;
 }
@@ -109,17 +111,17 @@ async function withLockTimeout<T>(
   database: Database,
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T | null> {
-  let busy = false;
+  let isLockTimeout = false;
   try {
     return await database.transaction(async (transaction) => {
-      await transaction.query(WAIT, [`${LOCK_TIMEOUT_MS}ms`]);
+      await transaction.query(SET_LOCK_TIMEOUT, [`${LOCK_TIMEOUT_MS}ms`]);
       return work(transaction).catch((error: unknown) => {
-        busy = errorCode(error) === LOCK_NOT_AVAILABLE;
+        isLockTimeout = errorCode(error) === LOCK_NOT_AVAILABLE;
         throw error;
       });
     });
   } catch (error) {
-    if (busy) return null;
+    if (isLockTimeout) return null;
     throw error;
   }
 }
@@ -132,30 +134,30 @@ function unnamed(text: string): Statement {
 /**
  * The bounds are part of the text: DDL takes no parameters, and other statements can then skip all other partitions.
  */
-function within({ from, to }: Pick<Period, 'from' | 'to'>, of = ''): string {
-  return `${of}id >= '${from}'::uuid AND ${of}id < '${to}'::uuid`;
+function idCondition({ from, to }: Pick<Period, 'from' | 'to'>, prefix = ''): string {
+  return `${prefix}id >= '${from}'::uuid AND ${prefix}id < '${to}'::uuid`;
 }
 
 function periodsAt(now: number): (readonly [parent: string, Period])[] {
   return [
-    ...monthsFrom('mail_request', now),
-    ...monthsFrom('event', now),
-    ...Array.from({ length: PERIODS_AHEAD + 1 }, (_, n) => dayOf(now + n * DAY_MS)),
+    ...monthPeriods('mail_request', now),
+    ...monthPeriods('event', now),
+    ...Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => dayPeriod(now + offset * DAY_MS)),
   ];
 }
 
-function monthsFrom(parent: string, now: number): (readonly [string, Period])[] {
+function monthPeriods(parent: string, now: number): (readonly [string, Period])[] {
   const date = new Date(now);
-  return Array.from({ length: PERIODS_AHEAD + 1 }, (_, n) => {
-    const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + n, 1);
-    const to = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + n + 1, 1);
-    return [parent, period(`${parent}_${stamp(from).slice(0, 6)}`, from, to)] as const;
+  return Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => {
+    const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset, 1);
+    const to = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset + 1, 1);
+    return [parent, period(`${parent}_${formatDate(from).slice(0, 6)}`, from, to)] as const;
   });
 }
 
-function dayOf(ms: number): readonly [string, Period] {
+function dayPeriod(ms: number): readonly [string, Period] {
   const from = Math.floor(ms / DAY_MS) * DAY_MS;
-  return ['body', period(`body_${stamp(from)}`, from, from + DAY_MS)];
+  return ['body', period(`body_${formatDate(from)}`, from, from + DAY_MS)];
 }
 
 function period(name: string, from: number, to: number): Period {
@@ -163,6 +165,6 @@ function period(name: string, from: number, to: number): Period {
 }
 
 /** Such as `20260105`. */
-function stamp(ms: number): string {
+function formatDate(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 }

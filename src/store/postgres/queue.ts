@@ -10,19 +10,19 @@
  */
 
 import { type Lease, resolveLostLease, type SettleResult, type State, suppressedEntry } from '../../model/message.ts';
-import type { Claimed, Store } from '../contract.ts';
+import type { ClaimedMessages, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
-  laneAfter,
+  checkedTransition,
+  laneForEvent,
   type PackedSettlement,
   packSettlements,
   rowsPerTurn,
-  settledState,
-  transition,
+  stateAfterChange,
 } from '../rules/messages.ts';
-import { Tallies } from '../rules/reputation.ts';
+import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { addTally } from './reputation.ts';
+import { addReputationDelta } from './reputation.ts';
 import {
   type Database,
   forceDurableCommit,
@@ -43,7 +43,7 @@ interface NewEvent {
   readonly attempt: string | null;
 }
 
-const APPEND: Statement = {
+const APPEND_EVENTS: Statement = {
   name: 'event_append',
   text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
     SELECT id, account_id, nextval('event_n'), at, verb, by, detail, attempt
@@ -54,7 +54,7 @@ const APPEND: Statement = {
 /** Appends events. Those of one message keep the given order. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await session.query(APPEND, [
+  await session.query(APPEND_EVENTS, [
     events.map(({ id }) => id),
     events.map(({ accountId }) => accountId),
     events.map(({ at }) => at),
@@ -65,16 +65,16 @@ export async function appendEvents(session: Session, events: readonly NewEvent[]
   ]);
 }
 
-interface Ended {
+interface EndedMessage {
   readonly id: string;
   readonly state: State;
   readonly endedAt: number;
   readonly attempts: number;
 }
 
-const LEAVE: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
+const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
 // The array condition beside the join lets the planner skip the partitions of all other ids.
-const WRITE: Statement = {
+const WRITE_END: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) AS e(id, state, ended_at, attempts)
@@ -82,12 +82,12 @@ const WRITE: Statement = {
 };
 
 /** Ends messages whose queue rows this transaction has locked. */
-export async function endMessages(session: Session, ended: readonly Ended[]): Promise<void> {
+export async function endMessages(session: Session, ended: readonly EndedMessage[]): Promise<void> {
   if (ended.length === 0) return;
   const ids = ended.map(({ id }) => id);
   await Promise.all([
-    session.query(LEAVE, [ids]),
-    session.query(WRITE, [
+    session.query(DELETE_QUEUE_ROWS, [ids]),
+    session.query(WRITE_END, [
       ids,
       ended.map(({ state }) => state),
       ended.map(({ endedAt }) => endedAt),
@@ -97,7 +97,7 @@ export async function endMessages(session: Session, ended: readonly Ended[]): Pr
 }
 
 /** Maximum number of accounts that one round examines. */
-const MAX_ACCOUNTS_PER_ROUND = 2_000;
+const MAX_EXAMINED_ACCOUNTS = 2_000;
 
 /**
  * Accounts of a lane with ids greater than $2 up to $3, in order, with the due time of their earliest row and whether
@@ -113,19 +113,19 @@ const EXAMINE_ACCOUNTS: Statement = {
         SELECT q.account_id, q.due_at FROM queue q
         WHERE q.state = 'queued' AND q.lane = $1 AND q.account_id > s.account_id AND q.account_id <= $3
         ORDER BY q.account_id, q.due_at LIMIT 1) n
-    ), looked AS (SELECT * FROM seen LIMIT ${MAX_ACCOUNTS_PER_ROUND})
+    ), looked AS (SELECT * FROM seen LIMIT ${MAX_EXAMINED_ACCOUNTS})
     SELECT l.account_id, l.due_at, a.locked_at IS NULL AS free FROM looked l JOIN account a ON a.id = l.account_id
     ORDER BY l.account_id`,
 };
-const LAST_ACCOUNT = 2_147_483_647;
+const MAX_ACCOUNT_ID = 2_147_483_647;
 
 interface AccountRotation {
   /** Up to `most` accounts with due messages, in turn. `more` is true if others may have some. */
   next(
     session: Session,
     now: number,
-    most: number,
-  ): Promise<{ readonly accounts: readonly number[]; readonly more: boolean }>;
+    maxAccounts: number,
+  ): Promise<{ readonly accounts: readonly number[]; readonly hasMore: boolean }>;
   /** Continues the next round after this account. */
   resumeAfter(account: number): void;
 }
@@ -133,33 +133,34 @@ interface AccountRotation {
 /** The rotation over the accounts of `lane`, starting with the first account. */
 function createAccountRotation(lane: number): AccountRotation {
   /** The account examined last; 0 is before the first. */
-  let position = 0;
+  let lastExamined = 0;
   /** Where the current search for an account with due messages began, or null if one was found. */
-  let barrenSince: number | null = null;
+  let searchStart: number | null = null;
   return {
-    async next(session, now, most) {
-      const end = barrenSince ?? position;
-      const wrapped = barrenSince !== null && position < end;
-      const [behind, before] = await Promise.all([
-        wrapped ? [] : session.query(EXAMINE_ACCOUNTS, [lane, position, LAST_ACCOUNT]),
-        end === 0 ? [] : session.query(EXAMINE_ACCOUNTS, [lane, wrapped ? position : 0, end]),
+    async next(session, now, maxAccounts) {
+      const end = searchStart ?? lastExamined;
+      const hasWrapped = searchStart !== null && lastExamined < end;
+      const [afterPosition, beforePosition] = await Promise.all([
+        hasWrapped ? [] : session.query(EXAMINE_ACCOUNTS, [lane, lastExamined, MAX_ACCOUNT_ID]),
+        end === 0 ? [] : session.query(EXAMINE_ACCOUNTS, [lane, hasWrapped ? lastExamined : 0, end]),
       ]);
-      const all = behind.length >= MAX_ACCOUNTS_PER_ROUND ? behind : [...behind, ...before];
-      const full = behind.length >= MAX_ACCOUNTS_PER_ROUND || before.length >= MAX_ACCOUNTS_PER_ROUND;
-      const due = all.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
-      const accounts = due.slice(0, most).map((row) => rows.int(row, 'account_id'));
+      const examined =
+        afterPosition.length >= MAX_EXAMINED_ACCOUNTS ? afterPosition : [...afterPosition, ...beforePosition];
+      const isFull = afterPosition.length >= MAX_EXAMINED_ACCOUNTS || beforePosition.length >= MAX_EXAMINED_ACCOUNTS;
+      const due = examined.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
+      const accounts = due.slice(0, maxAccounts).map((row) => rows.int(row, 'account_id'));
       const last = accounts.at(-1);
       // If the maximum was reached without a due message, the next round continues there until every account was
       // examined.
-      barrenSince = full && last === undefined ? end : null;
-      const looked = all.at(-1);
-      if (last !== undefined) position = last;
-      else if (full && looked !== undefined) position = rows.int(looked, 'account_id');
-      return { accounts, more: full || due.length > accounts.length };
+      searchStart = isFull && last === undefined ? end : null;
+      const lastRow = examined.at(-1);
+      if (last !== undefined) lastExamined = last;
+      else if (isFull && lastRow !== undefined) lastExamined = rows.int(lastRow, 'account_id');
+      return { accounts, hasMore: isFull || due.length > accounts.length };
     },
     resumeAfter(account) {
-      position = account;
-      barrenSince = null;
+      lastExamined = account;
+      searchStart = null;
     },
   };
 }
@@ -191,96 +192,110 @@ const LEASE: Statement = {
 };
 
 interface Remaining {
-  mails: number;
+  messages: number;
   bytes: number;
-  untouched: boolean;
+  nothingLeased: boolean;
 }
 
-const suppressedState = transition('queued', 'suppressed', 'queue');
-transition('queued', 'sending', 'queue');
+const SUPPRESSED = checkedTransition('queued', 'suppressed', 'queue');
+checkedTransition('queued', 'sending', 'queue');
 
 export function prepareClaim(database: Database): Store['claim'] {
-  const lanes = [0, 1].map((lane) => ({ lane, turn: createAccountRotation(lane) }));
+  const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(lane) }));
 
   /** Leases from one lane what fits into `left`. Resolves to true if more may be due in the lane. */
   async function claimLane(
     transaction: Transaction,
-    { lane, turn }: { readonly lane: number; readonly turn: AccountRotation },
+    { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
     perTurn: number,
-    left: Remaining,
+    remaining: Remaining,
     lease: Lease,
     now: number,
-    found: Row[],
+    leasedRows: Row[],
   ): Promise<boolean> {
-    if (left.mails <= 0 || (left.bytes <= 0 && !left.untouched)) return true;
-    const next = await turn.next(transaction, now, left.mails);
+    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
+    const next = await rotation.next(transaction, now, remaining.messages);
     let waiting = next.accounts;
     while (waiting.length > 0) {
-      const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(left.mails / waiting.length));
+      const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(remaining.messages / waiting.length));
       /** Accounts that got their whole share and may have more. */
-      const unserved: number[] = [];
+      const accountsWithMore: number[] = [];
       /** The expected number of due rows per account, so that few rows are locked in vain. */
-      let expected = share;
-      for (let at = 0; at < waiting.length; ) {
-        const some = waiting.slice(at, at + Math.ceil(left.mails / expected));
-        at += some.length;
+      let expectedRows = share;
+      for (let index = 0; index < waiting.length; ) {
+        const batch = waiting.slice(index, index + Math.ceil(remaining.messages / expectedRows));
+        index += batch.length;
         const { until, owner } = lease;
-        const values = [some, lane, now, share, until, owner, left.untouched, left.bytes, left.mails];
+        const values = [
+          batch,
+          lane,
+          now,
+          share,
+          until,
+          owner,
+          remaining.nothingLeased,
+          remaining.bytes,
+          remaining.messages,
+        ];
         const leased = await transaction.query(LEASE, values);
         const perAccount = new Map<number, number>();
         for (const row of leased) {
           const account = rows.int(row, 'account_id');
           perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
-          left.mails -= 1;
-          left.bytes -= rows.int(row, 'bytes');
-          left.untouched = false;
-          found.push(row);
+          remaining.messages -= 1;
+          remaining.bytes -= rows.int(row, 'bytes');
+          remaining.nothingLeased = false;
+          leasedRows.push(row);
         }
         const last = leased.at(-1);
         // The first row did not fit, or other nodes are leasing the same rows: this account is next.
-        if (last === undefined && !left.untouched) turn.resumeAfter((some[0] ?? 1) - 1);
+        if (last === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit: its account is served next.
         else if (last !== undefined && leased.length < rows.int(last, 'n'))
-          turn.resumeAfter(rows.int(last, 'account_id'));
-        else if (left.mails <= 0) turn.resumeAfter(some.at(-1) ?? 0);
+          rotation.resumeAfter(rows.int(last, 'account_id'));
+        else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
-          unserved.push(...some.filter((account) => perAccount.get(account) === share));
-          expected = Math.max(1, expected / 4, leased.length / some.length);
+          accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === share));
+          expectedRows = Math.max(1, expectedRows / 4, leased.length / batch.length);
           continue;
         }
         return true;
       }
       // Other nodes are leasing everything that is due.
-      if (left.untouched) return false;
-      waiting = unserved;
+      if (remaining.nothingLeased) return false;
+      waiting = accountsWithMore;
     }
-    return next.more;
+    return next.hasMore;
   }
 
   async function claimIn(
     transaction: Transaction,
-    room: { mails: number; bytes: number },
+    limits: { messages: number; bytes: number },
     lease: Lease,
     now: number,
-  ): Promise<Claimed> {
-    const found: Row[] = [];
-    const left: Remaining = { mails: room.mails, bytes: room.bytes, untouched: true };
+  ): Promise<ClaimedMessages> {
+    const leasedRows: Row[] = [];
+    const remaining: Remaining = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
     const [first, second] = lanes;
-    if (first === undefined || second === undefined) return { mails: [], suppressed: [], more: false };
-    const half: Remaining = { mails: Math.ceil(room.mails / 2), bytes: Math.ceil(room.bytes / 2), untouched: true };
-    const begun = { ...half };
-    const perTurn = rowsPerTurn(room.mails);
-    let firstMore = await claimLane(transaction, first, perTurn, half, lease, now, found);
-    left.mails -= begun.mails - half.mails;
-    left.bytes -= begun.bytes - half.bytes;
-    left.untouched = half.untouched;
-    const secondMore = await claimLane(transaction, second, perTurn, left, lease, now, found);
+    if (first === undefined || second === undefined) return { messages: [], suppressed: [], hasMore: false };
+    const half: Remaining = {
+      messages: Math.ceil(limits.messages / 2),
+      bytes: Math.ceil(limits.bytes / 2),
+      nothingLeased: true,
+    };
+    const firstLimits = { ...half };
+    const perTurn = rowsPerTurn(limits.messages);
+    let firstHasMore = await claimLane(transaction, first, perTurn, half, lease, now, leasedRows);
+    remaining.messages -= firstLimits.messages - half.messages;
+    remaining.bytes -= firstLimits.bytes - half.bytes;
+    remaining.nothingLeased = half.nothingLeased;
+    const secondHasMore = await claimLane(transaction, second, perTurn, remaining, lease, now, leasedRows);
     // The first lane gets what the second lane has left.
-    if (firstMore) firstMore = await claimLane(transaction, first, perTurn, left, lease, now, found);
-    const suppressed = found.filter((row) => row.suppressed === true);
+    if (firstHasMore) firstHasMore = await claimLane(transaction, first, perTurn, remaining, lease, now, leasedRows);
+    const suppressed = leasedRows.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
     return {
-      mails: found
+      messages: leasedRows
         .filter((row) => row.suppressed !== true)
         .map((row) => rows.leasedMessage(row, lease, rows.int(row, 'attempts'))),
       suppressed: suppressed.map((row) => ({
@@ -288,7 +303,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         accountId: rows.int(row, 'account_id'),
         to: rows.text(row, 'to'),
       })),
-      more: firstMore || secondMore,
+      hasMore: firstHasMore || secondHasMore,
     };
   }
 
@@ -305,7 +320,7 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
       transaction,
       suppressed.map((row) => ({
         id: rows.text(row, 'id'),
-        state: suppressedState,
+        state: SUPPRESSED,
         endedAt: now,
         attempts: rows.int(row, 'attempts') - 1,
       })),
@@ -323,22 +338,22 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
 
 // One index lookup per lease, in order of id. The condition on the state matches no partial index, because the
 // statistics about leases are outdated within a second and the planner would read all of them.
-const FENCED = `SELECT q.id, q.account_id, s.o
+const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.o
   FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, o) ORDER BY id, o) s
   CROSS JOIN LATERAL (
     SELECT w.id, w.account_id FROM queue w
     WHERE w.id = s.id AND w.owner = s.owner AND w.attempts = s.attempts AND w.state || '' = 'sending' FOR UPDATE) q`;
-const HOLD: Statement = { name: 'settle_hold', text: FENCED };
-const MARK: Statement = {
+const LOCK_LEASES: Statement = { name: 'settle_hold', text: SELECT_VALID_LEASES };
+const MARK_TRANSMITTING: Statement = {
   name: 'settle_mark',
-  text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
+  text: `WITH held AS MATERIALIZED (${SELECT_VALID_LEASES}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
     UPDATE queue q SET handing_over = true FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
 };
 // First attempts keep the order of acceptance, so a released message returns to its position.
 const RELEASE: Statement = {
   name: 'settle_release',
-  text: `WITH held AS MATERIALIZED (${FENCED}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
-    UPDATE queue q SET state = '${transition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
+  text: `WITH held AS MATERIALIZED (${SELECT_VALID_LEASES}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
+    UPDATE queue q SET state = '${checkedTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
 };
@@ -360,7 +375,7 @@ export const SUPPRESS_RECIPIENTS: Statement = {
     WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
     ON CONFLICT DO NOTHING RETURNING source`,
 };
-const RECOVERABLE: Statement = {
+const LOCK_RECOVERABLE: Statement = {
   name: 'settle_overdue',
   text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
@@ -386,9 +401,9 @@ const ADD_REFERENCES: Statement = {
 const MAX_RECOVERED = 2_000;
 
 /** What one batch of settlements writes. */
-interface Written {
-  readonly ended: Ended[];
-  readonly requeued: { id: string; state: State; dueAt: number | null; lane: number; uncount: number }[];
+interface SettlementRows {
+  readonly ended: EndedMessage[];
+  readonly requeued: { id: string; state: State; dueAt: number | null; lane: number; refund: number }[];
   readonly events: NewEvent[];
   readonly suppressed: { id: string; reason: string; at: number }[];
   readonly references: { reference: string; id: string; at: number }[];
@@ -396,46 +411,46 @@ interface Written {
 
 export function prepareLeaseEnds(
   database: Database,
-  time: ServerTimeOverride,
+  serverTime: ServerTimeOverride,
 ): Pick<Store, 'markTransmitting' | 'settle' | 'release' | 'recover'> {
   return {
     async markTransmitting(batch) {
-      return answersOf(batch, await database.query(MARK, fencesOf(batch)));
+      return settleResults(batch, await database.query(MARK_TRANSMITTING, leaseParameters(batch)));
     },
     async release(batch, now) {
-      return answersOf(batch, await database.query(RELEASE, [...fencesOf(batch), now]));
+      return settleResults(batch, await database.query(RELEASE, [...leaseParameters(batch), now]));
     },
     settle: (batch) => database.transaction((transaction) => settleIn(transaction, packSettlements(batch))),
     async recover(options) {
-      let taken = 0;
+      let recovered = 0;
       for (;;) {
-        const round = await database.transaction((transaction) => recoverIn(transaction, options, time()));
-        taken += round;
-        if (round < MAX_RECOVERED) return taken;
+        const count = await database.transaction((transaction) => recoverIn(transaction, options, serverTime()));
+        recovered += count;
+        if (count < MAX_RECOVERED) return recovered;
       }
     },
   };
 }
 
 async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleResult[]> {
-  const held = await transaction.query(HOLD, fencesOf(batch));
-  const accounts = new Map(held.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
-  const over = new Set<string>();
-  const written: Written = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
+  const validLeases = await transaction.query(LOCK_LEASES, leaseParameters(batch));
+  const accounts = new Map(validLeases.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
+  const settledIds = new Set<string>();
+  const settlementRows: SettlementRows = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
-  const answers = batch.map((one, index): SettleResult => {
+  const answers = batch.map((settlement, index): SettleResult => {
     const accountId = accounts.get(index + 1);
     // A lease can be settled once.
-    if (accountId === undefined || over.has(one.id)) return 'lost';
-    over.add(one.id);
-    plan(one, accountId, written);
-    settled.push([one, accountId]);
+    if (accountId === undefined || settledIds.has(settlement.id)) return 'lost';
+    settledIds.add(settlement.id);
+    collectRows(settlement, accountId, settlementRows);
+    settled.push([settlement, accountId]);
     return 'settled';
   });
   // The caller drops the outcome of a lost lease, so what ended the lease must be durable.
   if (settled.length === 0) await forceDurableCommit(transaction);
-  const { requeued: goingOn, suppressed, references } = written;
-  const [fresh] = await Promise.all([
+  const { requeued, suppressed, references } = settlementRows;
+  const [newSuppressions] = await Promise.all([
     suppressed.length === 0
       ? []
       : transaction.query(SUPPRESS_RECIPIENTS, [
@@ -443,17 +458,17 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
           suppressed.map(({ reason }) => reason),
           suppressed.map(({ at }) => at),
         ]),
-    endMessages(transaction, written.ended),
-    goingOn.length === 0
+    endMessages(transaction, settlementRows.ended),
+    requeued.length === 0
       ? []
       : transaction.query(REQUEUE, [
-          goingOn.map(({ id }) => id),
-          goingOn.map(({ state }) => state),
-          goingOn.map(({ dueAt }) => dueAt),
-          goingOn.map(({ lane }) => lane),
-          goingOn.map(({ uncount }) => uncount),
+          requeued.map(({ id }) => id),
+          requeued.map(({ state }) => state),
+          requeued.map(({ dueAt }) => dueAt),
+          requeued.map(({ lane }) => lane),
+          requeued.map(({ refund: uncount }) => uncount),
         ]),
-    appendEvents(transaction, written.events),
+    appendEvents(transaction, settlementRows.events),
     references.length === 0
       ? []
       : transaction.query(ADD_REFERENCES, [
@@ -462,85 +477,98 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
           references.map(({ at }) => at),
         ]),
   ]);
-  const news = new Set(fresh.map((row) => rows.text(row, 'source')));
-  const tallies = new Tallies();
+  const newlySuppressed = new Set(newSuppressions.map((row) => rows.text(row, 'source')));
+  const deltas = new ReputationDeltas();
   for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
     if (excludedFromReputation) continue;
     // A bounce of an address that is already suppressed is no new evidence against the account.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
-      tallies.add(accountId, from, to, suppress !== null && news.has(id), at);
+      deltas.add(accountId, from, to, suppress !== null && newlySuppressed.has(id), at);
       from = to;
     }
   }
-  for (const [accountId, tally, at] of tallies.all()) await addTally(transaction, accountId, tally, at);
+  for (const [accountId, delta, at] of deltas.sortedByAccount())
+    await addReputationDelta(transaction, accountId, delta, at);
   return answers;
 }
 
 /** Adds to `written` what one settlement writes. */
-function plan({ id, attempts, refundAttempt, changes }: PackedSettlement, accountId: number, written: Written): void {
+function collectRows(
+  { id, attempts, refundAttempt, changes }: PackedSettlement,
+  accountId: number,
+  settlementRows: SettlementRows,
+): void {
   let from: State = 'sending';
   let lane = 0;
   for (const [index, { to, at, verb, by, detail, attempt, suppress, reference }] of changes.entries()) {
-    from = settledState(from, to, index === 0);
-    if (index === 0) lane = laneAfter(verb);
-    written.events.push({ id, accountId, at, verb, by, detail, attempt });
-    if (reference !== null) written.references.push({ reference, id, at });
-    if (suppress !== null) written.suppressed.push({ id, reason: suppress, at });
+    from = stateAfterChange(from, to, index === 0);
+    if (index === 0) lane = laneForEvent(verb);
+    settlementRows.events.push({ id, accountId, at, verb, by, detail, attempt });
+    if (reference !== null) settlementRows.references.push({ reference, id, at });
+    if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }
   const last = changes.at(-1);
   if (last === undefined) return;
-  const back = refundAttempt ? 1 : 0;
-  if (last.terminal) written.ended.push({ id, state: last.to, endedAt: last.at, attempts: attempts - back });
-  else written.requeued.push({ id, state: last.to, dueAt: last.dueAt, lane, uncount: back });
+  const refund = refundAttempt ? 1 : 0;
+  if (last.terminal) settlementRows.ended.push({ id, state: last.to, endedAt: last.at, attempts: attempts - refund });
+  else settlementRows.requeued.push({ id, state: last.to, dueAt: last.dueAt, lane, refund });
 }
 
 async function recoverIn(
   transaction: Transaction,
-  { now, everyLease, deadNodes, onUncertain, by, ownUntil, except = [] }: Parameters<Store['recover']>[0],
+  {
+    now,
+    includeAllLeases,
+    includeDeadNodes,
+    onUncertain,
+    node,
+    ownLeasesUntil,
+    excludedIds = [],
+  }: Parameters<Store['recover']>[0],
   serverNow: number | null,
 ): Promise<number> {
-  const found = await transaction.query(RECOVERABLE, [
-    except,
-    everyLease,
-    by,
+  const found = await transaction.query(LOCK_RECOVERABLE, [
+    excludedIds,
+    includeAllLeases,
+    node,
     now,
-    deadNodes,
+    includeDeadNodes,
     MAX_RECOVERED,
-    ownUntil ?? now,
+    ownLeasesUntil ?? now,
     serverNow,
   ]);
   if (found.length === 0) return 0;
-  const taken = found.map((row) => {
-    const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, by);
-    transition('sending', to, 'queue');
+  const recovered = found.map((row) => {
+    const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
+    checkedTransition('sending', to, 'queue');
     // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
-    const uncount = lost.uncount && row.owner !== by ? 1 : 0;
-    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount };
+    const refund = lost.uncount && row.owner !== node ? 1 : 0;
+    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount: refund };
   });
   await Promise.all([
     transaction.query(RECOVER, [
-      taken.map(({ id }) => id),
-      taken.map(({ to }) => to),
+      recovered.map(({ id }) => id),
+      recovered.map(({ to }) => to),
       now,
-      taken.map(({ uncount }) => uncount),
+      recovered.map(({ uncount: refund }) => refund),
     ]),
     appendEvents(
       transaction,
-      taken.map(({ id, accountId, entry }) => ({ ...entry, id, accountId })),
+      recovered.map(({ id, accountId, entry }) => ({ ...entry, id, accountId })),
     ),
   ]);
   return found.length;
 }
 
-type Fences = Parameters<Store['markTransmitting']>[0];
+type LeaseBatch = Parameters<Store['markTransmitting']>[0];
 
-function fencesOf(batch: Fences): unknown[] {
+function leaseParameters(batch: LeaseBatch): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
 /** `held` contains the positions in the batch, from 1, of the leases that were valid. */
-function answersOf(batch: Fences, held: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
-  const places = new Set(held.map((row) => rows.int(row, 'o')));
-  return batch.map((_, index) => (places.has(index + 1) ? 'settled' : 'lost'));
+function settleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
+  const validPositions = new Set(validLeases.map((row) => rows.int(row, 'o')));
+  return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));
 }

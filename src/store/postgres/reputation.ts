@@ -8,35 +8,38 @@ import { complainantOf, type ReputationDelta, type WindowCounts } from '../../mo
 import {
   complaintWindowStart,
   evaluateReputation,
-  hourBeforeWindow,
-  hourOf,
+  hourSinceEpoch,
   lastExpiredHour,
+  lastHourBeforeWindow,
   needsEvaluation,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { nextRevision } from './directory.ts';
 import type { Session, Statement, Transaction } from './session.ts';
 
-const ADD: Statement = {
+const ADD_COUNTS: Statement = {
   name: 'reputation_add',
   text: `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints) VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (account_id, hour, slot) DO UPDATE SET emails = r.emails + excluded.emails,
       bounces = r.bounces + excluded.bounces, complaints = r.complaints + excluded.complaints`,
 };
-const SUM: Statement = {
+const SUM_ACCOUNT: Statement = {
   name: 'reputation_sum',
   text: `SELECT coalesce(sum(emails), 0)::bigint AS emails, coalesce(sum(bounces), 0)::bigint AS bounces,
       coalesce(sum(complaints), 0)::bigint AS complaints
     FROM reputation WHERE account_id = $1 AND hour > $2`,
 };
-const SUMS: Statement = {
+const SUM_ALL_ACCOUNTS: Statement = {
   name: 'reputation_sums',
   text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints
     FROM reputation WHERE hour > $1 GROUP BY account_id`,
 };
-const OLD: Statement = { name: 'reputation_old', text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2' };
-const CLEAR: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
-const COMPLAIN: Statement = {
+const DELETE_OLD: Statement = {
+  name: 'reputation_old',
+  text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2',
+};
+const DELETE_ALL: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
+const RECORD_COMPLAINT: Statement = {
   name: 'reputation_complain',
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
@@ -49,54 +52,54 @@ const LOCK_ACCOUNT: Statement = {
   name: 'reputation_hold',
   text: 'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
 };
-const LOCK: Statement = {
+const WRITE_LOCK: Statement = {
   name: 'reputation_lock',
   text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
 };
-const WARN: Statement = {
+const WRITE_WARNING: Statement = {
   name: 'reputation_warn',
   text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
 };
 
 /** The sums of the window that ends at `now`. */
 export async function readWindow(session: Session, accountId: number, now: number): Promise<WindowCounts> {
-  const [row = {}] = await session.query(SUM, [accountId, hourBeforeWindow(now)]);
+  const [row = {}] = await session.query(SUM_ACCOUNT, [accountId, lastHourBeforeWindow(now)]);
   return rows.windowCounts(row);
 }
 
 /** The same for every account that has any, by account id. */
-export async function readWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
-  const found = await session.query(SUMS, [hourBeforeWindow(now)]);
+export async function readAllWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
+  const found = await session.query(SUM_ALL_ACCOUNTS, [lastHourBeforeWindow(now)]);
   return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
 /** Adds a tally. Locks or warns the account if it reaches a threshold. */
-export async function addTally(
+export async function addReputationDelta(
   transaction: Transaction,
   accountId: number,
-  tally: ReputationDelta,
+  delta: ReputationDelta,
   now: number,
 ): Promise<void> {
-  const { emails, bounces, complaints } = tally;
-  const [, [look]] = await Promise.all([
-    transaction.query(ADD, [accountId, hourOf(now), transaction.slot, emails, bounces, complaints]),
+  const { emails, bounces, complaints } = delta;
+  const [, [status]] = await Promise.all([
+    transaction.query(ADD_COUNTS, [accountId, hourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
     transaction.query(READ_STATUS, [accountId]),
   ]);
-  if (look === undefined || look.locked_at !== null || !needsEvaluation(tally, look.warning !== null)) return;
+  if (status === undefined || status.locked_at !== null || !needsEvaluation(delta, status.warning !== null)) return;
   const [row] = await transaction.query(LOCK_ACCOUNT, [accountId]);
   if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(OLD, [accountId, lastExpiredHour(now)]);
-  const judgement = evaluateReputation(
+  await transaction.query(DELETE_OLD, [accountId, lastExpiredHour(now)]);
+  const decision = evaluateReputation(
     await readWindow(transaction, accountId, now),
     rows.thresholds(row),
     row.warning !== null,
   );
-  switch (judgement.kind) {
+  switch (decision.kind) {
     case 'lock':
-      await transaction.query(LOCK, [judgement.reason, now, await nextRevision(transaction), accountId]);
+      await transaction.query(WRITE_LOCK, [decision.reason, now, await nextRevision(transaction), accountId]);
       return;
     case 'warn':
-      await transaction.query(WARN, [judgement.warning, await nextRevision(transaction), accountId]);
+      await transaction.query(WRITE_WARNING, [decision.warning, await nextRevision(transaction), accountId]);
       return;
     case 'none':
       return;
@@ -110,11 +113,11 @@ export async function recordComplaint(
   recipient: string,
   at: number,
 ): Promise<boolean> {
-  const before = complaintWindowStart(at);
-  return (await transaction.query(COMPLAIN, [accountId, complainantOf(recipient), at, before])).length > 0;
+  const windowStart = complaintWindowStart(at);
+  return (await transaction.query(RECORD_COMPLAINT, [accountId, complainantOf(recipient), at, windowStart])).length > 0;
 }
 
 /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
 export async function resetReputation(session: Session, accountId: number): Promise<void> {
-  await session.query(CLEAR, [accountId]);
+  await session.query(DELETE_ALL, [accountId]);
 }

@@ -2,7 +2,7 @@
 import { expiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
-import { maxIdAt, minIdAt, transition } from '../rules/messages.ts';
+import { checkedTransition, maxIdAt, minIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
 import { appendEvents, endMessages } from './queue.ts';
@@ -11,13 +11,13 @@ import type { Database, Statement } from './session.ts';
 /** Maximum number of bodies that one statement examines. */
 const MAX_BODIES_EXAMINED = 5_000;
 // The order of acceptance is the order of ids, so the oldest messages are the beginning of the key.
-const OVER_AGE: Statement = {
+const SELECT_EXPIRED: Statement = {
   name: 'sweep_over_age',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
 // The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on the
 // length of the queue.
-const RESET_DISTANT: Statement = {
+const RESET_DUE_TIMES: Statement = {
   name: 'sweep_hasten',
   text: `WITH RECURSIVE seen AS (
       (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
@@ -55,32 +55,32 @@ const PURGE_KEYS: Statement = {
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
 
-const expired = transition('queued', 'expired', 'queue');
-const PARTITIONS_EVERY_MS = 3_600_000;
-const BEFORE_ALL = minIdAt(0);
+const EXPIRED = checkedTransition('queued', 'expired', 'queue');
+const PARTITION_INTERVAL_MS = 3_600_000;
+const MIN_ID = minIdAt(0);
 
 /** `time` determines the partitions to create; `monotonic` determines how often. */
 export function prepareRetention(
   database: Database,
-  time: ServerTimeOverride,
+  serverTime: ServerTimeOverride,
   monotonic: () => number,
-): Pick<Store, 'resetDistantDueTimes' | 'expire' | 'purgeBodiesAndKeys'> {
-  let partitionsAt = 0;
+): Pick<Store, 'resetExcessiveDueTimes' | 'expire' | 'purgeBodiesAndKeys'> {
+  let partitionsCheckedAt = 0;
   return {
-    async resetDistantDueTimes(latestDueAt, now, limit) {
-      return (await database.query(RESET_DISTANT, [latestDueAt, now, limit])).length;
+    async resetExcessiveDueTimes(latestDueAt, now, limit) {
+      return (await database.query(RESET_DUE_TIMES, [latestDueAt, now, limit])).length;
     },
-    expire(acceptedBefore, now, limit, by) {
+    expire(acceptedBefore, now, limit, node) {
       return database.transaction(async (transaction) => {
-        const found = await transaction.query(OVER_AGE, [maxIdAt(acceptedBefore), limit]);
+        const found = await transaction.query(SELECT_EXPIRED, [maxIdAt(acceptedBefore), limit]);
         const ids = found.map((row) => rows.text(row, 'id'));
-        const entry = expiredEntry(now, by);
+        const entry = expiredEntry(now, node);
         await Promise.all([
           endMessages(
             transaction,
             found.map((row) => ({
               id: rows.text(row, 'id'),
-              state: expired,
+              state: EXPIRED,
               endedAt: now,
               attempts: rows.int(row, 'attempts'),
             })),
@@ -99,10 +99,10 @@ export function prepareRetention(
     },
     async purgeBodiesAndKeys(endedBefore, keysBefore, limit) {
       const now = monotonic();
-      if (partitionsAt === 0 || now - partitionsAt > PARTITIONS_EVERY_MS) {
-        const whole = await ensurePartitions(database, time() ?? undefined);
+      if (partitionsCheckedAt === 0 || now - partitionsCheckedAt > PARTITION_INTERVAL_MS) {
+        const isComplete = await ensurePartitions(database, serverTime() ?? undefined);
         await dropExpiredBodies(database, endedBefore);
-        partitionsAt = whole ? now : 0;
+        partitionsCheckedAt = isComplete ? now : 0;
       }
       const [bodies, keys] = await Promise.all([
         purgeBodies(database, endedBefore, limit),
@@ -115,13 +115,13 @@ export function prepareRetention(
 
 /** Purges up to `limit` bodies, oldest first. Resolves to their number. */
 async function purgeBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
-  let erased = 0;
-  let behind = BEFORE_ALL;
+  let purged = 0;
+  let afterId = MIN_ID;
   for (;;) {
-    const values = [behind, maxIdAt(endedBefore), endedBefore, limit - erased];
+    const values = [afterId, maxIdAt(endedBefore), endedBefore, limit - purged];
     const [row = {}] = await database.query(PURGE_BODIES, values);
-    erased += rows.int(row, 'erased');
-    if (erased >= limit || rows.int(row, 'looked') < MAX_BODIES_EXAMINED) return erased;
-    behind = rows.text(row, 'last');
+    purged += rows.int(row, 'erased');
+    if (purged >= limit || rows.int(row, 'looked') < MAX_BODIES_EXAMINED) return purged;
+    afterId = rows.text(row, 'last');
   }
 }

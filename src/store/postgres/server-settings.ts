@@ -14,7 +14,7 @@ export interface ServerSetting {
 export type RequiredSettings = readonly (readonly [name: string, value: string | number])[];
 
 /** Settings that are accepted only at the start of a connection (postgresql.org/docs/current/runtime-config.html). */
-const AT_START: ReadonlySet<string> = new Set([
+const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
   'ignore_system_indexes',
   'jit_debugging_support',
   'jit_profiling_support',
@@ -24,16 +24,16 @@ const AT_START: ReadonlySet<string> = new Set([
 ]);
 
 /** Set before all others, because the role's value may be a few milliseconds. */
-export const STATEMENT_TIMEOUT = 'statement_timeout';
+export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
 
 /** The settings of a connection whose statements have the time limit `limitMs`. */
-export function requiredSettings(limitMs: number): RequiredSettings {
+export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
   return [
     ['synchronous_commit', 'on'],
     // This warning is the only sign of a cancelled wait for the synchronous standby.
     ['client_min_messages', 'warning'],
-    [STATEMENT_TIMEOUT, limitMs - 1_000],
-    ['idle_in_transaction_session_timeout', limitMs],
+    [STATEMENT_TIMEOUT_SETTING, statementTimeoutMs - 1_000],
+    ['idle_in_transaction_session_timeout', statementTimeoutMs],
     // The statement timeout also bounds lock waits.
     ['lock_timeout', 0],
     ['idle_session_timeout', 0],
@@ -55,38 +55,38 @@ export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: strin
 export function parseOptions(text: string): { readonly settings: readonly ServerSetting[]; readonly atStart: string } {
   const settings: ServerSetting[] = [];
   const atStart: string[] = [];
-  const words = wordsOf(text);
-  for (let at = 0; at < words.length; at += 1) {
-    const word = words[at] ?? '';
-    const separate = word === '-c' && at + 1 < words.length;
-    const assignment = separate ? (words[at + 1] ?? '') : word.slice(2);
+  const words = splitWords(text);
+  for (let index = 0; index < words.length; index += 1) {
+    const word = words[index] ?? '';
+    const separate = word === '-c' && index + 1 < words.length;
+    const assignment = separate ? (words[index + 1] ?? '') : word.slice(2);
     const equals = assignment.indexOf('=');
-    if (separate) at += 1;
+    if (separate) index += 1;
     if (equals > 0 && (word.startsWith('-c') || word.startsWith('--'))) {
       const name = assignment.slice(0, equals).replaceAll('-', '_');
-      if (!AT_START.has(name.toLowerCase())) {
+      if (!START_ONLY_SETTINGS.has(name.toLowerCase())) {
         settings.push({ name, value: assignment.slice(equals + 1) });
         continue;
       }
     }
-    atStart.push(escaped(word), ...(separate ? [escaped(assignment)] : []));
+    atStart.push(escapeWord(word), ...(separate ? [escapeWord(assignment)] : []));
   }
   return { settings, atStart: atStart.join(' ') };
 }
 
-function wordsOf(text: string): string[] {
+function splitWords(text: string): string[] {
   const words: string[] = [];
   let word: string | null = null;
-  for (let at = 0; at < text.length; at += 1) {
-    let character = text.charAt(at);
+  for (let index = 0; index < text.length; index += 1) {
+    let character = text.charAt(index);
     if (isSpace(character)) {
       if (word !== null) words.push(word);
       word = null;
       continue;
     }
     if (character === '\\') {
-      at += 1;
-      character = text.charAt(at);
+      index += 1;
+      character = text.charAt(index);
     }
     word = (word ?? '') + character;
   }
@@ -94,15 +94,17 @@ function wordsOf(text: string): string[] {
   return words;
 }
 
-function escaped(word: string): string {
-  return [...word].map((one) => (one === '\\' || isSpace(one) ? `\\${one}` : one)).join('');
+function escapeWord(word: string): string {
+  return [...word]
+    .map((character) => (character === '\\' || isSpace(character) ? `\\${character}` : character))
+    .join('');
 }
 
 function isSpace(character: string): boolean {
   return ' \t\n\v\f\r'.includes(character);
 }
 
-const SETTINGS: Statement = {
+const READ_SETTINGS: Statement = {
   name: 'server_settings',
   text: "SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')",
 };
@@ -113,17 +115,19 @@ const SETTINGS: Statement = {
  */
 export async function serverWarnings({
   query,
-  where,
-}: Session & { readonly where: string }): Promise<readonly string[]> {
-  const settings = new Map((await query(SETTINGS, [])).map(({ name, setting }) => [String(name), String(setting)]));
+  server,
+}: Session & { readonly server: string }): Promise<readonly string[]> {
+  const settings = new Map(
+    (await query(READ_SETTINGS, [])).map(({ name, setting }) => [String(name), String(setting)]),
+  );
   const lines: string[] = [];
   if (settings.get('fsync') === 'off')
     lines.push(
-      `${where} runs with fsync=off: a crash of its machine loses accepted messages. Set fsync=on in postgresql.conf.`,
+      `${server} runs with fsync=off: a crash of its machine loses accepted messages. Set fsync=on in postgresql.conf.`,
     );
   if (settings.get('full_page_writes') === 'off')
     lines.push(
-      `${where} runs with full_page_writes=off: a crash of its machine can damage the database. Set it to on.`,
+      `${server} runs with full_page_writes=off: a crash of its machine can damage the database. Set it to on.`,
     );
   return lines;
 }

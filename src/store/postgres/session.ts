@@ -40,18 +40,21 @@ export interface Database extends Session {
    */
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
-    stored?: (session: Session, value: T) => Promise<boolean>,
+    checkStored?: (session: Session, value: T) => Promise<boolean>,
   ): Promise<T>;
 }
 
 // The commit of a transaction without writes does not wait, even if it has an id (RecordTransactionCommit in xact.c).
 // This statement writes to the WAL but to no table, so concurrent callers do not wait for one row.
-const PROVE: Statement = { name: 'prove', text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)" };
+const WRITE_WAL_MESSAGE: Statement = {
+  name: 'prove',
+  text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)",
+};
 
 /**
  * Makes the commit of the transaction wait for the disk and the synchronous standby, even if it changes no row. Outside
  * a transaction it is its own transaction. It covers everything read before on the same connection.
  */
 export async function forceDurableCommit(session: Session): Promise<void> {
-  await session.query(PROVE, []);
+  await session.query(WRITE_WAL_MESSAGE, []);
 }

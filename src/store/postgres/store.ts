@@ -29,7 +29,7 @@ import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
 /** The index thread ends after this idle time. */
-const INDEX_IDLE_MS = 60_000;
+const INDEX_THREAD_IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
@@ -47,11 +47,11 @@ export interface PostgresOptions {
 
 /** Opens the store and migrates its schema. Rejects with a StoreError of one line. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
-  const { setting, application, environment: surroundings = SYSTEM_ENVIRONMENT } = options;
-  const { clock } = surroundings;
-  const time = serverTimeOverride(surroundings);
-  const pool = createPool({ setting, application, random: surroundings.random });
-  const stopWatch = reportOpeningWaits(pool, clock, options.onWait);
+  const { setting, application, environment = SYSTEM_ENVIRONMENT } = options;
+  const { clock } = environment;
+  const serverTime = serverTimeOverride(environment);
+  const pool = createPool({ setting, application, random: environment.random });
+  const stopReporting = reportOpeningWaits(pool, clock, options.onWait);
   try {
     await migrate(pool);
     if (options.service) {
@@ -62,21 +62,21 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     await pool.close();
     throw error;
   } finally {
-    stopWatch();
+    stopReporting();
   }
   const { domainsSince, ...domains } = prepareDomains(pool);
-  const { stopWatching, ...directory } = prepareDirectory(pool, surroundings, domainsSince);
-  const index = createOnDemandThread(async () => startIndexThread({ setting, application }), INDEX_IDLE_MS);
+  const { stopWatching, ...directory } = prepareDirectory(pool, environment, domainsSince);
+  const index = createOnDemandThread(async () => startIndexThread({ setting, application }), INDEX_THREAD_IDLE_MS);
   return {
     accept: prepareAccept(pool, clock.monotonic),
     claim: prepareClaim(pool),
-    ...prepareLeaseEnds(pool, time),
-    ...prepareRetention(pool, time, clock.monotonic),
+    ...prepareLeaseEnds(pool, serverTime),
+    ...prepareRetention(pool, serverTime, clock.monotonic),
     ...prepareMessages(pool),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
-      surroundings.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.step(step)),
-    ...prepareNodes(pool, time),
+      environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.step(step)),
+    ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
     ...prepareTraffic(pool),

@@ -5,14 +5,14 @@ import { auditedSuppressions } from '../../model/audit.ts';
 import type { Suppression } from '../../model/suppression.ts';
 import type { QueueStore, SuppressionStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { noteImport, writeChange } from './audit.ts';
+import { writeChange, writeImport } from './audit.ts';
 import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
 
-const SERVICE = 0;
+const SERVICE_LIST_ID = 0;
 /** Rows per statement. */
-const CHUNK = 10_000;
-const ACCOUNT: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
-const INSERT: Statement = {
+const ROWS_PER_STATEMENT = 10_000;
+const SELECT_ACCOUNT_ID: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
+const INSERT_ENTRIES: Statement = {
   name: 'suppression_insert',
   text: `WITH added AS (
       INSERT INTO suppression (recipient, account_id, reason, source, at)
@@ -21,35 +21,35 @@ const INSERT: Statement = {
       ORDER BY recipient, n ON CONFLICT DO NOTHING RETURNING 1
     ) SELECT count(*) AS added FROM added`,
 };
-const REMOVE: Statement = {
+const DELETE_ENTRY: Statement = {
   name: 'suppression_remove',
   text: 'DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING 1 AS one',
 };
-const LIST: Statement = {
+const LIST_ENTRIES: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
 /** Appended to a prefix: greater than every text with that prefix. */
-const LAST = '\u{10FFFF}';
+const PREFIX_END = '\u{10FFFF}';
 // Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
-const BY_ADDRESS: Statement = {
+const SEARCH_BY_ADDRESS: Statement = {
   name: 'suppression_by_address',
   text: `SELECT recipient, reason, source, at FROM suppression
     WHERE account_id = $1 AND recipient >= greatest($2::text COLLATE "C", $3::text COLLATE "C") AND recipient < $4 AND recipient <> $3
     ORDER BY recipient LIMIT $5`,
 };
-const BY_DOMAIN: Statement = {
+const SEARCH_BY_DOMAIN: Statement = {
   name: 'suppression_by_domain',
   text: `SELECT recipient, reason, source, at FROM suppression
     WHERE account_id = $1 AND split_part(recipient, '@', -1) < $2 AND (split_part(recipient, '@', -1), recipient) > ($3, $4)
     ORDER BY split_part(recipient, '@', -1), recipient LIMIT $5`,
 };
-const EVERYWHERE: Statement = {
+const SELECT_FROM_ALL_LISTS: Statement = {
   name: 'suppression_everywhere',
   text: `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
     WHERE s.recipient = $1 ORDER BY s.account_id`,
 };
-const SCREEN: Statement = {
+const SELECT_UNSUPPRESSED: Statement = {
   name: 'suppression_screen',
   text: `SELECT m.id FROM mail_request m WHERE m.id = ANY($1::uuid[]) AND NOT EXISTS (
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
@@ -59,13 +59,13 @@ const SCREEN: Statement = {
  * Adds entries to a list within a transaction. Resolves to the number of new ones. Of duplicate addresses the first
  * entry counts.
  */
-async function addAll(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
+async function addEntries(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
   // Sorted over all parts, so that the indexes are written sequentially and imports cannot deadlock.
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
-  let writing: Promise<number> = Promise.resolve(0);
-  for (let at = 0; at < sorted.length; at += CHUNK) {
-    const part = sorted.slice(at, at + CHUNK);
+  let currentInsert: Promise<number> = Promise.resolve(0);
+  for (let at = 0; at < sorted.length; at += ROWS_PER_STATEMENT) {
+    const part = sorted.slice(at, at + ROWS_PER_STATEMENT);
     const values = [
       list,
       part.map(({ address }) => address),
@@ -74,78 +74,81 @@ async function addAll(transaction: Session, list: number, entries: readonly Supp
       part.map((entry) => entry.at),
     ];
     // Encodes the next part while the server writes this one.
-    const before = writing;
-    writing = transaction.query(INSERT, values).then(([row = {}]) => rows.int(row, 'added'));
-    writing.catch(() => undefined);
-    count += await before;
+    const previousInsert = currentInsert;
+    currentInsert = transaction.query(INSERT_ENTRIES, values).then(([row = {}]) => rows.int(row, 'added'));
+    currentInsert.catch(() => undefined);
+    count += await previousInsert;
   }
-  return count + (await writing);
+  return count + (await currentInsert);
 }
 
 export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'checkSuppression'> {
-  async function listId(name: string): Promise<number | null> {
-    if (name === '*') return SERVICE;
-    const [row] = await database.query(ACCOUNT, [name]);
+  async function findListId(name: string): Promise<number | null> {
+    if (name === '*') return SERVICE_LIST_ID;
+    const [row] = await database.query(SELECT_ACCOUNT_ID, [name]);
     return row === undefined ? null : rows.int(row, 'id');
   }
 
   return {
     async checkSuppression(batch) {
-      const free = new Set(
-        (await database.query(SCREEN, [batch.map(({ id }) => id)])).map((row) => rows.text(row, 'id')),
+      const unsuppressed = new Set(
+        (await database.query(SELECT_UNSUPPRESSED, [batch.map(({ id }) => id)])).map((row) => rows.text(row, 'id')),
       );
-      return batch.map(({ id }) => free.has(id));
+      return batch.map(({ id }) => unsuppressed.has(id));
     },
-    async addSuppressions(name, entries, by): Promise<ChangeResult<number>> {
-      const list = await listId(name);
+    async addSuppressions(name, entries, actor): Promise<ChangeResult<number>> {
+      const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
-        const total = await addAll(transaction, list, entries);
+        const total = await addEntries(transaction, list, entries);
         // All of them were already on the list.
         if (total === 0) await forceDurableCommit(transaction);
-        await writeChange(transaction, by, 'suppression.add', name, null, auditedSuppressions(total, entries));
+        await writeChange(transaction, actor, 'suppression.add', name, null, auditedSuppressions(total, entries));
         return total;
       });
       return { kind: 'done', value: added };
     },
-    async importSuppressions(name, entries, step, by) {
-      const list = await listId(name);
+    async importSuppressions(name, entries, step, actor) {
+      const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const value = await database.transaction(async (transaction) => {
-        const added = await addAll(transaction, list, entries);
-        const entry = await noteImport(transaction, by, name, step, added);
+        const added = await addEntries(transaction, list, entries);
+        const entry = await writeImport(transaction, actor, name, step, added);
         if (added === 0 && entry === null) await forceDurableCommit(transaction);
         return { added, entry };
       });
       return { kind: 'done', value };
     },
-    async removeSuppression(name, address, by): Promise<ChangeResult<boolean>> {
-      const list = await listId(name);
+    async removeSuppression(name, address, actor): Promise<ChangeResult<boolean>> {
+      const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const removed = await database.transaction(async (transaction) => {
-        if ((await transaction.query(REMOVE, [address, list])).length === 0) {
+        if ((await transaction.query(DELETE_ENTRY, [address, list])).length === 0) {
           await forceDurableCommit(transaction);
           return false;
         }
-        await writeChange(transaction, by, 'suppression.remove', name, { address }, null);
+        await writeChange(transaction, actor, 'suppression.remove', name, { address }, null);
         return true;
       });
       return { kind: 'done', value: removed };
     },
     async listSuppressions(name, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
-      const list = await listId(name);
+      const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
-      return { kind: 'done', value: (await database.query(LIST, [list, after ?? '', limit])).map(rows.suppression) };
+      return {
+        kind: 'done',
+        value: (await database.query(LIST_ENTRIES, [list, after ?? '', limit])).map(rows.suppression),
+      };
     },
     async searchSuppressions(name, { of, prefix }, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
-      const list = await listId(name);
+      const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const found =
         of === 'address'
-          ? await database.query(BY_ADDRESS, [list, prefix, after ?? '', prefix + LAST, limit])
-          : await database.query(BY_DOMAIN, [
+          ? await database.query(SEARCH_BY_ADDRESS, [list, prefix, after ?? '', prefix + PREFIX_END, limit])
+          : await database.query(SEARCH_BY_DOMAIN, [
               list,
-              prefix + LAST,
+              prefix + PREFIX_END,
               after === null ? prefix : after.slice(after.lastIndexOf('@') + 1),
               after ?? '',
               limit,
@@ -153,7 +156,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       return { kind: 'done', value: found.map(rows.suppression) };
     },
     async findSuppression(address) {
-      const found = await database.query(EVERYWHERE, [address]);
+      const found = await database.query(SELECT_FROM_ALL_LISTS, [address]);
       return found.map((row) => ({ ...rows.suppression(row), list: rows.text(row, 'list') }));
     },
   };

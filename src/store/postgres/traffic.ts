@@ -13,18 +13,18 @@ import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
 const COUNTS = TRAFFIC_COUNTS.join(', ');
-const PUT: Statement = {
+const WRITE_ROWS: Statement = {
   name: 'traffic_put',
   text: `INSERT INTO traffic (node, span, at, latencies, ${COUNTS})
     SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 5}::bigint[]`).join('')})
     ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
 };
-const SUMS: Statement = {
+const SUM_BY_STEP: Statement = {
   name: 'traffic_sums',
   text: `SELECT at / $1::bigint * $1::bigint AS step, string_agg(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
     FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`,
 };
-const SWEEP: Statement = {
+const PURGE: Statement = {
   name: 'traffic_sweep',
   text: `DELETE FROM traffic WHERE (span, at, node) IN (
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
@@ -36,11 +36,11 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
   return {
     async writeTraffic(node, batch) {
       if (batch.length === 0) return;
-      const column = <Value>(of: (row: (typeof batch)[number]) => Value) => batch.map(of);
+      const column = <Value>(read: (row: (typeof batch)[number]) => Value) => batch.map(read);
       await database.transaction(async (transaction) => {
         await Promise.all([
           transaction.query(WITHOUT_SYNC, []),
-          transaction.query(PUT, [
+          transaction.query(WRITE_ROWS, [
             node,
             column(({ spanMs }) => spanMs),
             column(({ at }) => at),
@@ -51,7 +51,7 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
       });
     },
     async readTraffic(since, until, stepMs) {
-      return (await database.query(SUMS, [stepMs, rowSpanOf(stepMs), since, until])).map((row) => ({
+      return (await database.query(SUM_BY_STEP, [stepMs, rowSpanOf(stepMs), since, until])).map((row) => ({
         at: rows.int(row, 'step'),
         ...trafficCountsOf((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
@@ -59,8 +59,8 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
     },
     async purgeTraffic(minutesBefore, hoursBefore, limit) {
       const [minutes, hours] = await Promise.all([
-        database.query(SWEEP, [MINUTE_MS, minutesBefore, limit]),
-        database.query(SWEEP, [HOUR_MS, hoursBefore, limit]),
+        database.query(PURGE, [MINUTE_MS, minutesBefore, limit]),
+        database.query(PURGE, [HOUR_MS, hoursBefore, limit]),
       ]);
       return minutes.length + hours.length;
     },

@@ -10,19 +10,22 @@ import { createPool } from './database.ts';
 import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
-const OPEN: readonly string[] = ['queued', 'sending', 'uncertain'];
+const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 /** Later events have greater numbers than copied ones. */
-const FIRST_EVENT = 1_000_000;
+const FIRST_EVENT_NUMBER = 1_000_000;
 
-const BEGUN: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
-const HELD: Statement = {
+const SELECT_TRANSFERS: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
+const COUNT_CONTENT: Statement = {
   name: 'transfer_held',
   text: 'SELECT (SELECT count(*)::int FROM account) AS accounts, (SELECT count(*)::int FROM node WHERE alive_until > extract(epoch FROM now()) * 1000) AS nodes',
 };
-const BEGIN: Statement = { name: 'transfer_begin', text: 'INSERT INTO transfer (source) VALUES ($1)' };
-const LAST: Statement = { name: 'transfer_last', text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1' };
-const FINISH: Statement = { name: 'transfer_finish', text: 'UPDATE transfer SET done = true' };
-const SEQUENCES: Statement = {
+const INSERT_TRANSFER: Statement = { name: 'transfer_begin', text: 'INSERT INTO transfer (source) VALUES ($1)' };
+const SELECT_LAST_ID: Statement = {
+  name: 'transfer_last',
+  text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
+};
+const MARK_DONE: Statement = { name: 'transfer_finish', text: 'UPDATE transfer SET done = true' };
+const SET_SEQUENCES: Statement = {
   name: 'transfer_sequences',
   text: `SELECT setval(pg_get_serial_sequence('account', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM account), false),
     setval(pg_get_serial_sequence('api_key', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM api_key), false),
@@ -30,14 +33,14 @@ const SEQUENCES: Statement = {
     setval(pg_get_serial_sequence('feedback', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM feedback), false),
     setval(pg_get_serial_sequence('audit', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM audit), false),
     setval(pg_get_serial_sequence('operator_token', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM operator_token), false),
-    setval('event_n', ${FIRST_EVENT})`,
+    setval('event_n', ${FIRST_EVENT_NUMBER})`,
 };
-const REVISION: Statement = {
+const SET_REVISION: Statement = {
   name: 'transfer_revision',
   text: `UPDATE postrider SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
     (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
 };
-const MAILS: Statement = {
+const INSERT_MESSAGES: Statement = {
   name: 'transfer_mails',
   text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
     SELECT id, account_id, key_id, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at,
@@ -45,13 +48,13 @@ const MAILS: Statement = {
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, key_id int, state text, accepted_at bigint, ended_at bigint,
       attempts int, "to" text, recipient text, "from" text, subject text)`,
 };
-const BODIES: Statement = {
+const INSERT_BODIES: Statement = {
   name: 'transfer_bodies',
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
 // The first service recovers copied leases: their owner is not alive.
-const QUEUE: Statement = {
+const INSERT_QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
     SELECT id, account_id, state, lane, due_at, CASE state WHEN 'sending' THEN 'moved' END, handing_over, attempts, accepted_at,
@@ -59,12 +62,12 @@ const QUEUE: Statement = {
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, state text, lane smallint, due_at bigint, handing_over boolean,
       attempts int, accepted_at bigint, message text)`,
 };
-const EVENTS: Statement = {
+const INSERT_EVENTS: Statement = {
   name: 'transfer_events',
   text: `INSERT INTO event (id, account_id, n, at, verb, by, detail, attempt)
     SELECT * FROM json_to_recordset($1::json) AS e(id uuid, account_id int, n bigint, at bigint, verb text, by text, detail text, attempt text)`,
 };
-const PAGE: Statement = {
+const SELECT_PAGE: Statement = {
   name: 'transfer_page',
   text: `SELECT m.id, m.account_id, m.key_id, coalesce(q.state, m.state) AS state, coalesce(q.lane, 0)::int AS lane, q.due_at,
       coalesce(q.attempts, m.attempts) AS attempts, m.accepted_at, m.ended_at, m."to", m.recipient, m."from", m.subject, b.message,
@@ -75,7 +78,7 @@ const PAGE: Statement = {
       LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id
     WHERE m.id > $1::uuid ORDER BY m.id LIMIT $2`,
 };
-const NO_ID = '00000000-0000-0000-0000-000000000000';
+const MIN_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Opens the target and migrates its schema. Rejects with a StoreError. */
 export async function openPostgresTarget(setting: PostgresSetting): Promise<TransferTarget> {
@@ -88,39 +91,39 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
   }
   return {
     async begin(source) {
-      const begun = await pool.query(BEGUN, []);
-      const same = begun.find((row) => row.source === source);
-      if (same?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.where}.`);
-      const [held = {}] = await pool.query(HELD, []);
-      if (rows.int(held, 'nodes') > 0)
-        throw new StoreError(`a service runs on ${pool.where}. Stop every node before a transfer.`);
-      if (same !== undefined) return;
-      if (rows.int(held, 'accounts') > 0 || begun.length > 0)
-        throw new StoreError(`${pool.where} already contains accounts. Transfer to an empty database.`);
-      await pool.query(BEGIN, [source]);
+      const transfers = await pool.query(SELECT_TRANSFERS, []);
+      const earlier = transfers.find((row) => row.source === source);
+      if (earlier?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.server}.`);
+      const [content = {}] = await pool.query(COUNT_CONTENT, []);
+      if (rows.int(content, 'nodes') > 0)
+        throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);
+      if (earlier !== undefined) return;
+      if (rows.int(content, 'accounts') > 0 || transfers.length > 0)
+        throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
+      await pool.query(INSERT_TRANSFER, [source]);
     },
     async lastMessageId() {
-      const [row] = await pool.query(LAST, []);
+      const [row] = await pool.query(SELECT_LAST_ID, []);
       return row === undefined ? null : rows.text(row, 'id');
     },
-    async write(table, moved) {
-      const values = table.name === 'reputation' ? moved.map((row) => ({ ...row, slot: 0 })) : moved;
+    async writeRows(table, sourceRows) {
+      const values = table.name === 'reputation' ? sourceRows.map((row) => ({ ...row, slot: 0 })) : sourceRows;
       await pool.query(insertInto(table), [JSON.stringify(values)]);
     },
-    writeMessages: (mails) => pool.transaction((session) => writeMails(session, mails)),
-    rows(table) {
+    writeMessages: (messages) => pool.transaction((session) => insertMessages(session, messages)),
+    readRows(table) {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
-      const order = table.key.map((name) => `"${name}"`).join(', ');
+      const order = table.keyColumns.map((name) => `"${name}"`).join(', ');
       return pool.query({ name: '', text: `SELECT ${columns} FROM ${table.name} ORDER BY ${order}` }, []);
     },
-    async mails(after, limit) {
-      return (await pool.query(PAGE, [after ?? NO_ID, limit])).map(movedMail);
+    async readMessages(after, limit) {
+      return (await pool.query(SELECT_PAGE, [after ?? MIN_ID, limit])).map(transferredMessage);
     },
     async finish() {
       await pool.transaction(async (session) => {
-        await session.query(SEQUENCES, []);
-        await session.query(REVISION, []);
-        await session.query(FINISH, []);
+        await session.query(SET_SEQUENCES, []);
+        await session.query(SET_REVISION, []);
+        await session.query(MARK_DONE, []);
       });
     },
     close: pool.close,
@@ -136,21 +139,23 @@ function insertInto({ name, columns }: TransferTable): Statement {
   };
 }
 
-async function writeMails(session: Session, mails: readonly TransferredMessage[]): Promise<void> {
-  const all = JSON.stringify(mails.map(({ events: _, ...mail }) => mail));
-  const open = JSON.stringify(mails.filter(({ state }) => OPEN.includes(state)).map(({ events: _, ...mail }) => mail));
-  const events = mails.flatMap(({ id, account_id, events: told }) =>
-    told.map((event, index) => ({ id, account_id, n: index + 1, ...event })),
+async function insertMessages(session: Session, messages: readonly TransferredMessage[]): Promise<void> {
+  const all = JSON.stringify(messages.map(({ events: _, ...message }) => message));
+  const queued = JSON.stringify(
+    messages.filter(({ state }) => OPEN_STATES.includes(state)).map(({ events: _, ...message }) => message),
+  );
+  const events = messages.flatMap(({ id, account_id, events: history }) =>
+    history.map((event, index) => ({ id, account_id, n: index + 1, ...event })),
   );
   await Promise.all([
-    session.query(MAILS, [all]),
-    session.query(BODIES, [all]),
-    session.query(QUEUE, [open]),
-    session.query(EVENTS, [JSON.stringify(events)]),
+    session.query(INSERT_MESSAGES, [all]),
+    session.query(INSERT_BODIES, [all]),
+    session.query(INSERT_QUEUE, [queued]),
+    session.query(INSERT_EVENTS, [JSON.stringify(events)]),
   ]);
 }
 
-function movedMail(row: Row): TransferredMessage {
+function transferredMessage(row: Row): TransferredMessage {
   return {
     id: rows.text(row, 'id'),
     account_id: rows.int(row, 'account_id'),

@@ -28,7 +28,7 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
 /**
  * Why an account may not be changed: it does not exist, or it has changed since the operator read it. Null if it may.
  */
-export function changeConflict(
+export function findChangeConflict(
   account: Account | null,
   expected: string | undefined,
 ): Exclude<GuardedChangeResult<Account>, { kind: 'done' }> | null {
@@ -40,11 +40,11 @@ export function changeConflict(
  * When a rotated key expires: at the requested time, but not later than before the rotation. `missing` if the key does
  * not exist, is revoked or has expired.
  */
-export function rotatedExpiry(old: ApiKey | null, requested: number, now: number): ChangeResult<number> {
+export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
     return { kind: 'missing' };
   }
-  return { kind: 'done', value: Math.min(requested, old.expiresAt ?? requested) };
+  return { kind: 'done', value: Math.min(requestedExpiry, old.expiresAt ?? requestedExpiry) };
 }
 
 /**
@@ -54,14 +54,14 @@ export function rotatedExpiry(old: ApiKey | null, requested: number, now: number
  */
 export function decideDomainUpdate(
   before: SendingDomain,
-  answered: readonly RecordCheck[],
+  previousChecks: readonly RecordCheck[],
   { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
-): { readonly answers: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
-  const answers = lastAnsweredChecks(answered, checks);
-  const published = publishedSelectors(before.name, keys, answers);
-  const same = isDeepStrictEqual(
+): { readonly answeredChecks: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
+  const answeredChecks = lastAnsweredChecks(previousChecks, checks);
+  const published = publishedSelectors(before.name, keys, answeredChecks);
+  const isUnchanged = isDeepStrictEqual(
     [status, authenticatedAt, failingSince, published, keys],
     [before.status, before.authenticatedAt, before.failingSince, before.published, before.keys],
   );
-  return { answers, needsNewRevision: status === 'failing' || !same };
+  return { answeredChecks, needsNewRevision: status === 'failing' || !isUnchanged };
 }

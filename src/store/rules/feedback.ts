@@ -10,7 +10,7 @@ import {
   isProviderSimulator,
 } from '../../model/feedback.ts';
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
-import { transition } from './messages.ts';
+import { checkedTransition } from './messages.ts';
 
 /** The message that a report is about, as stored. */
 export interface ReportedMessage {
@@ -23,7 +23,7 @@ export interface ReportedMessage {
 }
 
 /** A report to be written into a message's history. */
-export interface Recording {
+export interface RecordDecision {
   readonly kind: 'record';
   readonly id: string;
   readonly accountId: number;
@@ -34,7 +34,7 @@ export interface Recording {
   readonly suppress: 'bounce' | 'complaint' | null;
   /** How the reputation counts it. */
   readonly countedAs: 'bounced' | 'complained';
-  readonly counts: 'always' | 'if-suppressed' | 'never';
+  readonly reputationRule: 'always' | 'if-suppressed' | 'never';
   /** The answer, given whether this report added the recipient to the suppression list. */
   readonly answer: (suppressed: boolean) => FeedbackResult;
 }
@@ -46,7 +46,7 @@ export type FeedbackDecision =
    * The report is stored for the operator. With `premature`, a repetition of the same report is applied (`prematureReportDigest`).
    */
   | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
-  | Recording;
+  | RecordDecision;
 
 /** The decision on a report that names no message, or names one by an unknown provider reference. */
 export function decideWithoutMessage({
@@ -55,44 +55,44 @@ export function decideWithoutMessage({
   mayBeOtherProgram,
   isFinal,
 }: FeedbackReport): FeedbackDecision {
-  if (messageRef === null) return keep(null, reasonWithoutMessage(events), false);
+  if (messageRef === null) return storeForOperator(null, reasonWithoutMessage(events), false);
   if (mayBeOtherProgram === true) return { kind: 'answer', answer: { kind: 'unrelated' } };
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
-  return keep(null, 'no message has the provider id that the report names', true);
+  return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
 /** The decision on a report about the message `id`. `found` is null if it is not stored. */
 export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
-  if (found === null) return keep(id, 'the message that the report names is not stored here', false);
+  if (found === null) return storeForOperator(id, 'the message that the report names is not stored here', false);
   const { accountId, state: from, to } = found;
   // `doctor --loop` sends without an API key.
-  const trial = isProviderSimulator(to) || found.keyId === 0;
-  const after = decideFeedbackChange({ state: from, to, isTest: trial }, report.events);
-  switch (after.kind) {
+  const isTest = isProviderSimulator(to) || found.keyId === 0;
+  const change = decideFeedbackChange({ state: from, to, isTest }, report.events);
+  switch (change.kind) {
     case 'wait':
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
-      return keep(id, `the message is still ${from}`, true);
+      return storeForOperator(id, `the message is still ${from}`, true);
     case 'not-understood':
-      return keep(id, after.reason, false);
+      return storeForOperator(id, change.reason, false);
     case 'history-entry': {
-      const { verb, suppress } = after;
+      const { verb, suppress } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
-        entry: entryOf(report, verb, after.detail),
+        entry: createHistoryEntry(report, verb, change.detail),
         countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
-        counts: 'if-suppressed',
+        reputationRule: 'if-suppressed',
         answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed }),
       };
     }
     case 'change': {
-      const { to: enters, suppress, detail } = after;
+      const { to: newState, suppress, detail } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
-        newState: transition(from, enters, 'feedback'),
-        entry: entryOf(report, RECORDED_EVENTS[`message.${enters}`].verb, detail),
-        countedAs: enters,
-        counts: trial ? 'never' : 'always',
-        answer: (suppressed) => ({ kind: 'applied', id, accountId, to: enters, recipient: to, suppressed, detail }),
+        newState: checkedTransition(from, newState, 'feedback'),
+        entry: createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail),
+        countedAs: newState,
+        reputationRule: isTest ? 'never' : 'always',
+        answer: (suppressed) => ({ kind: 'applied', id, accountId, to: newState, recipient: to, suppressed, detail }),
       };
     }
   }
@@ -102,8 +102,11 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
  * True if the report counts towards the account's reputation. New evidence counts: a bounce that suppressed its
  * recipient, and the first complaint of a recipient in the window, even if the recipient was suppressed before.
  */
-export function countsTowardReputation({ counts }: Pick<Recording, 'counts'>, suppressed: boolean): boolean {
-  return counts === 'always' || (counts === 'if-suppressed' && suppressed);
+export function countsTowardReputation(
+  { reputationRule }: Pick<RecordDecision, 'reputationRule'>,
+  suppressed: boolean,
+): boolean {
+  return reputationRule === 'always' || (reputationRule === 'if-suppressed' && suppressed);
 }
 
 /**
@@ -114,12 +117,12 @@ export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
-function entryOf({ at, source }: FeedbackReport, verb: string, detail: string): Recording['entry'] {
+function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail: string): RecordDecision['entry'] {
   return { at, verb, by: `feedback:${source}`, detail, attempt: null };
 }
 
-function keep(mailId: string | null, reason: string, early: boolean): FeedbackDecision {
-  return { kind: 'keep', messageId: mailId, reason, premature: early };
+function storeForOperator(messageId: string | null, reason: string, premature: boolean): FeedbackDecision {
+  return { kind: 'keep', messageId, reason, premature };
 }
 
 /** The reason why a report has no message: it was not understood, or it names no message of this installation. */

@@ -26,25 +26,29 @@ import { counterOfId, timestampOfId } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
 /** What the store has found: in its tables, and in earlier messages of the same batch. */
-export interface Lookups {
+export interface AcceptanceLookups {
   /** The message accepted under the same idempotency key, if that key has not expired; otherwise null. */
-  findByIdempotencyKey(mail: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
+  findByIdempotencyKey(message: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
   /** True if the recipient is on the suppression list of the account or of the service. */
-  isSuppressed(mail: NewMessage): boolean;
+  isSuppressed(message: NewMessage): boolean;
 }
 
 /** The first state of a message. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
-const QUEUED = transition(null, 'queued', 'accept');
-const SENDING = transition(null, 'sending', 'accept');
-const SUPPRESSED = transition(null, 'suppressed', 'accept');
+const QUEUED = checkedTransition(null, 'queued', 'accept');
+const SENDING = checkedTransition(null, 'sending', 'accept');
+const SUPPRESSED = checkedTransition(null, 'suppressed', 'accept');
 
 /** Decides whether a message is accepted, and counts it if so. `counts` is null if the account does not exist. */
-export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lookups: Lookups): AcceptResult {
+export function decideAcceptance(
+  message: NewMessage,
+  counts: LimitUsage | null,
+  lookups: AcceptanceLookups,
+): AcceptResult {
   if (counts === null || counts.account.locked !== null) return { kind: 'locked' };
-  const { idempotency, acceptedAt } = mail;
-  const earlier = idempotency === null ? null : lookups.findByIdempotencyKey(mail);
+  const { idempotency, acceptedAt } = message;
+  const earlier = idempotency === null ? null : lookups.findByIdempotencyKey(message);
   if (idempotency !== null && earlier !== null) {
     return earlier.fingerprint === idempotency.fingerprint
       ? { kind: 'replayed', id: earlier.id }
@@ -53,13 +57,13 @@ export function decideAcceptance(mail: NewMessage, counts: LimitUsage | null, lo
   const reason = limitRefusal(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: remainingLimits(counts, acceptedAt) };
   countMessage(counts);
-  const suppressed = mail.suppressedBy !== null || lookups.isSuppressed(mail);
-  const state = suppressed ? SUPPRESSED : mail.lease === null ? QUEUED : SENDING;
+  const suppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
+  const state = suppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
   return { kind: 'accepted', state, limits: remainingLimits(counts, acceptedAt) };
 }
 
 /** Returns `to` if the table has the transition. Otherwise throws a StoreError, and nothing is written. */
-export function transition<To extends State>(from: State | null, to: To, by: Cause): To {
+export function checkedTransition<To extends State>(from: State | null, to: To, by: Cause): To {
   if (isAllowedTransition(from, to, by)) return to;
   throw new StoreError(`a message cannot change from ${from ?? 'none'} to ${to} (${by}). See docs/states.md.`);
 }
@@ -69,8 +73,8 @@ const MAX_ROWS_PER_TURN = 8;
 const MIN_ACCOUNTS = 64;
 
 /** Rows per account and turn, for a claim of this many messages. */
-export function rowsPerTurn(mails: number): number {
-  return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(mails / MIN_ACCOUNTS)));
+export function rowsPerTurn(maxMessages: number): number {
+  return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS)));
 }
 
 /**
@@ -78,12 +82,12 @@ export function rowsPerTurn(mails: number): number {
  * also be a report about the message (the complaint of a local answer). Throws a StoreError if the table of transitions
  * lacks it.
  */
-export function settledState(from: State, to: State, isFirst: boolean): State {
-  return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : transition(from, to, 'queue');
+export function stateAfterChange(from: State, to: State, isFirst: boolean): State {
+  return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : checkedTransition(from, to, 'queue');
 }
 
 /** The lane of a message after its attempt: 0 for first attempts, 1 for retries. */
-export function laneAfter(verb: string): 0 | 1 {
+export function laneForEvent(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
@@ -127,13 +131,13 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       detail: event.detail,
       attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
       suppress,
-      reference: referenceOf(event.attempt),
+      reference: providerReference(event.attempt),
     })),
   }));
 }
 
 /** The provider's id in the answer to an attempt, or null. */
-function referenceOf(attempt: Attempt | null): string | null {
+function providerReference(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
@@ -156,8 +160,8 @@ export function decideOperatorChange(
   now: number,
   by: Actor | undefined,
 ): OperatorChange {
-  const again = from === 'queued' && to === 'queued';
-  if (!again && !isAllowedTransition(from, to, 'operator')) return { kind: 'wrong-state', state: from };
+  const isRetry = from === 'queued' && to === 'queued';
+  if (!isRetry && !isAllowedTransition(from, to, 'operator')) return { kind: 'wrong-state', state: from };
   const [event, action] =
     to === 'queued'
       ? (['message.retried', 'message.retry'] as const)
@@ -170,17 +174,17 @@ export function decideOperatorChange(
   };
 }
 
-const EPOCH_MS = Date.UTC(2025, 0, 1);
-const COUNTERS = 4096;
+const SEQUENCE_EPOCH_MS = Date.UTC(2025, 0, 1);
+const COUNTERS_PER_MS = 4096;
 
 /** The sequence number of an id: its time and counter, without its random part. */
 export function seqOf(id: string): number {
-  return (timestampOfId(id) - EPOCH_MS) * COUNTERS + counterOfId(id);
+  return (timestampOfId(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + counterOfId(id);
 }
 
 /** The greatest sequence number of an id made at `ms`. */
 export function maxSeqAt(ms: number): number {
-  return (ms - EPOCH_MS) * COUNTERS + COUNTERS - 1;
+  return (ms - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + COUNTERS_PER_MS - 1;
 }
 
 /**
@@ -188,9 +192,9 @@ export function maxSeqAt(ms: number): number {
  * one.
  */
 export function minIdOfSeq(seq: number): string {
-  const ms = Math.floor(seq / COUNTERS);
-  const time = (ms + EPOCH_MS).toString(16).padStart(12, '0');
-  const counter = (seq - ms * COUNTERS).toString(16).padStart(3, '0');
+  const ms = Math.floor(seq / COUNTERS_PER_MS);
+  const time = (ms + SEQUENCE_EPOCH_MS).toString(16).padStart(12, '0');
+  const counter = (seq - ms * COUNTERS_PER_MS).toString(16).padStart(3, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-0000-000000000000`;
 }
 
@@ -207,9 +211,9 @@ export function maxIdAt(ms: number): string {
   return idAt(ms, 'ffff-ffff-ffffffffffff');
 }
 
-function idAt(ms: number, rest: string): string {
+function idAt(ms: number, suffix: string): string {
   const time = Math.min(Math.max(0, Math.floor(ms)), 0xffff_ffff_ffff)
     .toString(16)
     .padStart(12, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-${rest}`;
+  return `${time.slice(0, 8)}-${time.slice(8)}-${suffix}`;
 }

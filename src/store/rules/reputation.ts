@@ -14,18 +14,18 @@ import {
 import type { State } from '../../model/message.ts';
 
 /** The bucket of a time, in hours since the epoch. */
-export function hourOf(ms: number): number {
+export function hourSinceEpoch(ms: number): number {
   return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
 
 /** The last bucket before the window that ends at `now`. */
-export function hourBeforeWindow(now: number): number {
-  return hourOf(now) - REPUTATION_WINDOW_HOURS;
+export function lastHourBeforeWindow(now: number): number {
+  return hourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
 }
 
 /** Buckets up to this one may be deleted. */
 export function lastExpiredHour(now: number): number {
-  return hourOf(now) - 2 * REPUTATION_WINDOW_HOURS;
+  return hourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
 /** A recipient's complaint at `at` counts if the last counted complaint of that recipient is not later than this. */
@@ -56,40 +56,40 @@ export function evaluateReputation(
   thresholds: Thresholds,
   isWarned: boolean,
 ): ReputationDecision {
-  const verdict = reputationStatus(window, thresholds);
-  switch (verdict.kind) {
+  const status = reputationStatus(window, thresholds);
+  switch (status.kind) {
     case 'lock':
-      return verdict;
+      return status;
     case 'warning':
-      return isWarned ? { kind: 'none' } : { kind: 'warn', warning: verdict.reason };
+      return isWarned ? { kind: 'none' } : { kind: 'warn', warning: status.reason };
     case 'good':
       return isWarned ? { kind: 'warn', warning: null } : { kind: 'none' };
   }
 }
 
-export class Tallies {
+export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
   /**
    * Adds a message that changed its state at `at`, or a late report about it. `reputationDelta` (model/account.ts) decides what
    * counts.
    */
-  add(accountId: number, from: State, to: State, fresh: boolean, at: number): void {
-    const added = reputationDelta(from, to, fresh);
+  add(accountId: number, from: State, to: State, isNewEvidence: boolean, at: number): void {
+    const added = reputationDelta(from, to, isNewEvidence);
     if (added === null) return;
-    const tally = this.#byAccount.get(accountId);
-    if (tally === undefined) {
+    const delta = this.#byAccount.get(accountId);
+    if (delta === undefined) {
       this.#byAccount.set(accountId, { ...added, at });
       return;
     }
-    tally.emails += added.emails;
-    tally.bounces += added.bounces;
-    tally.complaints += added.complaints;
-    tally.at = at;
+    delta.emails += added.emails;
+    delta.bounces += added.bounces;
+    delta.complaints += added.complaints;
+    delta.at = at;
   }
 
   /** The tallies in order of account id, each with the time of its last change. */
-  all(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
+  sortedByAccount(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)
       .map(([accountId, tally]) => [accountId, tally, tally.at] as const);

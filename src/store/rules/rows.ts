@@ -65,7 +65,7 @@ export function textOrNull(row: Row, column: string): string | null {
 }
 
 /** A boolean column. */
-export function flag(row: Row, column: string): boolean {
+export function bool(row: Row, column: string): boolean {
   const value = row[column];
   if (value === true || value === 1) return true;
   if (value === false || value === 0) return false;
@@ -198,35 +198,35 @@ export function messageHistory(row: Row, history: readonly Row[]): MessageHistor
     owner: textOrNull(row, 'owner'),
     attempts: int(row, 'attempts'),
     endedAt: intOrNull(row, 'ended_at'),
-    events: [accepted, ...history.map(mailEvent)],
+    events: [accepted, ...history.map(historyEntry)],
   };
 }
 
 /** A row of `event`. */
-function mailEvent(row: Row): HistoryEntry {
+function historyEntry(row: Row): HistoryEntry {
   const attempt = textOrNull(row, 'attempt');
   return {
     at: int(row, 'at'),
     verb: text(row, 'verb'),
     by: text(row, 'by'),
     detail: textOrNull(row, 'detail'),
-    attempt: attempt === null ? null : json<Attempt>('attempt', attempt),
+    attempt: attempt === null ? null : parseJson<Attempt>('attempt', attempt),
   };
 }
 
 /** The columns of a message that a report needs. The state is that of `open`, its queue row, if given. */
-export function reportedMessage(row: Row, open: Row = row): ReportedMessage {
+export function reportedMessage(row: Row, queueRow: Row = row): ReportedMessage {
   return {
     id: text(row, 'id'),
     accountId: int(row, 'account_id'),
     keyId: int(row, 'key_id'),
-    state: state(open),
+    state: state(queueRow),
     to: text(row, 'to'),
   };
 }
 
 /** A stored row of `feedback`. */
-export function keptFeedback(row: Row): UnprocessedReport {
+export function unprocessedReport(row: Row): UnprocessedReport {
   return {
     id: int(row, 'id'),
     at: int(row, 'at'),
@@ -238,8 +238,8 @@ export function keptFeedback(row: Row): UnprocessedReport {
 }
 
 /** The same with the report's bytes, which the column `raw` holds in base64. */
-export function rawFeedback(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
-  return { ...keptFeedback(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
+export function rawReport(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
+  return { ...unprocessedReport(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
 }
 
 /** A row of `suppression`. */
@@ -261,7 +261,7 @@ export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
     revision: int(row, 'revision'),
     accountId: int(row, 'account_id'),
     name,
-    subdomains: flag(row, 'subdomains'),
+    subdomains: bool(row, 'subdomains'),
     ...domainStatus(row),
     createdAt: int(row, 'created_at'),
     authenticatedAt: intOrNull(row, 'authenticated_at'),
@@ -272,7 +272,7 @@ export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
 
 /** What the last answered check of each record of a domain found. */
 export function domainChecks(row: Row): readonly RecordCheck[] {
-  return json<readonly RecordCheck[]>('checks', text(row, 'checks'));
+  return parseJson<readonly RecordCheck[]>('checks', text(row, 'checks'));
 }
 
 function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'failingSince'> {
@@ -333,11 +333,11 @@ export function runningTime(row: Row): RunningTime {
   return {
     ranMs: int(row, 'ran_ms'),
     seenAt: int(row, 'seen_at'),
-    stretches: json<readonly ClockSegment[]>('stretches', text(row, 'stretches')),
+    stretches: parseJson<readonly ClockSegment[]>('stretches', text(row, 'stretches')),
   };
 }
 
-function json<Value>(column: string, value: string): Value {
+function parseJson<Value>(column: string, value: string): Value {
   try {
     return JSON.parse(value) as Value;
   } catch {

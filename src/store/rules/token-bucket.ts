@@ -13,7 +13,7 @@ export interface TokenBucket {
 }
 
 /** Compensates the rounding of rates that have no exact binary form. */
-const ROUNDING = 1e-9;
+const ROUNDING_TOLERANCE = 1e-9;
 
 /**
  * Takes up to the requested number of tokens. The time since `at` refills the bucket at the old rate; a clock set back
@@ -22,21 +22,21 @@ const ROUNDING = 1e-9;
  */
 export function takeTokens(
   before: TokenBucket | null,
-  { perSecond, burst, requested: wanted }: TokenRequest,
+  { perSecond, burst, requested }: TokenRequest,
   now: number,
 ): { readonly bucket: TokenBucket; readonly answer: TokensGranted } {
-  const level = before === null ? burst : levelOf(before, burst, now);
-  const granted = Math.min(Math.floor(level + ROUNDING), wanted);
+  const level = before === null ? burst : refilledLevel(before, burst, now);
+  const granted = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
   const tokens = level - granted;
   const nextMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
   return {
     bucket: { tokens, perSecond, burst, at: now },
-    answer: { granted, left: Math.floor(tokens + ROUNDING), nextMs },
+    answer: { granted, left: Math.floor(tokens + ROUNDING_TOLERANCE), nextMs },
   };
 }
 
-function levelOf(before: TokenBucket, burst: number, now: number): number {
-  const paid = (Math.max(0, now - before.at) * before.perSecond) / 1000;
-  const level = Math.min(before.burst, before.tokens + paid);
+function refilledLevel(before: TokenBucket, burst: number, now: number): number {
+  const refill = (Math.max(0, now - before.at) * before.perSecond) / 1000;
+  const level = Math.min(before.burst, before.tokens + refill);
   return level >= before.burst ? burst : Math.min(level, burst);
 }

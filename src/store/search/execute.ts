@@ -89,7 +89,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       let rows: readonly Message[];
       let reachedId: string | null;
       if (usesStateIndex && indexedState !== null) {
-        rows = yield* waitFor(source.inState(indexedState, batchRange, batchSize));
+        rows = yield* waitFor(source.fromState(indexedState, batchRange, batchSize));
         reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
       } else {
         reachedId = yield* waitFor(source.nth(batchRange, batchSize));

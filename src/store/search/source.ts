@@ -28,7 +28,7 @@ export interface SearchSource<Message extends SearchableMessage> {
   /** The id of the `count`th message of the range, counted from the newest; null if it has fewer. */
   nth(range: IdRange, count: number): MaybePromise<string | null>;
   /** Messages in one state, by the state's own index. Never called for a state without an index. */
-  inState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
+  fromState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
   /** Their number, counted up to `most`. */
   countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
   seqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;

@@ -11,7 +11,7 @@ import {
   type NewMessage,
   suppressedEntry,
 } from '../../model/message.ts';
-import { type AcceptedState, decideAcceptance, type Lookups, seqOf } from '../rules/messages.ts';
+import { type AcceptanceLookups, type AcceptedState, decideAcceptance, seqOf } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
@@ -46,7 +46,7 @@ export function prepareAccept(database: DatabaseSync): (batch: readonly NewMessa
     return usage;
   }
 
-  const lookups: Lookups = {
+  const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
       const row = readKey.get(
         message.accountId,

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
 import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
 import type { Store } from '../contract.ts';
-import { changeConflict, limitColumns, rotatedExpiry, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, limitColumns, UNLIMITED } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
@@ -58,7 +58,7 @@ export function prepareAccounts(
     by: Actor | undefined,
   ): GuardedChangeResult<Account> {
     const account = findAccount(name);
-    const conflict = changeConflict(account, expected);
+    const conflict = findChangeConflict(account, expected);
     if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
     // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
     if (reason === null) reputation.resetWindow(account.id);
@@ -101,7 +101,7 @@ export function prepareAccounts(
     },
     setAccount(...[name, changes, , expected, by]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = findAccount(name);
-      const conflict = changeConflict(account, expected);
+      const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
       const { bounceRate, complaintRate, ...limits } = changes;
       const newVolume = limits.volume === undefined ? 0 : 1;
@@ -118,11 +118,11 @@ export function prepareAccounts(
       );
       return withAudit(by, 'account.set', account, readChanged(name));
     },
-    reputationOf(name: string, now: number): ChangeResult<WindowCounts> {
+    readReputation(name: string, now: number): ChangeResult<WindowCounts> {
       const account = findAccount(name);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: reputation.windowOf(account.id, now) };
     },
-    reputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
+    readAllReputations: (now: number): Map<number, WindowCounts> => reputation.windows(now),
     lockAccount: (...[name, reason, now, expected, by]: Parameters<Store['lockAccount']>) =>
       lock(name, reason, now, expected, by),
     unlockAccount: (...[name, , expected, by]: Parameters<Store['unlockAccount']>) =>
@@ -151,14 +151,14 @@ export function prepareAccounts(
     rotateKey(...[id, { prefix, hash }, oldExpiresAt, now, by]: Parameters<Store['rotateKey']>): ChangeResult<ApiKey> {
       const row = keyById.get(id);
       const old = row === undefined ? null : rows.apiKey(row);
-      const expiry = rotatedExpiry(old, oldExpiresAt, now);
+      const expiry = decideRotatedExpiry(old, oldExpiresAt, now);
       if (old === null || expiry.kind !== 'done') return { kind: 'missing' };
       const revision = nextRevision();
       endKey.run(null, expiry.value, revision, id);
       const { lastInsertRowid } = insertKey.run(old.accountId, old.name, prefix, hash, now, old.expiresAt, revision);
       return withKeyAudit(by, 'key.rotate', `key_${id}`, key(lastInsertRowid));
     },
-    touchKeys(...[used]: Parameters<Store['touchKeys']>): void {
+    updateKeysLastUsed(...[used]: Parameters<Store['updateKeysLastUsed']>): void {
       for (const { id, at } of used) updateLastUsed.run(at, id);
     },
   };

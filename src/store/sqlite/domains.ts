@@ -41,7 +41,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
 
   function readRow(name: string): rows.Row | null {
     const row = byName.get(name);
-    return row === undefined || rows.flag(row, 'removed') ? null : row;
+    return row === undefined || rows.bool(row, 'removed') ? null : row;
   }
 
   function readChanged(name: string): ChangeResult<SendingDomain> {
@@ -83,7 +83,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (account === undefined) return { kind: 'missing' };
       const old = byName.get(name);
       if (old !== undefined) {
-        if (!rows.flag(old, 'removed')) return { kind: 'exists' };
+        if (!rows.bool(old, 'removed')) return { kind: 'exists' };
         deleteKeys.run(rows.int(old, 'id'));
         deleteRow.run(rows.int(old, 'id'));
       }
@@ -96,7 +96,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       return row === null ? null : domain(row);
     },
     listDomains: (): SendingDomain[] => all.all().map(domain),
-    domainChecks(name: string): readonly RecordCheck[] {
+    findDomainChecks(name: string): readonly RecordCheck[] {
       const row = readRow(name);
       return row === null ? [] : rows.domainChecks(row);
     },
@@ -106,9 +106,9 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       if (row === undefined) return { kind: 'missing' };
       if (rows.int(row, 'revision') !== revision) return { kind: 'stale' };
       const before = domain(row);
-      const { answers, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
+      const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.domainChecks(row), update);
       const next = needsNewRevision ? nextRevision() : revision;
-      write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answers), next, id);
+      write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id);
       if (needsNewRevision) writeKeys(id, keys);
       const after = readChanged(before.name);
       // A check without a new result is not a change.
@@ -135,8 +135,8 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {
-        domains: changed.filter((row) => !rows.flag(row, 'removed')).map(domain),
-        removed: changed.filter((row) => rows.flag(row, 'removed')).map((row) => rows.text(row, 'name')),
+        domains: changed.filter((row) => !rows.bool(row, 'removed')).map(domain),
+        removed: changed.filter((row) => rows.bool(row, 'removed')).map((row) => rows.text(row, 'name')),
       };
     },
   };

@@ -11,7 +11,7 @@ import {
   prematureReportDigest,
 } from '../rules/feedback.ts';
 import { seqOf } from '../rules/messages.ts';
-import { Tallies } from '../rules/reputation.ts';
+import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
@@ -88,7 +88,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     return { decision: decideFeedback(report, id, found), row: row ?? {} };
   }
 
-  function recordOne(report: FeedbackReport, deltas: Tallies): FeedbackResult {
+  function recordOne(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
     const { digest, at, source } = report;
     if (selectKnown.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decide(report);
@@ -116,16 +116,16 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
 
   return {
     recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
-      const deltas = new Tallies();
+      const deltas = new ReputationDeltas();
       const answers = batch.map((report) => recordOne(report, deltas));
-      for (const [accountId, delta, at] of deltas.all()) addToReputation(accountId, delta, at);
+      for (const [accountId, delta, at] of deltas.sortedByAccount()) addToReputation(accountId, delta, at);
       return answers;
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
-      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.keptFeedback),
+      list.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.unprocessedReport),
     findFeedback(id: number): (UnprocessedReport & { raw: Uint8Array }) | null {
       const row = show.get(id);
-      return row === undefined ? null : rows.rawFeedback(row);
+      return row === undefined ? null : rows.rawReport(row);
     },
     lastFeedbackAt: (): number | null => rows.intOrNull(last.get() ?? { at: null }, 'at'),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {

@@ -10,7 +10,13 @@ import type {
   StoredMessageSummary,
 } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
-import { decideOperatorChange, maxSeqAt, type OperatorTargetState, seqOf, transition } from '../rules/messages.ts';
+import {
+  checkedTransition,
+  decideOperatorChange,
+  maxSeqAt,
+  type OperatorTargetState,
+  seqOf,
+} from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import { prepareAppend } from './queue.ts';
@@ -21,8 +27,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
   const history = database.prepare('SELECT at, verb, by, detail, attempt FROM event WHERE seq = ? ORDER BY n');
-  const queued = transition('uncertain', 'queued', 'operator');
-  const cancelled = transition('queued', 'cancelled', 'operator');
+  const queued = checkedTransition('uncertain', 'queued', 'operator');
+  const cancelled = checkedTransition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
@@ -90,7 +96,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
       ids.map((id) => byId.get(seqOf(id), id)).flatMap((row) => (row === undefined ? [] : [toHistory(row)])),
     retryMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'queued', now, by),
     cancelMessage: (id: string, now: number, by?: Actor): OperatorChangeResult => changeState(id, 'cancelled', now, by),
-    queueFigures(): QueueStatistics {
+    readQueueStatistics(): QueueStatistics {
       const oldestOpen = ['queued', 'sending']
         .flatMap((state) => oldest.all(state))
         .map((row) => ({ id: rows.text(row, 'id'), acceptedAt: rows.int(row, 'accepted_at') }))

@@ -45,7 +45,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       audit.writeChange(by, 'token.revoke', value.name, null, null);
       return { kind: 'done', value };
     },
-    touchToken(id: number, at: number): void {
+    updateTokenLastUsed(id: number, at: number): void {
       updateLastUsed.run(at, id);
     },
     endSession(hash: string, until: number, now: number): void {

@@ -75,7 +75,7 @@ export function prepareOverview(database: DatabaseSync) {
   }
 
   return {
-    overviewFacts(now: number): OverviewData {
+    readOverviewData(now: number): OverviewData {
       const soon = now + EXPIRY_WARNING_MS;
       const counts = domainCounts.get() ?? {};
       return {

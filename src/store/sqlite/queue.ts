@@ -19,9 +19,16 @@ import {
   type State,
   suppressedEntry,
 } from '../../model/message.ts';
-import type { Claimed, ClaimLimits, Store } from '../contract.ts';
-import { laneAfter, type PackedSettlement, rowsPerTurn, seqOf, settledState, transition } from '../rules/messages.ts';
-import { Tallies } from '../rules/reputation.ts';
+import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
+import {
+  checkedTransition,
+  laneForEvent,
+  type PackedSettlement,
+  rowsPerTurn,
+  seqOf,
+  stateAfterChange,
+} from '../rules/messages.ts';
+import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
 /** What a claim may still lease. Messages that end as suppressed count too, because they also cost work. */
@@ -34,13 +41,15 @@ interface RemainingLimits {
 
 /** The result of a claim so far. */
 interface ClaimResult {
-  readonly mails: LeasedMessage[];
+  readonly messages: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
 }
 
-export function prepareClaim(database: DatabaseSync): (limits: ClaimLimits, lease: Lease, now: number) => Claimed {
-  const sending = transition('queued', 'sending', 'queue');
-  const suppressed = transition('queued', 'suppressed', 'queue');
+export function prepareClaim(
+  database: DatabaseSync,
+): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
+  const sending = checkedTransition('queued', 'sending', 'queue');
+  const suppressed = checkedTransition('queued', 'suppressed', 'queue');
   const due = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
        octet_length(b.message) AS bytes
@@ -71,7 +80,7 @@ export function prepareClaim(database: DatabaseSync): (limits: ClaimLimits, leas
       return;
     }
     leaseRow.run(lease.until, lease.owner, seq);
-    claimed.mails.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
+    claimed.messages.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
   }
 
   /** The account's due rows that fit, earliest first. `full` is true if a row did not fit. */
@@ -136,15 +145,15 @@ export function prepareClaim(database: DatabaseSync): (limits: ClaimLimits, leas
   }
 
   return function claim(limits, lease, now) {
-    const claimed: ClaimResult = { mails: [], suppressed: [] };
-    const remaining: RemainingLimits = { messages: limits.mails, bytes: limits.bytes, nothingLeased: true };
-    const share = rowsPerTurn(limits.mails);
+    const claimed: ClaimResult = { messages: [], suppressed: [] };
+    const remaining: RemainingLimits = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
+    const share = rowsPerTurn(limits.messages);
     const [first, second] = lanes;
     lanes.reverse();
-    if (first === undefined || second === undefined) return { ...claimed, more: false };
+    if (first === undefined || second === undefined) return { ...claimed, hasMore: false };
     const firstLaneLimits: RemainingLimits = {
       ...remaining,
-      messages: Math.ceil(limits.mails / 2),
+      messages: Math.ceil(limits.messages / 2),
       bytes: Math.ceil(limits.bytes / 2),
     };
     const initial = { ...firstLaneLimits };
@@ -155,7 +164,7 @@ export function prepareClaim(database: DatabaseSync): (limits: ClaimLimits, leas
     const secondLaneHasMore = claimLane(second, share, remaining, lease, now, claimed);
     // The first lane gets what the second lane has left.
     if (firstLaneHasMore) firstLaneHasMore = claimLane(first, share, remaining, lease, now, claimed);
-    return { ...claimed, more: firstLaneHasMore || secondLaneHasMore };
+    return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
 }
 
@@ -276,14 +285,14 @@ export function prepareLeaseEnds(
   const recoverRow = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
-  const queued = transition('sending', 'queued', 'queue');
+  const queued = checkedTransition('sending', 'queued', 'queue');
   // First attempts keep the order of acceptance, so a released message returns to its position.
   const releaseOne = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${fence}`,
   );
 
-  function settleOne(settlement: PackedSettlement, deltas: Tallies): SettleResult {
+  function settleOne(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
     const seq = seqOf(settlement.id);
     let isFirst = true;
     let accountId = 0;
@@ -291,12 +300,12 @@ export function prepareLeaseEnds(
     for (const change of settlement.changes) {
       const { to, terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
-      const newState = settledState(from, to, isFirst);
+      const newState = stateAfterChange(from, to, isFirst);
       if (isFirst) {
         const row = endLease.get(
           newState,
           dueAt,
-          laneAfter(change.verb),
+          laneForEvent(change.verb),
           settlement.refundAttempt ? 1 : 0,
           endedAt,
           seq,
@@ -327,9 +336,9 @@ export function prepareLeaseEnds(
       );
     },
     settle(batch: readonly PackedSettlement[]): SettleResult[] {
-      const deltas = new Tallies();
+      const deltas = new ReputationDeltas();
       const results = batch.map((one) => settleOne(one, deltas));
-      for (const [accountId, delta, at] of deltas.all()) addToReputation(accountId, delta, at);
+      for (const [accountId, delta, at] of deltas.sortedByAccount()) addToReputation(accountId, delta, at);
       return results;
     },
     release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
@@ -339,12 +348,12 @@ export function prepareLeaseEnds(
     },
     recover({
       now,
-      everyLease,
-      deadNodes,
+      includeAllLeases: everyLease,
+      includeDeadNodes: deadNodes,
       onUncertain,
-      by,
-      ownUntil,
-      except = [],
+      node: by,
+      ownLeasesUntil: ownUntil,
+      excludedIds: except = [],
     }: Parameters<Store['recover']>[0]): number {
       const exceptIds = new Set(except);
       const found = recoverable
@@ -354,7 +363,7 @@ export function prepareLeaseEnds(
         const seq = rows.int(row, 'seq');
         const wasMarked = rows.int(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
-        transition('sending', to, 'queue');
+        checkedTransition('sending', to, 'queue');
         // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
         const refundsAttempt = lost.uncount && rows.textOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);

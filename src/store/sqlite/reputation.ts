@@ -7,9 +7,9 @@ import { complainantOf, type ReputationDelta, type WindowCounts } from '../../mo
 import {
   complaintWindowStart,
   evaluateReputation,
-  hourBeforeWindow,
-  hourOf,
+  hourSinceEpoch,
   lastExpiredHour,
+  lastHourBeforeWindow,
   needsEvaluation,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
@@ -42,16 +42,18 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   const warn = database.prepare('UPDATE account SET warning = ?, revision = ? WHERE id = ?');
 
   function windowOf(accountId: number, now: number): WindowCounts {
-    return rows.windowCounts(sum.get(accountId, hourBeforeWindow(now)) ?? {});
+    return rows.windowCounts(sum.get(accountId, lastHourBeforeWindow(now)) ?? {});
   }
 
   function windows(now: number): Map<number, WindowCounts> {
-    return new Map(sums.all(hourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
+    return new Map(
+      sums.all(lastHourBeforeWindow(now)).map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]),
+    );
   }
 
   /** Adds a tally. Locks or warns the account if it reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
-    add.run(accountId, hourOf(now), delta.emails, delta.bounces, delta.complaints);
+    add.run(accountId, hourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
     const row = account.get(accountId);
     if (row === undefined || rows.intOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;

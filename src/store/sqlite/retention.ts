@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { expiredEntry } from '../../model/message.ts';
-import { maxSeqAt, transition } from '../rules/messages.ts';
+import { checkedTransition, maxSeqAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
@@ -12,7 +12,7 @@ export function prepareRetention(database: DatabaseSync) {
   const selectOverAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
-  const expired = transition('queued', 'expired', 'queue');
+  const expired = checkedTransition('queued', 'expired', 'queue');
   const end = database.prepare(
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
@@ -39,7 +39,7 @@ export function prepareRetention(database: DatabaseSync) {
   const setDueTime = database.prepare('UPDATE mail_request SET due_at = ? WHERE seq = ?');
 
   return {
-    resetDistantDueTimes(latestDueAt: number, now: number, limit: number): number {
+    resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): number {
       let changedCount = 0;
       let position = nextAccount.get(-1, 0);
       while (position !== undefined && changedCount < limit) {

@@ -79,7 +79,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       return message?.id === id ? message : null;
     },
     rows: (range, filter, limit) => select(range, filter, limit, ''),
-    inState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
+    fromState: (state, range, limit) => select(range, { accountId: null, state }, limit, indexCondition(state)),
     countInState(state, { first, end }, maxCount) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE state = '${state}' AND seq >= ? AND seq < ? ${indexCondition(state)} LIMIT ?)`;
       return rows.int(database.prepare(sql).get(seqOf(first), seqOf(end), maxCount) ?? {}, 'n');

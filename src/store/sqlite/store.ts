@@ -15,7 +15,7 @@ import { METHODS, type MethodName, type Store, type StoreMethods } from '../cont
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
 import { packSettlements } from '../rules/messages.ts';
-import { createOnDemandThread, INDEX_THREAD_MEMORY, setThreadFlags } from '../threads.ts';
+import { createOnDemandThread, INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
 import { openDatabase, prepareFile } from './database.ts';
 import { acquireServeLock, removeLeftoverHardLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import {
@@ -42,7 +42,7 @@ const INDEX_IDLE_MS = 60_000;
  */
 const WRITER_OPTIONS = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
 const READER_OPTIONS = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX_OPTIONS = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_MEMORY };
+const INDEX_OPTIONS = { cacheKib: 2_048, lowPriority: true, memory: INDEX_THREAD_LIMITS };
 
 const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 

@@ -66,15 +66,15 @@ export function openSqliteSource(configuredPath: string): TransferSource {
   return {
     name: resolve(path),
     count: () => ({ messages: rows.int(countMessages.get() ?? {}, 'n') }),
-    *rows(table: TransferTable): Iterable<TransferredRow> {
+    *readRows(table: TransferTable): Iterable<TransferredRow> {
       const columns = table.columns.map((name) => `"${name}"`).join(', ');
-      const order = table.key.map((name) => `"${name}"`).join(', ');
+      const order = table.keyColumns.map((name) => `"${name}"`).join(', ');
       for (const row of database.prepare(`SELECT ${columns} FROM ${table.name} ORDER BY ${order}`).iterate()) {
-        const booleans = (table.booleans ?? []).map((name) => [name, row[name] === 1]);
+        const booleans = (table.booleanColumns ?? []).map((name) => [name, row[name] === 1]);
         yield { ...row, ...Object.fromEntries(booleans) };
       }
     },
-    mails: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(toTransferredMessage),
+    readMessages: (after, limit) => page.all(after === null ? -1 : seqOf(after), limit).map(toTransferredMessage),
     close() {
       database.close();
       unlock();

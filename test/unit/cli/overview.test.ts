@@ -152,7 +152,7 @@ describe('the command', () => {
     await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY }, NOW);
     const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
     const made = await store.createKey('a/b', key, NOW);
-    if (made.kind === 'done') await store.touchKeys([{ id: made.value.id, at: NOW - 1_000 }]);
+    if (made.kind === 'done') await store.updateKeysLastUsed([{ id: made.value.id, at: NOW - 1_000 }]);
     await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
     const { attention, health } = await rig.runJson<OverviewResult>('overview');

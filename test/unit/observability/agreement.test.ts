@@ -90,7 +90,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
       if (typeof value === 'number') series[name] = (series[name] ?? 0) + value;
     }
   }
-  const reputation = await store.reputationOf('default', now);
+  const reputation = await store.readReputation('default', now);
   await store.close();
 
   const byState = (state: string) => metric(counted, `postrider_messages_total{state="${state}"}`);

@@ -32,8 +32,13 @@ function made(level: 'debug' | 'info' = 'debug') {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   const clock = { now: () => 5_000, after: () => () => {} };
-  const queueFigures = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldest: null });
-  const metrics = createMetrics({ clock, queueFigures, refusalReasons: ['invalid-key'], droppedLines: () => 12 });
+  const readQueueStatistics = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldest: null });
+  const metrics = createMetrics({
+    clock,
+    readQueueStatistics,
+    refusalReasons: ['invalid-key'],
+    droppedLines: () => 12,
+  });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();
   const written = new Map<string, number>();

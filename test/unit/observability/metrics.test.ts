@@ -4,9 +4,12 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 
 const FIGURES: QueueStatistics = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
 
-function made(queueFigures: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
+function made(readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
-  return { clock, metrics: createMetrics({ clock, queueFigures, refusalReasons: ['invalid-key', 'throttled'] }) };
+  return {
+    clock,
+    metrics: createMetrics({ clock, readQueueStatistics, refusalReasons: ['invalid-key', 'throttled'] }),
+  };
 }
 
 test('each call counts in its metric, and series start at zero', async () => {

@@ -41,7 +41,7 @@ const EXPRESSIONS = [
 function metricsAfterEverything(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
-    queueFigures: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
+    readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     lastFeedbackAt: async () => 1,
     refusalReasons: ERROR_CODES,
   });

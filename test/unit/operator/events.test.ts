@@ -50,7 +50,7 @@ async function started(
     api: {
       store: {
         findTokens: async () => (store.token === null ? [] : [store.token]),
-        touchToken: async () => undefined,
+        updateTokenLastUsed: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },

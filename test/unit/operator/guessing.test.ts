@@ -70,7 +70,7 @@ async function started(holdsLookups = false, tokenText = TOKEN) {
           queries.push(hashes);
           return hashes.includes(token.hash) ? [token] : [];
         },
-        touchToken: async () => undefined,
+        updateTokenLastUsed: async () => undefined,
         endSession: async () => undefined,
         isSessionEnded: async () => false,
       },

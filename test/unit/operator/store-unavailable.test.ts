@@ -30,7 +30,7 @@ async function started() {
     openApi: '{}',
     inboxContext: { inbox: null, readEntity },
     api: {
-      store: { findTokens: away, touchToken: away, endSession: away, isSessionEnded: away },
+      store: { findTokens: away, updateTokenLastUsed: away, endSession: away, isSessionEnded: away },
       contextFor: () => {
         throw new Error('no operation is expected');
       },

@@ -153,10 +153,10 @@ test('under hold the mark is in the store before the message is completed, and a
       if (marks.length === 1)
         rig.store.recover({
           now: rig.clock.now(),
-          everyLease: true,
-          deadNodes: false,
+          includeAllLeases: true,
+          includeDeadNodes: false,
           onUncertain: 'hold',
-          by: 'thief',
+          node: 'thief',
         });
       try {
         await mark?.();
@@ -165,7 +165,13 @@ test('under hold the mark is in the store before the message is completed, and a
         marks.push('refused');
         return newAttempt(deferral());
       }
-      rig.store.recover({ now: rig.clock.now(), everyLease: true, deadNodes: false, onUncertain: 'hold', by: 'thief' });
+      rig.store.recover({
+        now: rig.clock.now(),
+        includeAllLeases: true,
+        includeDeadNodes: false,
+        onUncertain: 'hold',
+        node: 'thief',
+      });
       marks.push(rig.store.findMessage(id)?.state ?? 'none');
       return newAttempt();
     },
@@ -371,16 +377,16 @@ test('a settlement after the lease was recovered changes nothing and is publishe
     respond: ({ id }) => {
       rig.store.recover({
         now: rig.clock.now(),
-        everyLease: true,
-        deadNodes: false,
+        includeAllLeases: true,
+        includeDeadNodes: false,
         onUncertain: 'resend',
-        by: 'node-b',
+        node: 'node-b',
       });
       const [taken] = rig.store.claim(
-        { mails: 1, bytes: 1_000 },
+        { messages: 1, bytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
-      ).mails;
+      ).messages;
       if (taken !== undefined) rig.store.settle(packSettlements([newSettlement(taken)]));
       expect(taken?.id).toBe(id);
       return newAttempt({
@@ -418,7 +424,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
     parts: {
       claim: async (room, lease, now) => {
         const claimed = rig.store.claim(room, lease, now);
-        held += claimed.mails.length;
+        held += claimed.messages.length;
         most = Math.max(most, held);
         return claimed;
       },
@@ -431,7 +437,10 @@ test('a backlog of large messages is delivered with a limited number of them in 
   let [held, most] = [0, 0];
   rig.store.accept(Array.from({ length: 60 }, () => newMessage({ acceptedAt: START, message })));
   rig.dispatcher.start();
-  await rig.clock.until(() => rig.store.queueFigures().queued + rig.store.queueFigures().sending === 0, 60_000);
+  await rig.clock.until(
+    () => rig.store.readQueueStatistics().queued + rig.store.readQueueStatistics().sending === 0,
+    60_000,
+  );
   expect(rig.attempts).toHaveLength(60);
   expect(most).toBeLessThanOrEqual(9);
 });
@@ -458,7 +467,14 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     await rig.clock.advance(2 * LEASE_MS);
     const except = rig.dispatcher.leasedMessageIds();
     expect(except).toEqual([mail.id]);
-    rig.store.recover({ now: rig.clock.now(), everyLease: false, deadNodes: false, onUncertain, by: 'node-a', except });
+    rig.store.recover({
+      now: rig.clock.now(),
+      includeAllLeases: false,
+      includeDeadNodes: false,
+      onUncertain,
+      node: 'node-a',
+      excludedIds: except,
+    });
     broken = false;
     await rig.clock.advance(10_000);
     expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
@@ -515,7 +531,7 @@ test('released leases do not delay a drain until its time limit', async () => {
   (finish as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drained;
-  expect(rig.store.queueFigures()).toMatchObject({ queued: 1, sending: 0 });
+  expect(rig.store.readQueueStatistics()).toMatchObject({ queued: 1, sending: 0 });
 });
 
 test('a drain waits for a running claim and releases its leases', async () => {
@@ -560,7 +576,7 @@ test('an unstable next hop is probed with one lease at a time, and other message
       },
       claim: async (room, lease, now) => {
         const claimed = rig.store.claim(room, lease, now);
-        leased += claimed.mails.length;
+        leased += claimed.messages.length;
         return claimed;
       },
     },
@@ -697,7 +713,7 @@ test('a local answer changes no reputation, and an answer of the next hop does',
     rig.dispatcher.start();
     await rig.clock.advance(2_000);
     const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
-    expect(rig.store.reputationOf('default', rig.clock.now())).toEqual({ kind: 'done', value: counts });
+    expect(rig.store.readReputation('default', rig.clock.now())).toEqual({ kind: 'done', value: counts });
   }
 });
 

@@ -31,13 +31,13 @@ test('a message larger than the limit is leased alone', () => {
   budget.reserve(2 * MAX_LEASED_BYTES);
   expect([budget.fits(1), budget.claimLimits(0)]).toEqual([false, null]);
   budget.release(2 * MAX_LEASED_BYTES);
-  expect(budget.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT, bytes: 16 * MIB });
+  expect(budget.claimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT, bytes: 16 * MIB });
 });
 
 test('a claim is limited to half of the free memory, since text may need twice its UTF-8 size', () => {
   const budget = createLeaseBudget();
   budget.reserve(20 * MIB);
-  expect(budget.claimLimits(0)).toEqual({ mails: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
+  expect(budget.claimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
   expect(memoryBytesOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
@@ -55,13 +55,13 @@ test('there is no claim while many messages wait, or for a few large ones', () =
 test('a fast next hop raises the limit on leases, a slow one keeps the minimum', () => {
   const budget = createLeaseBudget();
   budget.setAttemptRate(1);
-  expect(budget.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
+  expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
   budget.setAttemptRate(1_000);
-  expect(budget.claimLimits(0)?.mails).toBe(4_000);
+  expect(budget.claimLimits(0)?.messages).toBe(4_000);
   budget.setAttemptRate(1_000_000);
-  expect(budget.claimLimits(0)?.mails).toBe(8_192);
+  expect(budget.claimLimits(0)?.messages).toBe(8_192);
   budget.setAttemptRate(0);
-  expect(budget.claimLimits(0)?.mails).toBe(MIN_LEASE_LIMIT);
+  expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
 });
 
 function leased(accountId: number, id: string): LeasedMessage {

@@ -14,7 +14,7 @@ function sweeperRig(
     expire?: () => string[];
     recover?: () => number;
     purgeBodiesAndKeys?: () => number;
-    resetDistantDueTimes?: () => number;
+    resetExcessiveDueTimes?: () => number;
     canDetectDeadNodes?: () => boolean;
     isSettled?: () => boolean;
     stoppedMs?: () => number;
@@ -32,9 +32,9 @@ function sweeperRig(
       calls.push(['recover', options]);
       return answers.recover?.() ?? 0;
     },
-    async resetDistantDueTimes(...args: [number, number, number]) {
-      calls.push(['resetDistantDueTimes', ...args]);
-      return answers.resetDistantDueTimes?.() ?? 0;
+    async resetExcessiveDueTimes(...args: [number, number, number]) {
+      calls.push(['resetExcessiveDueTimes', ...args]);
+      return answers.resetExcessiveDueTimes?.() ?? 0;
     },
     async purgeBodiesAndKeys(...args: [number, number, number]) {
       calls.push(['purgeBodiesAndKeys', ...args]);
@@ -83,19 +83,19 @@ test('the leases of a dead node are recovered within 30 s of its last heartbeat'
   const before = named('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
   const [next] = named('recover').slice(before);
-  expect(next).toEqual(['recover', expect.objectContaining({ deadNodes: true })]);
+  expect(next).toEqual(['recover', expect.objectContaining({ includeDeadNodes: true })]);
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {
   const { clock, named } = sweeperRig();
   await clock.advance(0);
   expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
-  const except = ['in-memory', 'held-by-this-node'];
+  const excludedIds = ['in-memory', 'held-by-this-node'];
   expect(named('recover')[0]).toEqual([
     'recover',
-    { now: START, everyLease: false, deadNodes: false, onUncertain: 'hold', by: 'node-a', except },
+    { now: START, includeAllLeases: false, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a', excludedIds },
   ]);
-  expect(named('resetDistantDueTimes')).toEqual([['resetDistantDueTimes', START + 138 * 60_000, START, 500]]);
+  expect(named('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
   expect(named('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
   expect(named('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
   expect(named('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
@@ -146,16 +146,16 @@ test('stopping waits for the running round and begins no other', async () => {
 test('only a node that can detect dead nodes recovers their leases', async () => {
   const { clock, named } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
-  expect(named('recover')[0]?.[1]).toMatchObject({ everyLease: false, deadNodes: true });
+  expect(named('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
 test('a lease of this node that is not in its memory is recovered after a minute', async () => {
   const { clock, named } = sweeperRig();
   await clock.advance(30_000);
-  const audits = named('recover').filter(([, options]) => 'ownUntil' in (options as object));
+  const audits = named('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
   expect(audits[0]?.[1]).toMatchObject({
-    ownUntil: START + 25_000 + LEASE_MS - 60_000,
-    except: ['in-memory', 'held-by-this-node'],
+    ownLeasesUntil: START + 25_000 + LEASE_MS - 60_000,
+    excludedIds: ['in-memory', 'held-by-this-node'],
   });
 });
 
@@ -179,6 +179,6 @@ test('just after a step of the clock no lease is recovered, and never one that t
   await clock.advance(30_000);
   expect(named('recover').length).toBeGreaterThan(5);
   for (const [, options] of named('recover')) {
-    expect(options).toMatchObject({ except: ['in-memory', 'held-by-this-node'] });
+    expect(options).toMatchObject({ excludedIds: ['in-memory', 'held-by-this-node'] });
   }
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { transition } from '../../../src/store/rules/messages.ts';
+import { checkedTransition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
@@ -23,7 +23,7 @@ test('queued messages of locked accounts do not slow a claim down, however many 
     store.accept([mail]);
     const times = Array.from({ length: 20 }, () => {
       const began = performance.now();
-      const { mails, more } = store.claim({ mails: 512, bytes: 1_000_000 }, LEASE, Date.now());
+      const { messages: mails, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
       const tookMs = performance.now() - began;
       expect([mails.map(({ id }) => id), more]).toEqual([[mail.id], false]);
       store.release([{ id: mail.id, owner: LEASE.owner, attempts: 1 }], Date.now());
@@ -36,7 +36,7 @@ test('queued messages of locked accounts do not slow a claim down, however many 
 });
 
 test('a writer cannot make a transition that the table lacks', () => {
-  expect(transition('queued', 'sending', 'queue')).toBe('sending');
-  expect(() => transition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
-  expect(() => transition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
+  expect(checkedTransition('queued', 'sending', 'queue')).toBe('sending');
+  expect(() => checkedTransition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
+  expect(() => checkedTransition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');
 });

@@ -18,7 +18,7 @@ function openDying(path: string, locked: boolean): DatabaseSync {
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);
-    // The statements of listAccounts and queueFigures.
+    // The statements of listAccounts and readQueueStatistics.
     if (!sql.includes('FROM account ORDER BY name') && !sql.includes('INDEXED BY mail_request_due WHERE'))
       return statement;
     const [all, get] = [statement.all.bind(statement), statement.get.bind(statement)];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { groupCommit } from '../../../src/store/commits.ts';
+import { createGroupCommit } from '../../../src/store/commits.ts';
 
 /** A commit that ends when the test permits it. */
 function heldCommits() {
@@ -15,7 +15,7 @@ const now = () => 0;
 
 test('items that arrive while commits run share the next commit, and each gets its own answer', async () => {
   const { held, commit } = heldCommits();
-  const group = groupCommit(commit, { maxBatch: 100, now });
+  const group = createGroupCommit(commit, { maxBatch: 100, now });
   const first = group.submit(1);
   await expect.poll(() => held.length).toBe(1);
   const second = group.submit(2);
@@ -32,7 +32,7 @@ test('items that arrive while commits run share the next commit, and each gets i
 
 test('a failed commit rejects every item in it and no other', async () => {
   const { held, commit } = heldCommits();
-  const group = groupCommit(commit, { maxBatch: 100, now });
+  const group = createGroupCommit(commit, { maxBatch: 100, now });
   const lost = [1, 2].map((n) => group.submit(n));
   await expect.poll(() => held.length).toBe(1);
   const kept = group.submit(3);
@@ -55,7 +55,7 @@ function poisonedCommits(poisoned: (item: number) => boolean) {
     if (batch.some(poisoned)) throw new Error('constraint failed');
     return batch.map((n) => n * 10);
   };
-  return { asked, group: groupCommit(commit, { maxBatch: 512, now }) };
+  return { asked, group: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
 test('an item that can never be committed fails alone, at any position, at the cost of a few more commits', async () => {
@@ -83,7 +83,7 @@ test('a store that can commit nothing is not called once per item', async () => 
 
 test('a batch is never larger than its maximum, and the order is kept', async () => {
   const { held, commit } = heldCommits();
-  const group = groupCommit(commit, { maxBatch: 2, now });
+  const group = createGroupCommit(commit, { maxBatch: 2, now });
   const all = [1, 2, 3, 4, 5].map((n) => group.submit(n));
   for (let n = 0; n < 3; n += 1) {
     await expect.poll(() => held.length).toBeGreaterThan(n);
@@ -94,14 +94,14 @@ test('a batch is never larger than its maximum, and the order is kept', async ()
 });
 
 test('an item without an answer from the store rejects instead of being acknowledged', async () => {
-  const group = groupCommit<number, number>(async () => [], { maxBatch: 2, now });
+  const group = createGroupCommit<number, number>(async () => [], { maxBatch: 2, now });
   await expect(group.submit(1)).rejects.toThrow('no answer');
 });
 
 test('it reports how long the oldest item has waited', async () => {
   let at = 0;
   const { held, commit } = heldCommits();
-  const group = groupCommit(commit, { maxBatch: 1, now: () => at });
+  const group = createGroupCommit(commit, { maxBatch: 1, now: () => at });
   const all = [1, 2, 3].map((n) => group.submit(n));
   await expect.poll(() => held.length).toBe(2);
   at = 40;

@@ -12,7 +12,7 @@ import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODES = 3;
-const ROOM = { mails: 100, bytes: 1_000_000 };
+const ROOM = { messages: 100, bytes: 1_000_000 };
 
 interface Shared {
   readonly url: string;
@@ -69,7 +69,7 @@ describe('accepting on several nodes at once', () => {
     expect(kinds(answers, 'refused')).toBe(24 * 11 - 137);
     const accounts = await shared.first.listAccounts();
     expect(accounts.map(({ volumeUsed }) => volumeUsed)).toEqual([100, 37]);
-    expect(await shared.first.queueFigures()).toMatchObject({ queued: 137 });
+    expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 137 });
   });
 
   test('a rate accepts exactly its number over all of them', async () => {
@@ -157,7 +157,7 @@ describe('claiming on several nodes at once', () => {
     await Promise.all(
       shared.nodes.map(async (node, n) => {
         for (;;) {
-          const { mails: some, more } = await node.claim(ROOM, leaseOf(`node-${n}`), Date.now() + 1);
+          const { messages: some, hasMore: more } = await node.claim(ROOM, leaseOf(`node-${n}`), Date.now() + 1);
           leased.push(...some.map(({ id }) => id));
           if (some.length === 0 && !more) return;
         }
@@ -174,7 +174,7 @@ describe('claiming on several nodes at once', () => {
     const held = mails.slice(0, 6).map(({ id }) => id);
     const other = await holding(url, `SELECT * FROM queue WHERE id IN ('${held.join("','")}') FOR UPDATE`);
     const taken = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
-    expect(taken.mails.map(({ id }) => id).sort()).toEqual(
+    expect(taken.messages.map(({ id }) => id).sort()).toEqual(
       mails
         .slice(6)
         .map(({ id }) => id)
@@ -182,7 +182,7 @@ describe('claiming on several nodes at once', () => {
     );
     await other.query('ROLLBACK');
     const rest = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
-    expect(rest.mails.map(({ id }) => id).sort()).toEqual(held.sort());
+    expect(rest.messages.map(({ id }) => id).sort()).toEqual(held.sort());
   });
 });
 
@@ -206,12 +206,12 @@ describe('the end of leases on several nodes at once', () => {
       [...orders, ...orders].map((order, n) => shared.nodes[n % NODES]?.settle(order) ?? []),
     );
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
-    expect(await shared.first.queueFigures()).toMatchObject({ queued: 0, sending: 0 });
+    expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
     const histories = await Promise.all(mails.map(({ id }) => shared.first.findMessage(id)));
     expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
     // Every email is counted once, whichever node counted it.
     const told = await Promise.all(
-      ['account-1', 'account-2'].map((name) => shared.first.reputationOf(name, Date.now())),
+      ['account-1', 'account-2'].map((name) => shared.first.readReputation(name, Date.now())),
     );
     expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
   });
@@ -222,7 +222,13 @@ describe('the end of leases on several nodes at once', () => {
     await shared.first.accept(mails);
     const taken = await Promise.all(
       shared.nodes.map((node, n) =>
-        node.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: `node-${n}` }),
+        node.recover({
+          now: Date.now(),
+          includeAllLeases: false,
+          includeDeadNodes: true,
+          onUncertain: 'resend',
+          node: `node-${n}`,
+        }),
       ),
     );
     expect(taken.reduce((sum, n) => sum + n, 0)).toBe(300);
@@ -238,12 +244,18 @@ describe('the end of leases on several nodes at once', () => {
     await shared.first.accept(mails);
     const [answers, taken] = await Promise.all([
       one?.settle(mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
-      two?.recover({ now: Date.now(), everyLease: false, deadNodes: true, onUncertain: 'resend', by: 'judge' }) ?? 0,
+      two?.recover({
+        now: Date.now(),
+        includeAllLeases: false,
+        includeDeadNodes: true,
+        onUncertain: 'resend',
+        node: 'judge',
+      }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
     // Each transaction skips or waits for rows of the other, so nothing is left between them.
     expect(settled + taken).toBe(100);
-    expect(await shared.first.queueFigures()).toMatchObject({ queued: taken, sending: 0 });
+    expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: taken, sending: 0 });
   });
 });
 
@@ -297,7 +309,7 @@ describe('feedback on several nodes at once', () => {
     }
     const answers = await Promise.all(batches.map((batch, n) => nodes[n]?.recordFeedback(batch) ?? []));
     expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
-    const window = await first.reputationOf('account-1', Date.now());
+    const window = await first.readReputation('account-1', Date.now());
     expect(window.kind === 'done' ? window.value.complaints : null).toBe(recipients.length);
     // A server process reports its deadlock count when it ends.
     await Promise.all(nodes.map((node) => node.close()));

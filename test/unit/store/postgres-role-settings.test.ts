@@ -52,7 +52,12 @@ test.each(['ROLE', 'DATABASE'])(
     const setting = parsePostgresUrl(url.href);
     if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
 
-    const pool = createPool({ setting, application: 'postrider test', random: Math.random, limitMs: LIMIT_MS });
+    const pool = createPool({
+      setting,
+      application: 'postrider test',
+      random: Math.random,
+      statementTimeoutMs: LIMIT_MS,
+    });
     onTestFinished(() => pool.close());
     const inForce = { ...IN_FORCE, ...(testedVersion() === 'newest' ? { transaction_timeout: '0' } : {}) };
     const columns = Object.keys(inForce).map((name) => `current_setting('${name}') AS ${name}`);

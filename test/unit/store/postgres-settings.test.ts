@@ -46,7 +46,7 @@ function through(url: URL, port: number, options?: string): string {
 async function connected(url: string): Promise<Connection> {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const connection = await connect({ setting, application: 'postrider test', limitMs: LIMIT_MS });
+  const connection = await connect({ setting, application: 'postrider test', statementTimeoutMs: LIMIT_MS });
   onTestFinished(() => connection.close());
   return connection;
 }

@@ -4,10 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { accountVersion } from '../../../src/model/account-version.ts';
 import type { SendingDomain } from '../../../src/model/domain.ts';
 import {
-  changeConflict,
   decideDomainUpdate,
+  decideRotatedExpiry,
+  findChangeConflict,
   limitColumns,
-  rotatedExpiry,
   UNLIMITED,
 } from '../../../src/store/rules/directory.ts';
 import * as rows from '../../../src/store/rules/rows.ts';
@@ -36,10 +36,10 @@ describe('a change of an account', () => {
   const account = rows.account(ACCOUNT_ROW);
 
   test('is made if the account is as the operator read it, or no version is expected', () => {
-    expect(changeConflict(account, undefined)).toBeNull();
-    expect(changeConflict(account, accountVersion(account))).toBeNull();
-    expect(changeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
-    expect(changeConflict(null, undefined)).toEqual({ kind: 'missing' });
+    expect(findChangeConflict(account, undefined)).toBeNull();
+    expect(findChangeConflict(account, accountVersion(account))).toBeNull();
+    expect(findChangeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
+    expect(findChangeConflict(null, undefined)).toEqual({ kind: 'missing' });
   });
 
   test('writes its limits into columns that read back as the same limits', () => {
@@ -73,7 +73,7 @@ describe('a rotated key', () => {
     ['one that ends before', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
     ['one that ends later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
   ] as const)('%s expires at the time wanted, and no later than by itself', (_, old, expected) => {
-    expect(rotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
+    expect(decideRotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
   });
 });
 
@@ -99,7 +99,7 @@ describe('a row', () => {
   test.each([
     ['no number', () => rows.int({ n: '1' }, 'n')],
     ['no text', () => rows.text({ t: 1 }, 't')],
-    ['no boolean', () => rows.flag({ f: 2 }, 'f')],
+    ['no boolean', () => rows.bool({ f: 2 }, 'f')],
     ['an unknown value', () => rows.state({ state: 'lost' })],
     ['no JSON', () => rows.domainChecks({ checks: '{' })],
   ])('that holds %s is a damaged database', (what, read) => {
@@ -108,7 +108,7 @@ describe('a row', () => {
   });
 
   test('has booleans as either database stores them', () => {
-    expect([true, 1, false, 0].map((f) => rows.flag({ f }, 'f'))).toEqual([true, true, false, false]);
+    expect([true, 1, false, 0].map((f) => rows.bool({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });
 

@@ -13,11 +13,11 @@ import {
 import {
   complaintWindowStart,
   evaluateReputation,
-  hourBeforeWindow,
-  hourOf,
+  hourSinceEpoch,
   lastExpiredHour,
+  lastHourBeforeWindow,
   needsEvaluation,
-  Tallies,
+  ReputationDeltas,
 } from '../../../src/store/rules/reputation.ts';
 
 const RUNS = { seed: 13, numRuns: 300 };
@@ -97,7 +97,7 @@ describe('a report', () => {
 
   test('counts always, if it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((counts) =>
-      [true, false].map((suppressed) => countsTowardReputation({ counts }, suppressed)),
+      [true, false].map((suppressed) => countsTowardReputation({ reputationRule: counts }, suppressed)),
     );
     expect(table).toEqual([
       [true, true],
@@ -121,7 +121,7 @@ describe('reputation', () => {
     });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
-        const tallies = new Tallies();
+        const tallies = new ReputationDeltas();
         for (const [at, { accountId, from, to, fresh }] of events.entries())
           tallies.add(accountId, from, to, fresh, at);
         const expected = [1, 2, 3, 4].flatMap((accountId) => {
@@ -135,7 +135,7 @@ describe('reputation', () => {
           return [[accountId, sum('emails'), sum('bounces'), sum('complaints'), last.at]];
         });
         const found = tallies
-          .all()
+          .sortedByAccount()
           .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
         expect(found).toEqual(expected);
       }),
@@ -146,9 +146,11 @@ describe('reputation', () => {
   test('the window begins after the last bucket before it, and buckets are kept for two windows', () => {
     fc.assert(
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
-        expect(hourOf(now) * REPUTATION_BUCKET_MS <= now && now < (hourOf(now) + 1) * REPUTATION_BUCKET_MS).toBe(true);
-        expect(hourOf(now) - hourBeforeWindow(now)).toBe(REPUTATION_WINDOW_HOURS);
-        expect(lastExpiredHour(now)).toBeLessThan(hourBeforeWindow(now));
+        expect(
+          hourSinceEpoch(now) * REPUTATION_BUCKET_MS <= now && now < (hourSinceEpoch(now) + 1) * REPUTATION_BUCKET_MS,
+        ).toBe(true);
+        expect(hourSinceEpoch(now) - lastHourBeforeWindow(now)).toBe(REPUTATION_WINDOW_HOURS);
+        expect(lastExpiredHour(now)).toBeLessThan(lastHourBeforeWindow(now));
         expect(now - complaintWindowStart(now)).toBe(REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS);
       }),
       RUNS,

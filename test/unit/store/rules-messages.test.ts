@@ -11,9 +11,10 @@ import {
   TERMINAL_STATES,
 } from '../../../src/model/message.ts';
 import {
+  checkedTransition,
   decideAcceptance,
   decideOperatorChange,
-  laneAfter,
+  laneForEvent,
   maxIdAt,
   maxSeqAt,
   minIdAt,
@@ -21,8 +22,7 @@ import {
   packSettlements,
   rowsPerTurn,
   seqOf,
-  settledState,
-  transition,
+  stateAfterChange,
 } from '../../../src/store/rules/messages.ts';
 import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
 
@@ -125,16 +125,16 @@ test('a transition that the table lacks throws, and every other one is made', ()
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
-        if (isAllowedTransition(from, to, by)) expect(transition(from, to, by)).toBe(to);
-        else expect(() => transition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
+        if (isAllowedTransition(from, to, by)) expect(checkedTransition(from, to, by)).toBe(to);
+        else expect(() => checkedTransition(from, to, by)).toThrow(`from ${from ?? 'none'} to ${to} (${by})`);
       }
 });
 
 test('the first change of a settlement is the attempt’s own, and only a later one may be a report', () => {
   for (const from of STATES)
     for (const to of STATES) {
-      const first = () => settledState(from, to, true);
-      const later = () => settledState(from, to, false);
+      const first = () => stateAfterChange(from, to, true);
+      const later = () => stateAfterChange(from, to, false);
       if (isAllowedTransition(from, to, 'queue')) expect([first(), later()]).toEqual([to, to]);
       else {
         expect(first).toThrow('See docs/states.md');
@@ -145,7 +145,7 @@ test('the first change of a settlement is the attempt’s own, and only a later 
 });
 
 test('only a deferred message enters the lane of retries', () => {
-  expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneAfter)).toEqual([1, 0, 0, 0]);
+  expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneForEvent)).toEqual([1, 0, 0, 0]);
 });
 
 test.each([

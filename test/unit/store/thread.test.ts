@@ -37,15 +37,15 @@ test('closing is not a failure', async () => {
 test('a reader thread that could not start, or has died, is replaced by the next read', async () => {
   const { path, store, kill, spare } = await opened();
   kill();
-  await expect(store.queueFigures()).rejects.toThrow();
+  await expect(store.readQueueStatistics()).rejects.toThrow();
   spare();
-  expect((await store.queueFigures()).queued).toBe(0);
+  expect((await store.readQueueStatistics()).queued).toBe(0);
   kill();
-  await expect(store.queueFigures()).rejects.toThrow();
+  await expect(store.readQueueStatistics()).rejects.toThrow();
   spare();
-  await expect.poll(() => store.queueFigures().then(({ queued }) => queued, String)).toBe(0);
+  await expect.poll(() => store.readQueueStatistics().then(({ queued }) => queued, String)).toBe(0);
   kill();
-  await expect(store.queueFigures()).rejects.toThrow();
+  await expect(store.readQueueStatistics()).rejects.toThrow();
   spare();
   await store.close();
   acquireServeLock(path)();
@@ -60,10 +60,10 @@ test('a store that cannot be opened releases the lock', async () => {
 
 test('a closed store answers nothing: a thread started later would keep the process alive', async () => {
   const store = await openSqliteStore({ path: join(temporaryFolder(), 'postrider.db'), exclusive: true });
-  await store.queueFigures();
+  await store.readQueueStatistics();
   await store.close();
   await expect(store.newestId()).rejects.toThrow('the store is closed');
-  await expect(store.queueFigures()).rejects.toThrow('the store is closed');
+  await expect(store.readQueueStatistics()).rejects.toThrow('the store is closed');
 });
 
 test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process', async () => {
@@ -72,7 +72,7 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
     for (const name of ['first', 'second', 'third']) {
       const store = await openSqliteStore({ path: process.argv[1] + name, exclusive: false });
       if (name === 'first') console.log('OPENED');
-      await store.queueFigures();
+      await store.readQueueStatistics();
       await store.close();
     }
     console.log('CLOSED');`;
