@@ -1,16 +1,33 @@
-// Builds the dashboard into dashboard/dist; runs after `npm ci` and as `npm run build`. An installation without development
-// dependencies has no Vite; the service then runs without the dashboard and shows a page that says so.
-import { existsSync } from 'node:fs';
+// Builds the dashboard into dashboard/dist: after `npm ci`, as `npm run build`, and for the package. All output goes to standard
+// error, so that `npm pack --json` prints JSON alone.
+import { existsSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { finishBuild } from './finish-build.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-if (existsSync(join(root, 'node_modules', 'vite', 'package.json'))) {
+
+/** True if the development dependencies are installed; only they can build. */
+export function canBuild() {
+  return existsSync(join(root, 'node_modules', 'vite', 'package.json'));
+}
+
+/** Builds the pages. With `fresh` the folder contains this build alone, without the assets of earlier builds. */
+export async function buildDashboard({ fresh }) {
   // With any other value React includes its development checks, which add a third to the size of the scripts.
   process.env.NODE_ENV = 'production';
-  const { build } = await import('vite');
+  const { build, createLogger } = await import('vite');
   const [dist, built] = ['dist', 'dist.new'].map((name) => join(root, 'dashboard', name));
-  await build({ configFile: join(root, 'dashboard', 'vite.config.ts'), logLevel: 'warn', build: { outDir: built } });
+  const toStderr = (line) => process.stderr.write(`${line}\n`);
+  const customLogger = { ...createLogger('warn'), info: () => undefined, warn: toStderr, warnOnce: toStderr };
+  await build({
+    configFile: join(root, 'dashboard', 'vite.config.ts'),
+    customLogger,
+    logLevel: 'warn',
+    build: { outDir: built },
+  });
+  if (fresh) rmSync(dist, { recursive: true, force: true });
   finishBuild(built, dist);
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await buildDashboard({ fresh: false });

@@ -5,9 +5,9 @@
 import { Command, CommanderError } from 'commander';
 import { withCommandPrefix } from '../printing/command-line.ts';
 import { describeError, joinLines } from '../printing/error-line.ts';
+import { version } from '../version.ts';
 import { type Context, processContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
-import { version } from './version.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {

@@ -10,9 +10,9 @@ import type { Settings } from '../config/settings.ts';
 import { FIRST_SENDER, firstCurlCommand, firstRecipient } from '../http/curl.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
+import { version } from '../version.ts';
 import type { Context } from './context.ts';
 import { formatPairs, styled } from './text.ts';
-import { version } from './version.ts';
 
 /** Signals within this time count as one: npm repeats Ctrl-C within milliseconds, a user needs longer. */
 const DUPLICATE_SIGNAL_MS = 300;

@@ -3,7 +3,6 @@
  * only node. On PostgreSQL the nodes use the clock of the database server and watch each other's heartbeats.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
 import { synchronizedClock } from '../clock.ts';
@@ -11,6 +10,7 @@ import type { Settings } from '../config/settings.ts';
 import type { NodeIdentity } from '../model/node.ts';
 import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
+import { version } from '../version.ts';
 
 /** How long a service on the embedded store is listed after its start; it sends no further heartbeat. */
 const ALONE_MS = 3_600_000;
@@ -39,7 +39,7 @@ export async function startNode(
   clock: MonotonicClock,
   failed: (what: string, error: unknown) => void,
 ): Promise<ClusterNode> {
-  const node: NodeIdentity = { name, roles: [...settings.roles], version: ownVersion() };
+  const node: NodeIdentity = { name, roles: [...settings.roles], version: version() };
   if (settings.database.kind === 'sqlite') {
     await store.recordHeartbeat(node, ALONE_MS, clock.now());
     const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };
@@ -74,10 +74,4 @@ async function withAges(
     await place.membership.leave().catch(() => undefined);
     throw error;
   }
-}
-
-/** The version of this package, from package.json. */
-function ownVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

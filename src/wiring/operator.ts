@@ -1,6 +1,8 @@
 /** The role `operator`: metrics, the dashboard with its live updates, and the operator API. */
 
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
@@ -26,8 +28,15 @@ import { createFailureReporter } from './events.ts';
 import { createInstallation } from './installation.ts';
 import type { Observability } from './observability.ts';
 
-/** The folder into which `npm ci` builds the dashboard. */
+/** The folder of the pages: `npm ci` builds them in a checkout, and the package contains them. */
 const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+
+function requireDashboard(): void {
+  if (existsSync(join(DASHBOARD, 'index.html'))) return;
+  throw new Error(
+    `the pages of the dashboard are missing in ${DASHBOARD}; run \`npm ci\` without --omit=dev in a checkout, or install the package again`,
+  );
+}
 
 /** Data of this installation for the operator API. */
 export interface OperatorApiOptions {
@@ -64,6 +73,7 @@ export interface Operator extends AsyncDisposable {
 /** Starts the listener. Disposing first ends running imports, so that their clients get an answer. Rejects with an Error of one line. */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;
+  requireDashboard();
   const captured = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
   const failed = createFailureReporter(parts.events.publish, clock);

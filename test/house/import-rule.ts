@@ -20,7 +20,7 @@ const EFFECT_LAYERS = [
   'observability',
 ];
 /** The wiring layers may import everything. No other layer imports them. */
-const WIRING_LAYERS = ['main.ts', 'wiring', 'cli'];
+const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to the pure ones. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The pure parts of the store: search queries, steps of the traffic figures.
@@ -51,6 +51,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   cli: ['commander', 'csv-parse'],
   wiring: [],
   'main.ts': [],
+  'index.ts': [],
+  'version.ts': [],
 };
 
 /** The modules of Node that a pure layer may load, and their allowed names: no effects. `null` allows every name. */

@@ -45,13 +45,17 @@ export function environment(settings: Record<string, string>): Record<string, st
   return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
 }
 
-/** Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before. `wrap` adds a shell prefix to the command. */
+/**
+ * Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before. `wrap` adds a shell prefix
+ * to the command. `launcher` is the command of another installation.
+ */
 export async function startProcess(
   folder: string,
   settings: Record<string, string> = {},
   wrap?: (command: string) => string,
+  launcher: string = LAUNCHER,
 ): Promise<ServiceProcess> {
-  const command = [process.execPath, LAUNCHER, 'serve', '--json'];
+  const command = [process.execPath, launcher, 'serve', '--json'];
   const [file, ...args] =
     wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
   const child = spawn(file ?? '', args, {

@@ -1,0 +1,46 @@
+/**
+ * The embeddable API of the package: starts the service inside another Node program. The command `postrider serve` does the same in
+ * a process of its own.
+ *
+ * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is never
+ * ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
+ */
+import { describeSettings, loadSettings } from './config/load.ts';
+import { startService as startParts } from './main.ts';
+import { version } from './version.ts';
+
+/**
+ * Values of settings by name, such as `POSTRIDER_DATABASE`, as text, exactly as an environment variable holds them. A setting that is
+ * absent has its default; a name that is not a setting is an error. docs/configuration.md describes each setting.
+ */
+export type SettingValues = { readonly [name: `POSTRIDER_${string}`]: string | undefined };
+
+/** A running service. */
+export interface RunningService {
+  /** URL of the public listener, such as `http://127.0.0.1:8080`; null without the role `api`. */
+  readonly publicUrl: string | null;
+  /** URL of the operator listener; null without the role `operator`. */
+  readonly operatorUrl: string | null;
+  /** One-time sign-in link of the dashboard; null when `POSTRIDER_OPERATOR_PASSWORD` is set. */
+  readonly signInUrl: string | null;
+  /** The raw API key that was created because the store was empty, else null. It is shown nowhere else. */
+  readonly firstKey: string | null;
+  /** Resolves, and never rejects, when the store has failed and the service cannot work any more. Stop it, and start a new one. */
+  readonly failed: Promise<Error>;
+  /**
+   * Drains and stops the service: answers requests in progress, waits up to 25 s for delivery attempts, releases leases, closes the
+   * store. Rejects with the first error, after every part has been stopped.
+   */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the service with these settings. Rejects with an Error of one line that names the setting or the resource, the problem and
+ * the remedy; then nothing is left running.
+ */
+export async function startService(settings: SettingValues = {}): Promise<RunningService> {
+  const operatorApi = { version: version(), describeSettings: () => describeSettings(settings, null) };
+  const service = await startParts(loadSettings(settings, null), { operatorApi });
+  const { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop } = service;
+  return { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop };
+}

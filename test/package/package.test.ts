@@ -1,0 +1,163 @@
+/** The npm package: packed from a copy of the checkout, installed in an empty folder, and run with nothing else. */
+import { execFile, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ROOT } from '../house/source.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { environment, startProcess, submitAccepted } from '../rig/service.ts';
+
+const run = promisify(execFile);
+
+/** Limits of the package. It has 0.7 of them today. */
+const MAX_PACKED_BYTES = 2_700_000;
+const MAX_UNPACKED_BYTES = 9_500_000;
+const MAX_FILES = 1_100;
+
+/** Files and folders of a checkout that a copy must not contain. */
+const LEFT_OUT: ReadonlySet<string> = new Set(['.git', 'node_modules', 'data', 'dist', 'dashboard/dist', 'bench/tmp']);
+
+interface PackResult {
+  readonly filename: string;
+  readonly size: number;
+  readonly unpackedSize: number;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** npm with the Node of this test, so that the result does not depend on the Node of the machine. */
+function npm(folder: string, args: readonly string[]) {
+  const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
+  return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
+}
+
+const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+afterAll(() => rmSync(suiteFolder, { recursive: true, force: true }));
+
+/** The folder with nothing but the installed package. */
+const folder = join(suiteFolder, 'installation');
+let packed: PackResult;
+beforeAll(async () => {
+  const copy = join(suiteFolder, 'checkout');
+  cpSync(ROOT, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(relative(ROOT, path)) });
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
+  const { stdout } = await npm(copy, ['pack', '--json']);
+  const [result] = JSON.parse(stdout) as readonly PackResult[];
+  if (result === undefined) throw new Error('npm pack reported no package');
+  packed = result;
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  const tarball = join(copy, packed.filename);
+  await npm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball]);
+}, 300_000);
+
+const installedCommand = () => join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js');
+
+describe('the npm package', () => {
+  test('contains the compiled service, the dashboard and nothing else, within its limits of size', () => {
+    const paths = packed.files.map(({ path }) => path);
+    const allowed =
+      /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+)$/;
+    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(paths).toContain('dashboard/dist/index.html');
+    expect(packed.files.length).toBeLessThan(MAX_FILES);
+    expect(packed.size).toBeLessThan(MAX_PACKED_BYTES);
+    expect(packed.unpackedSize).toBeLessThan(MAX_UNPACKED_BYTES);
+    process.stderr.write(
+      `package: ${packed.size} bytes packed, ${packed.unpackedSize} unpacked, ${packed.files.length} files\n`,
+    );
+  });
+
+  test('has source maps with the sources, so that a stack trace names a line of the source', () => {
+    const map: unknown = JSON.parse(
+      readFileSync(join(folder, 'node_modules', 'postrider', 'dist', 'main.js.map'), 'utf8'),
+    );
+    expect(map).toMatchObject({ sourcesContent: [readFileSync(join(ROOT, 'src', 'main.ts'), 'utf8')] });
+  });
+
+  test('prints its version', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
+    const { stdout } = await run(join(folder, 'node_modules', '.bin', 'postrider'), ['--version'], {
+      env: { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` },
+    });
+    expect(stdout).toBe(`${version}\n`);
+  });
+
+  test('serves its dashboard and delivers its first message, with the commands of the package', async () => {
+    const data = temporaryFolder();
+    const service = await startProcess(data, {}, undefined, installedCommand());
+    const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
+    const command = async (...args: string[]) =>
+      (await run(process.execPath, [installedCommand(), ...args, '--json'], { cwd: data, env: environment({}) }))
+        .stdout;
+    const state = async () => (JSON.parse(await command('message', 'show', id)) as { state: string }).state;
+    await expect.poll(state).toBe('delivered');
+    // The index of the search is built by a further thread.
+    const found = async () => JSON.parse(await command('message', 'search', 'rita')) as object;
+    await expect.poll(found).toMatchObject({ messages: [{ id }] });
+    const page = await fetch(service.operatorUrl);
+    const html = await page.text();
+    const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
+    expect((await fetch(new URL(script, service.operatorUrl))).headers.get('content-type')).toContain('javascript');
+    service.kill('SIGTERM');
+    expect(await service.ended).toBe(0);
+  });
+
+  test('starts the service inside another program', async () => {
+    const program = `
+      import { startService } from 'postrider';
+      const folder = process.argv[2];
+      const service = await startService({
+        POSTRIDER_DATABASE: 'sqlite:' + folder + '/embedded.db',
+        POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'silent',
+      });
+      const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' });
+      const headers = { 'Content-Type': 'application/json', Authorization: service.firstKey };
+      const answer = await fetch(service.publicUrl + '/api/v1/send-mail', { method: 'POST', headers, body });
+      process.stdout.write(String(answer.status));
+      await service.stop();
+      await startService({ POSTRIDER_ROLES: 'nothing' }).catch((error) => process.stdout.write(' ' + error.message));
+    `;
+    writeFileSync(join(folder, 'embedded.mjs'), program);
+    const data = temporaryFolder();
+    const { stdout } = await run(process.execPath, ['embedded.mjs', data], { cwd: folder, env: environment({}) });
+    expect(stdout).toMatch(/^201 POSTRIDER_ROLES: "nothing" is not /);
+  });
+
+  test('has declarations that compile in a strict program without further types', async () => {
+    const program = `
+      import { type RunningService, type SettingValues, startService } from 'postrider';
+      const settings: SettingValues = { POSTRIDER_LISTEN: '127.0.0.1:0' };
+      const service: RunningService = await startService(settings);
+      export const url: string | null = service.publicUrl;
+    `;
+    expect(compile(program)).toEqual({ output: '', status: 0 });
+    const unknownName = "import { startService } from 'postrider'; void startService({ LISTEN: '127.0.0.1:0' });";
+    expect(compile(unknownName).output).toContain('TS2353');
+  });
+});
+
+/** Compiles a program in the folder of the installation. */
+function compile(program: string): { readonly output: string; readonly status: number | null } {
+  writeFileSync(join(folder, 'program.ts'), program);
+  const compilerOptions = { module: 'nodenext', target: 'es2024', strict: true, noEmit: true, types: [] };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }));
+  const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { stdout, status } = spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' });
+  return { output: stdout, status };
+}
+
+describe('a checkout', () => {
+  test('names what is missing when npm installs it without development dependencies', () => {
+    const copy = temporaryFolder();
+    for (const name of ['bin', 'package.json']) cpSync(join(ROOT, name), join(copy, name), { recursive: true });
+    const prepared = spawnSync(process.execPath, [join(copy, 'bin', 'prepare.js')], {
+      encoding: 'utf8',
+      env: { ...process.env, npm_command: 'ci' },
+    });
+    expect(prepared.stderr).toContain('without `--omit=dev`');
+    expect(prepared.stderr.trim().split('\n')).toHaveLength(1);
+    expect(prepared.status).toBe(1);
+  });
+});
