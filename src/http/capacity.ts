@@ -220,7 +220,7 @@ export class RequestLimiter {
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const decision = this.#loadSignal();
-    return decision.shed ? decision.retryAfterMs : null;
+    return decision.isOverloaded ? decision.retryAfterMs : null;
   }
 
   /** How long a shed client should wait, in milliseconds. */
@@ -311,13 +311,13 @@ export class RequestLimiter {
 
 /** Decides whether the server sheds a request. It is called for each request and must be cheap. */
 export type LoadSignal = () => ShedDecision;
-type ShedDecision = { readonly shed: false } | { readonly shed: true; readonly retryAfterMs: number };
+type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
 
 /** Sheds load while `waitMs` returns more than `maxWaitMs`, and advises that wait. */
 export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadSignal {
   return () => {
     const retryAfterMs = waitMs();
-    return retryAfterMs > maxWaitMs ? { shed: true, retryAfterMs } : { shed: false };
+    return retryAfterMs > maxWaitMs ? { isOverloaded: true, retryAfterMs } : { isOverloaded: false };
   };
 }
 

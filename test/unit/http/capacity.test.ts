@@ -11,90 +11,98 @@ import { peerShareExemption } from '../../../src/http/connections.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
 /** A table, and what it has closed, as `name reason`. */
-function tableOf(maxConnections: number) {
+function createTable(maxConnections: number) {
   const table = new ConnectionTable(maxConnections);
   const closed: string[] = [];
-  const member = (name: string): TableConnection => ({
+  const createConnection = (name: string): TableConnection => ({
     tableEntry: null,
     close: (reason: DropReason) => void closed.push(`${name} ${reason}`),
   });
-  const enter = (name: string, peer: string | null = null) => {
-    const entered = member(name);
-    table.add(entered, peer);
-    return entered;
+  const addConnection = (name: string, peer: string | null = null) => {
+    const connection = createConnection(name);
+    table.add(connection, peer);
+    return connection;
   };
-  return { table, closed, enter };
+  return { table, closed, enter: addConnection };
 }
 
 test('a full listener closes its oldest keyless connection for each new one, and none that has presented a key', () => {
-  const { table, closed, enter } = tableOf(4);
-  const [a] = ['a', 'b', 'c', 'd'].map((name) => enter(name));
+  const { table, closed, enter: addConnection } = createTable(4);
+  const [a] = ['a', 'b', 'c', 'd'].map((name) => addConnection(name));
   if (a !== undefined) table.markAuthenticated(a);
-  enter('e');
-  enter('f');
+  addConnection('e');
+  addConnection('f');
   expect([closed, table.open]).toEqual([['b full', 'c full'], 4]);
 });
 
 test('where every connection has presented a key, the new one is refused and the others stay', () => {
-  const { table, closed, enter } = tableOf(3);
-  const members = ['a', 'b', 'c'].map((name) => enter(name));
-  for (const member of members) table.markAuthenticated(member);
-  enter('late');
+  const { table, closed, enter: addConnection } = createTable(3);
+  const connections = ['a', 'b', 'c'].map((name) => addConnection(name));
+  for (const createConnection of connections) table.markAuthenticated(createConnection);
+  addConnection('late');
   expect([closed, table.open]).toEqual([['late full'], 3]);
-  const [first] = members;
+  const [first] = connections;
   if (first !== undefined) table.remove(first);
-  enter('next');
+  addConnection('next');
   expect([closed, table.open]).toEqual([['late full'], 3]);
 });
 
 test('a peer keeps its share of keyless connections once the listener is more than half full, and before that all of them', () => {
-  const { closed, enter } = tableOf(100);
-  for (let n = 0; n < 50; n += 1) enter(`p${n}`, 'peer');
+  const { closed, enter: addConnection } = createTable(100);
+  for (let n = 0; n < 50; n += 1) addConnection(`p${n}`, 'peer');
   expect(closed).toEqual([]);
-  for (let n = 50; n < 55; n += 1) enter(`p${n}`, 'peer');
+  for (let n = 50; n < 55; n += 1) addConnection(`p${n}`, 'peer');
   expect(closed).toEqual([0, 1, 2, 3, 4].map((n) => `p${n} address-share`));
 });
 
 test('a peer over its share gets down to it while others fill the listener', () => {
-  const { table, closed, enter } = tableOf(100);
-  for (let n = 0; n < 30; n += 1) enter(`p${n}`, 'peer');
-  for (let n = 0; n < 40; n += 1) table.markAuthenticated(enter(`k${n}`, `other${n}`));
-  for (let n = 30; n < 60; n += 1) enter(`p${n}`, 'peer');
+  const { table, closed, enter: addConnection } = createTable(100);
+  for (let n = 0; n < 30; n += 1) addConnection(`p${n}`, 'peer');
+  for (let n = 0; n < 40; n += 1) table.markAuthenticated(addConnection(`k${n}`, `other${n}`));
+  for (let n = 30; n < 60; n += 1) addConnection(`p${n}`, 'peer');
   expect(table.open).toBe(50);
   expect(closed.every((one) => one.startsWith('p') && one.endsWith('address-share'))).toBe(true);
 });
 
 test('connections that have presented a key count for no share, nor do those of trusted peers', () => {
-  const { table, closed, enter } = tableOf(20);
-  for (let n = 0; n < 10; n += 1) table.markAuthenticated(enter(`k${n}`, 'peer'));
-  for (let n = 0; n < 10; n += 1) enter(`t${n}`, null);
+  const { table, closed, enter: addConnection } = createTable(20);
+  for (let n = 0; n < 10; n += 1) table.markAuthenticated(addConnection(`k${n}`, 'peer'));
+  for (let n = 0; n < 10; n += 1) addConnection(`t${n}`, null);
   expect([closed, table.open]).toEqual([[], 20]);
 });
 
 test('a connection leaves once, whatever is said of it afterwards', () => {
-  const { table, enter } = tableOf(4);
-  const gone = enter('a', 'peer');
-  table.remove(gone);
-  table.remove(gone);
-  table.markAuthenticated(gone);
+  const { table, enter: addConnection } = createTable(4);
+  const removed = addConnection('a', 'peer');
+  table.remove(removed);
+  table.remove(removed);
+  table.markAuthenticated(removed);
   expect(table.open).toBe(0);
 });
 
 test('a flood of 200,000 connections is answered in constant time each', () => {
-  const { table, closed, enter } = tableOf(10_000);
-  const started = performance.now();
-  for (let n = 0; n < 200_000; n += 1) enter('x', `198.51.100.${n % 250}`);
+  const { table, closed, enter: addConnection } = createTable(10_000);
+  const startedAt = performance.now();
+  for (let n = 0; n < 200_000; n += 1) addConnection('x', `198.51.100.${n % 250}`);
   expect(table.open).toBeLessThanOrEqual(10_000);
   expect(closed.length).toBe(200_000 - table.open);
   // Quadratic work would take minutes.
-  expect(performance.now() - started).toBeLessThan(60_000);
+  expect(performance.now() - startedAt).toBeLessThan(60_000);
 });
 
 test('this machine and trusted proxies have no share, by address, network and mapped address', () => {
-  const without = peerShareExemption(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
-  const exempt = ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1', '192.0.2.7', '::ffff:10.1.2.3', '2001:db8:1::5'];
-  expect(exempt.filter((address) => !without(address))).toEqual([]);
-  expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(without)).toEqual([]);
+  const isExempt = peerShareExemption(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
+  const exemptAddresses = [
+    '127.0.0.1',
+    '127.8.9.1',
+    '::1',
+    '::ffff:127.0.0.1',
+    '192.0.2.7',
+    '::ffff:10.1.2.3',
+    '2001:db8:1::5',
+  ];
+  expect(exemptAddresses.filter((address) => !isExempt(address))).toEqual([]);
+  expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(isExempt)).toEqual([]);
 });
 
 test('the listeners get their maximum where the limit of open files allows it, else the same part each', () => {
@@ -102,8 +110,8 @@ test('the listeners get their maximum where the limit of open files allows it, e
   expect(divideDescriptors(20_000, 1_000)).toEqual(MAX_CONNECTIONS);
   for (const limit of [64, 256, 1_024, 4_096, 10_240]) {
     const shares = divideDescriptors(limit, 20);
-    const all = shares.public + shares.operator + shares.events;
-    expect(all, String(limit)).toBeLessThanOrEqual(limit / 2 + 24 + Math.max(0, limit / 2 - 148));
+    const total = shares.public + shares.operator + shares.events;
+    expect(total, String(limit)).toBeLessThanOrEqual(limit / 2 + 24 + Math.max(0, limit / 2 - 148));
     expect(shares.public).toBeLessThan(MAX_CONNECTIONS.public);
     expect(shares.operator).toBeGreaterThanOrEqual(8);
   }

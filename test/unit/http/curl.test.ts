@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { firstCurlCommand, firstRecipient } from '../../../src/http/curl.ts';
 
 /** The arguments as `sh` hands them over. */
-function read(command: string): readonly string[] {
+function argumentsOf(command: string): readonly string[] {
   const script = `curl() { for one in "$@"; do printf '%s\\0' "$one"; done; }\n${command}\n`;
   return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);
 }
@@ -13,8 +13,8 @@ test.each([
   ['http://127.0.0.1:8080', '-i'],
   ['https://mail.example', '-ik'],
 ])('for %s any shell reads the URL, the key and a whole mail', (publicUrl, option) => {
-  const mail = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
-  expect(read(firstCurlCommand({ publicUrl, ...mail }))).toEqual([
+  const fields = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
+  expect(argumentsOf(firstCurlCommand({ publicUrl, ...fields }))).toEqual([
     option,
     `${publicUrl}/api/v1/send-mail`,
     '-H',
@@ -22,7 +22,7 @@ test.each([
     '-H',
     'Content-Type: application/json',
     '-d',
-    JSON.stringify({ to: mail.to, from: mail.from, subject: 'Hello', message: 'It works.' }),
+    JSON.stringify({ to: fields.to, from: fields.from, subject: 'Hello', message: 'It works.' }),
   ]);
 });
 

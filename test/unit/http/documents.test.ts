@@ -22,13 +22,13 @@ test('docs/errors.md and the registry say the same, both ways', () => {
       },
     ]),
   );
-  const registered = Object.fromEntries(
+  const registry = Object.fromEntries(
     ERROR_CODES.map((code) => {
       const { status, message, headers, when } = errorEntry(code);
       return [code, { status, message, headers: [...headers], when }];
     }),
   );
-  expect(documented).toEqual(registered);
+  expect(documented).toEqual(registry);
   expect(rows.map(([code]) => code)).toEqual([...ERROR_CODES]);
 });
 
@@ -48,8 +48,8 @@ test('the document has title, version, operation, key and every status of the op
     name: 'Authorization',
   });
   const statuses = new Set(
-    ERROR_CODES.filter((c) => !['not-found', 'method-not-allowed', 'not-ready'].includes(c)).map(
-      (c) => ERRORS[c].status,
+    ERROR_CODES.filter((code) => !['not-found', 'method-not-allowed', 'not-ready'].includes(code)).map(
+      (code) => ERRORS[code].status,
     ),
   );
   expect(Object.keys(operation.responses).map(Number)).toEqual([201, ...[...statuses].sort()]);
@@ -64,10 +64,10 @@ test('every reference of the document leads somewhere', () => {
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1] ?? '');
   expect(references.length).toBeGreaterThan(10);
   for (const reference of references) {
-    let at: unknown = document;
+    let value: unknown = document;
     for (const step of reference.split('/'))
-      at = typeof at === 'object' && at !== null ? Reflect.get(at, step) : undefined;
-    expect(at, reference).toBeDefined();
+      value = typeof value === 'object' && value !== null ? Reflect.get(value, step) : undefined;
+    expect(value, reference).toBeDefined();
   }
 });
 

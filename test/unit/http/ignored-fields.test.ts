@@ -3,17 +3,17 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ignoredFields } from '../../../src/http/protocol.ts';
 
-const MAIL = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
+const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
 /** Of a body in which `extra` stands before the four fields. */
-function named(extra: string): ReturnType<typeof ignoredFields> {
-  const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MAIL).slice(1)}`);
+function findIgnoredFields(extra: string): ReturnType<typeof ignoredFields> {
+  const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
   return ignoredFields(body, JSON.parse(body.toString()));
 }
 
 test('nothing is named where nothing is ignored', () => {
-  expect(named('')).toBeNull();
-  expect(named('"to":"x@y.example"')).toBeNull();
+  expect(findIgnoredFields('')).toBeNull();
+  expect(findIgnoredFields('"to":"x@y.example"')).toBeNull();
 });
 
 test.each([
@@ -31,12 +31,12 @@ test.each([
   [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
   [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
 ])('%s', (extra, count, names) => {
-  expect(named(extra)).toEqual({ count, names });
+  expect(findIgnoredFields(extra)).toEqual({ count, names });
 });
 
 test('ten are named at most, and all are counted', () => {
   const extra = Array.from({ length: 5_000 }, (_, n) => `"x${n}":${n}`).join(',');
-  expect(named(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
+  expect(findIgnoredFields(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
 });
 
 test('whatever JSON holds, the names are those of its unknown members that a header may hold', () => {
@@ -46,11 +46,11 @@ test('whatever JSON holds, the names are those of its unknown members that a hea
   );
   fc.assert(
     fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extra) => {
-      const unknown = Object.keys(extra).filter((one) => !Object.hasOwn(MAIL, one));
+      const unknown = Object.keys(extra).filter((member) => !Object.hasOwn(MESSAGE, member));
       const text = JSON.stringify(extra).slice(1, -1);
-      const found = named(text);
+      const found = findIgnoredFields(text);
       expect(found?.count ?? 0).toBe(unknown.length);
-      const permitted = unknown.filter((one) => /^[A-Za-z0-9_-]{1,64}$/.test(one));
+      const permitted = unknown.filter((member) => /^[A-Za-z0-9_-]{1,64}$/.test(member));
       expect(found?.names ?? []).toEqual(permitted.slice(0, 10));
     }),
     { seed: 28, numRuns: 500 },

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJson } from '../../../src/http/protocol.ts';
 import { ErrorResponse, MailCreated, MailRequest } from '../../../src/http/schema.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
-import { MAIL, post, type Rig, startRig } from './rig.ts';
+import { MESSAGE, post, type Rig, startRig } from './rig.ts';
 
-interface Repeat {
+interface RepeatedText {
   readonly before: string;
   readonly part: string;
   readonly times: number;
@@ -15,19 +15,19 @@ interface Repeat {
   readonly close?: string;
   readonly after: string;
 }
-interface Case {
+interface JsonCase {
   readonly name: string;
   readonly text?: string;
   readonly hex?: string;
-  readonly repeat?: Repeat;
+  readonly repeat?: RepeatedText;
   readonly expect: string | null;
 }
 
-const CASES: readonly Case[] = JSON.parse(
+const CASES: readonly JsonCase[] = JSON.parse(
   readFileSync(new URL('../../corpus/json/bodies.json', import.meta.url), 'utf8'),
 );
 
-function bytesOf({ text, hex, repeat }: Case): Buffer {
+function bytesOf({ text, hex, repeat }: JsonCase): Buffer {
   if (hex !== undefined) return Buffer.from(hex, 'hex');
   if (text !== undefined) return Buffer.from(text);
   if (repeat === undefined) throw new Error('a case needs text, hex or repeat');
@@ -61,10 +61,10 @@ beforeAll(async () => {
 afterAll(() => rig.listener.close());
 
 describe('ambiguous JSON', () => {
-  test.each(CASES.map((each): [string, Case] => [each.name, each]))('%s', async (_name, each) => {
-    const answer = await post(rig, bytesOf(each));
-    if (each.expect === null) expect(answer.status).toBe(201);
-    else expect([answer.status, answer.body]).toEqual([400, { result: 'error', message: each.expect }]);
+  test.each(CASES.map((jsonCase): [string, JsonCase] => [jsonCase.name, jsonCase]))('%s', async (_name, jsonCase) => {
+    const response = await post(rig, bytesOf(jsonCase));
+    if (jsonCase.expect === null) expect(response.status).toBe(201);
+    else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
   });
 
   test('nothing of it reaches Object.prototype', () => {
@@ -87,7 +87,7 @@ describe('any body', () => {
       .map((value) => Buffer.from(JSON.stringify(value))),
     // A valid body with a few bytes changed.
     fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }).map((changes) => {
-      const bytes = Buffer.from(JSON.stringify(MAIL));
+      const bytes = Buffer.from(JSON.stringify(MESSAGE));
       for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
       return bytes;
     }),
@@ -96,27 +96,27 @@ describe('any body', () => {
   test('is answered by 201 or 400, in exactly the promised shape, never by 500', async () => {
     await fc.assert(
       fc.asyncProperty(bodies, async (bytes) => {
-        const answer = await post(rig, bytes);
-        expect([201, 400]).toContain(answer.status);
-        expect((answer.status === 201 ? isCreated : isError)(answer.body)).toBe(true);
-        expect(answer.headers.get('content-type')).toBe('application/json');
+        const response = await post(rig, bytes);
+        expect([201, 400]).toContain(response.status);
+        expect((response.status === 201 ? isCreated : isError)(response.body)).toBe(true);
+        expect(response.headers.get('content-type')).toBe('application/json');
       }),
       { numRuns: 600 },
     );
-    expect(rig.seen.faults).toEqual([]);
+    expect(rig.recorded.errors).toEqual([]);
   });
 
   test('is structurally valid by the schema exactly where admit finds nothing missing and no wrong type', () => {
-    const isStructured = ajv.compile(STRUCTURE as object);
+    const matchesStructure = ajv.compile(STRUCTURE as object);
     fc.assert(
       fc.property(bodies, (bytes) => {
         const value = parseJson(bytes);
         if (value === undefined) return;
-        const admission = validateSubmission(value);
-        const structural =
-          admission.kind === 'refused' &&
-          ['invalid-json', 'missing-fields', 'not-strings'].includes(admission.refusal.code);
-        expect(isStructured(value)).toBe(!structural);
+        const validation = validateSubmission(value);
+        const isStructuralFault =
+          validation.kind === 'refused' &&
+          ['invalid-json', 'missing-fields', 'not-strings'].includes(validation.refusal.code);
+        expect(matchesStructure(value)).toBe(!isStructuralFault);
       }),
       { numRuns: 2000 },
     );

@@ -14,7 +14,7 @@ import { createMessageIdGenerator } from '../../../src/model/submission.ts';
 
 export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-export const MAIL = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
+export const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
 
 export function account(changes: Partial<Account> = {}): Account {
   return {
@@ -49,66 +49,66 @@ export function apiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey {
 
 export const ACCEPTED: AcceptResult = { kind: 'accepted', state: 'queued', limits: { rate: null } };
 
-export interface Seen {
+export interface RecordedEvents {
   readonly submitted: NewMessage[];
   readonly refused: string[];
   readonly ignored: number[];
-  readonly faults: unknown[];
+  readonly errors: unknown[];
   readonly certificates: (string | null)[];
   readonly dropped: DropReason[];
   accepted: number;
   replayed: number;
   /** Requests whose key was right. */
-  passed: number;
+  authenticatedRequests: number;
 }
 
 export interface Rig {
-  readonly at: ListenAddress;
+  readonly address: ListenAddress;
   readonly listener: Listener;
-  readonly directory: ApiKeyCache;
-  readonly seen: Seen;
+  readonly keyCache: ApiKeyCache;
+  readonly recorded: RecordedEvents;
 }
 
 /** Starts a listener on a free port; `submit` accepts everything unless given. */
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const seen: Seen = {
+  const recorded: RecordedEvents = {
     submitted: [],
     refused: [],
     ignored: [],
-    faults: [],
+    errors: [],
     certificates: [],
     dropped: [],
     accepted: 0,
     replayed: 0,
-    passed: 0,
+    authenticatedRequests: 0,
   };
-  const directory = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
-  directory.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
+  const keyCache = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
+  keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(KEY)] });
   const publish = (event: ServiceEvent): void => {
     switch (event.type) {
       case 'message.accepted':
-        seen.accepted += 1;
+        recorded.accepted += 1;
         break;
       case 'message.replayed':
-        seen.replayed += 1;
+        recorded.replayed += 1;
         break;
       case 'request.fields_ignored':
-        seen.ignored.push(event.count);
+        recorded.ignored.push(event.count);
         break;
       case 'request.refused':
-        seen.refused.push(event.code);
+        recorded.refused.push(event.code);
         break;
       case 'node.operation_failed':
-        seen.faults.push(event.error);
+        recorded.errors.push(event.error);
         break;
       case 'certificate.reloaded':
-        seen.certificates.push(null);
+        recorded.certificates.push(null);
         break;
       case 'certificate.refused':
-        seen.certificates.push(event.fault);
+        recorded.certificates.push(event.fault);
         break;
       case 'connection.dropped':
-        seen.dropped.push(event.reason);
+        recorded.dropped.push(event.reason);
         break;
       default:
     }
@@ -123,7 +123,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
       maxRequestBytes: 65_536,
       trustedProxies: [],
     },
-    keyCache: directory,
+    keyCache,
     findKeys: () => Promise.resolve({ revision: 0, accounts: [], keys: [] }),
     throttle: new Throttle(),
     ids: createMessageIdGenerator(null, () => '00000000-0000-4000-8000-000000000000'),
@@ -133,19 +133,19 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     publish,
     ...changes,
     loadSignal: () => {
-      seen.passed += 1;
-      return changes.loadSignal?.() ?? { shed: false };
+      recorded.authenticatedRequests += 1;
+      return changes.loadSignal?.() ?? { isOverloaded: false };
     },
-    submit: (mail) => {
-      seen.submitted.push(mail);
-      return submit(mail);
+    submit: (message) => {
+      recorded.submitted.push(message);
+      return submit(message);
     },
   };
   const listener = createListener(options);
-  return { at: await listener.start(), listener, directory: options.keyCache, seen };
+  return { address: await listener.start(), listener, keyCache: options.keyCache, recorded };
 }
 
-export interface Got {
+export interface ReceivedResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -158,17 +158,17 @@ export async function post(
   body: string | Buffer | object,
   headers: Record<string, string> = {},
   path = '/api/v1/send-mail',
-): Promise<Got> {
+): Promise<ReceivedResponse> {
   const payload = typeof body === 'string' ? body : Buffer.isBuffer(body) ? new Uint8Array(body) : JSON.stringify(body);
-  const response = await fetch(rig.at.url + path, {
+  const response = await fetch(rig.address.url + path, {
     method: 'POST',
     headers: { Authorization: KEY, 'Content-Type': 'application/json', ...headers },
     body: payload,
   });
-  return got(response);
+  return toReceivedResponse(response);
 }
 
-export async function got(response: Response): Promise<Got> {
+export async function toReceivedResponse(response: Response): Promise<ReceivedResponse> {
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, body: text === '' ? null : JSON.parse(text) };
 }
@@ -177,7 +177,7 @@ export async function got(response: Response): Promise<Got> {
 export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const socket = connect(rig.at.port, '127.0.0.1', () => socket.write(bytes));
+    const socket = connect(rig.address.port, '127.0.0.1', () => socket.write(bytes));
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('close', () => resolve(Buffer.concat(chunks).toString('utf8')));
     socket.on('error', reject);
@@ -185,8 +185,8 @@ export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
 }
 
 /** A raw request for the operation, `Connection: close` included. */
-export function request(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
-  const all = [
+export function rawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
+  const lines = [
     `POST ${target} HTTP/1.1`,
     'Host: localhost',
     `Authorization: ${KEY}`,
@@ -195,21 +195,25 @@ export function request(body: string, headers: readonly string[] = [], target = 
     'Connection: close',
     ...headers,
   ];
-  return `${all.join('\r\n')}\r\n\r\n${body}`;
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
 /** Status and body of a raw answer. */
-export function parsed(answer: string): { readonly status: number; readonly head: string; readonly body: unknown } {
-  const end = answer.indexOf('\r\n\r\n');
-  const head = answer.slice(0, end);
-  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(answer.slice(end + 4)) };
+export function parseRawResponse(response: string): {
+  readonly status: number;
+  readonly head: string;
+  readonly body: unknown;
+} {
+  const end = response.indexOf('\r\n\r\n');
+  const head = response.slice(0, end);
+  return { status: Number(head.slice(9, 12)), head, body: JSON.parse(response.slice(end + 4)) };
 }
 
 /** Waits until `condition` holds. */
-export async function until(condition: () => boolean): Promise<void> {
-  const giveUpAt = Date.now() + 60_000;
+export async function waitUntil(condition: () => boolean): Promise<void> {
+  const timeoutAt = Date.now() + 60_000;
   while (!condition()) {
-    if (Date.now() > giveUpAt) throw new Error('the condition never held');
+    if (Date.now() > timeoutAt) throw new Error('the condition never held');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -7,21 +7,21 @@ import {
   ACCEPTED,
   account,
   apiKey,
-  got,
   KEY,
-  MAIL,
+  MESSAGE,
   NO_LIMITS,
-  parsed,
+  parseRawResponse,
   post,
   type Rig,
   raw,
-  request,
+  rawRequest,
   startRig,
-  until,
+  toReceivedResponse,
+  waitUntil,
 } from './rig.ts';
 
 const rigs: Rig[] = [];
-async function rigged(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
+async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
   const rig = await startRig(changes);
   rigs.push(rig);
   return rig;
@@ -30,8 +30,8 @@ afterEach(async () => {
   for (const rig of rigs.splice(0)) await rig.listener.close();
 });
 
-const error = (message: string) => ({ result: 'error', message });
-const answering = (answer: AcceptResult) => ({ submit: () => Promise.resolve(answer) });
+const errorBody = (message: string) => ({ result: 'error', message });
+const withSubmitResult = (result: AcceptResult) => ({ submit: () => Promise.resolve(result) });
 const settings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
   settings: {
     listen: { host: '127.0.0.1', port: 0 },
@@ -56,75 +56,87 @@ const SMTP: ListenerOptions['settings']['transport'] = {
 
 describe('201', () => {
   test('has exactly result.id, a lower-case UUIDv7, and no banner', async () => {
-    const rig = await rigged();
-    const answer = await post(rig, { ...MAIL, unknown: { member: 1 } });
+    const rig = await startListener();
+    const answer = await post(rig, { ...MESSAGE, unknown: { member: 1 } });
     expect(answer.status).toBe(201);
-    expect(answer.text).toBe(`{"result":{"id":"${rig.seen.submitted[0]?.id}"}}`);
+    expect(answer.text).toBe(`{"result":{"id":"${rig.recorded.submitted[0]?.id}"}}`);
     expect(answer.text).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/);
     expect(answer.headers.get('content-type')).toBe('application/json');
     expect(answer.headers.get('server')).toBeNull();
     expect(answer.headers.get('x-powered-by')).toBeNull();
     expect(answer.headers.get('ratelimit')).toBeNull();
-    expect(rig.seen.accepted).toBe(1);
+    expect(rig.recorded.accepted).toBe(1);
   });
 
   test('names the members that were ignored, replayed or not; any other answer names none', async () => {
-    const rig = await rigged();
-    const body = { cc: 'x', ...MAIL, attachments: [], 'prix €': 1 };
+    const rig = await startListener();
+    const body = { cc: 'x', ...MESSAGE, attachments: [], 'prix €': 1 };
     expect((await post(rig, body)).headers.get('postrider-ignored-fields')).toBe('cc, attachments');
-    expect((await post(rig, { ...MAIL, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
-    expect((await post(rig, MAIL)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await post(rig, { ...MESSAGE, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await post(rig, MESSAGE)).headers.get('postrider-ignored-fields')).toBeNull();
     expect((await post(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
-    expect(rig.seen.ignored).toEqual([3, 1]);
-    const replaying = await rigged(answering({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }));
-    const replayed = await post(replaying, body, { 'Idempotency-Key': 'k' });
+    expect(rig.recorded.ignored).toEqual([3, 1]);
+    const replayingListener = await startListener(
+      withSubmitResult({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }),
+    );
+    const replayed = await post(replayingListener, body, { 'Idempotency-Key': 'k' });
     expect(replayed.headers.get('idempotency-replayed')).toBe('true');
     expect(replayed.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
-    const full = await rigged(answering({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }));
-    expect((await post(full, body)).headers.get('postrider-ignored-fields')).toBeNull();
-    expect([replaying.seen.ignored, full.seen.ignored]).toEqual([[3], []]);
+    const fullListener = await startListener(
+      withSubmitResult({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }),
+    );
+    expect((await post(fullListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect([replayingListener.recorded.ignored, fullListener.recorded.ignored]).toEqual([[3], []]);
   });
 
   test('comes only after the commit', async () => {
-    let commit = (_answer: AcceptResult): void => {};
-    const rig = await rigged({ submit: () => new Promise((resolve) => (commit = resolve)) });
+    let commit = (_result: AcceptResult): void => {};
+    const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     let answered = false;
-    const answer = post(rig, MAIL).finally(() => {
+    const answer = post(rig, MESSAGE).finally(() => {
       answered = true;
     });
-    await until(() => rig.seen.submitted.length === 1);
-    expect((await fetch(`${rig.at.url}/healthz`)).status).toBe(200);
+    await waitUntil(() => rig.recorded.submitted.length === 1);
+    expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
     expect(answered).toBe(false);
     commit(ACCEPTED);
     expect((await answer).status).toBe(201);
   });
 
   test('hands the four fields over as they came, with account, key and canonical recipient', async () => {
-    const rig = await rigged();
+    const rig = await startListener();
     const mail = { to: 'Ada@EXAMPLE.com', from: 'shop@example.org', subject: 'Grüße 👋', message: 'a\r\nb\u2028c' };
     await post(rig, mail);
-    expect(rig.seen.submitted[0]).toMatchObject({ ...mail, accountId: 1, keyId: 1, idempotency: null, lease: null });
+    expect(rig.recorded.submitted[0]).toMatchObject({
+      ...mail,
+      accountId: 1,
+      keyId: 1,
+      idempotency: null,
+      lease: null,
+    });
   });
 
   test('is given for a query, an absolute target, a chunked body, content type parameters and HTTP/1.0', async () => {
-    const rig = await rigged();
-    const body = JSON.stringify(MAIL);
-    expect((await post(rig, MAIL, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
-    expect((await post(rig, MAIL, { 'Content-Type': 'Application/JSON ; charset=utf-8' })).status).toBe(201);
-    expect((await post(rig, MAIL, { 'Content-Encoding': 'identity' })).status).toBe(201);
-    expect(parsed(await raw(rig, request(body, [], `http://localhost/api/v1/send-mail`))).status).toBe(201);
-    const old = `POST /api/v1/send-mail HTTP/1.0\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    expect(parsed(await raw(rig, old)).status).toBe(201);
-    const chunked = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\n${body.slice(0, 5)}\r\n${(body.length - 5).toString(16)}\r\n${body.slice(5)}\r\n0\r\n\r\n`;
-    expect(parsed(await raw(rig, chunked)).status).toBe(201);
+    const rig = await startListener();
+    const body = JSON.stringify(MESSAGE);
+    expect((await post(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
+    expect((await post(rig, MESSAGE, { 'Content-Type': 'Application/JSON ; charset=utf-8' })).status).toBe(201);
+    expect((await post(rig, MESSAGE, { 'Content-Encoding': 'identity' })).status).toBe(201);
+    expect(parseRawResponse(await raw(rig, rawRequest(body, [], `http://localhost/api/v1/send-mail`))).status).toBe(
+      201,
+    );
+    const http10Request = `POST /api/v1/send-mail HTTP/1.0\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    expect(parseRawResponse(await raw(rig, http10Request)).status).toBe(201);
+    const chunkedRequest = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\n${body.slice(0, 5)}\r\n${(body.length - 5).toString(16)}\r\n${body.slice(5)}\r\n0\r\n\r\n`;
+    expect(parseRawResponse(await raw(rig, chunkedRequest)).status).toBe(201);
   });
 
   test('answers pipelined requests in order on one connection', async () => {
-    const rig = await rigged();
-    const one = request(JSON.stringify({ ...MAIL, subject: '1' })).replace('Connection: close\r\n', '');
-    const answer = await raw(rig, one + request(JSON.stringify({ ...MAIL, subject: '2' })));
+    const rig = await startListener();
+    const firstRequest = rawRequest(JSON.stringify({ ...MESSAGE, subject: '1' })).replace('Connection: close\r\n', '');
+    const answer = await raw(rig, firstRequest + rawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
     expect(answer.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
-    expect(rig.seen.submitted.map((mail) => mail.subject)).toEqual(['1', '2']);
+    expect(rig.recorded.submitted.map((mail) => mail.subject)).toEqual(['1', '2']);
   });
 });
 
@@ -136,50 +148,52 @@ describe('401', () => {
     ['with a scheme word', { Authorization: `Bearer ${KEY}` }],
     ['very long', { Authorization: 'x'.repeat(8000) }],
   ])('a key %s is invalid', async (_name, headers: Record<string, string>) => {
-    const rig = await rigged();
-    const answer = await got(
-      await fetch(`${rig.at.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MAIL) }),
+    const rig = await startListener();
+    const answer = await toReceivedResponse(
+      await fetch(`${rig.address.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MESSAGE) }),
     );
-    expect([answer.status, answer.body]).toEqual([401, error('Invalid API key')]);
-    expect(rig.seen.submitted).toHaveLength(0);
+    expect([answer.status, answer.body]).toEqual([401, errorBody('Invalid API key')]);
+    expect(rig.recorded.submitted).toHaveLength(0);
   });
 
   test('two Authorization headers are invalid', async () => {
-    const rig = await rigged();
-    expect(parsed(await raw(rig, request(JSON.stringify(MAIL), ['Authorization: other'])))).toMatchObject({
+    const rig = await startListener();
+    expect(
+      parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), ['Authorization: other']))),
+    ).toMatchObject({
       status: 401,
-      body: error('Invalid API key'),
+      body: errorBody('Invalid API key'),
     });
   });
 
   test('a revoked and an expired key are invalid, a locked account is locked, from the next request on', async () => {
-    const rig = await rigged();
+    const rig = await startListener();
     const now = Date.now();
-    expect((await post(rig, MAIL)).status).toBe(201);
-    rig.directory.apply({ revision: 2, accounts: [account({ locked: { reason: 'spam', at: now } })], keys: [] });
-    expect(await post(rig, MAIL)).toMatchObject({ status: 401, body: error('Account locked') });
-    rig.directory.apply({ revision: 3, accounts: [account()], keys: [apiKey(KEY, { revokedAt: now - 1 })] });
-    expect(await post(rig, MAIL)).toMatchObject({ status: 401, body: error('Invalid API key') });
-    rig.directory.apply({ revision: 4, accounts: [], keys: [apiKey(KEY, { expiresAt: now - 1 })] });
-    expect(await post(rig, MAIL)).toMatchObject({ status: 401, body: error('Invalid API key') });
-    rig.directory.apply({ revision: 5, accounts: [], keys: [apiKey(KEY, { expiresAt: now + 60_000 })] });
-    expect((await post(rig, MAIL)).status).toBe(201);
+    expect((await post(rig, MESSAGE)).status).toBe(201);
+    rig.keyCache.apply({ revision: 2, accounts: [account({ locked: { reason: 'spam', at: now } })], keys: [] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Account locked') });
+    rig.keyCache.apply({ revision: 3, accounts: [account()], keys: [apiKey(KEY, { revokedAt: now - 1 })] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Invalid API key') });
+    rig.keyCache.apply({ revision: 4, accounts: [], keys: [apiKey(KEY, { expiresAt: now - 1 })] });
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Invalid API key') });
+    rig.keyCache.apply({ revision: 5, accounts: [], keys: [apiKey(KEY, { expiresAt: now + 60_000 })] });
+    expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
   test('the store finding the account locked is locked', async () => {
-    const rig = await rigged(answering({ kind: 'locked' }));
-    expect(await post(rig, MAIL)).toMatchObject({ status: 401, body: error('Account locked') });
+    const rig = await startListener(withSubmitResult({ kind: 'locked' }));
+    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Account locked') });
   });
 
   test('comes before the body: 100 Continue is not given for a wrong key, and is for a right one', async () => {
-    const rig = await rigged();
-    const body = JSON.stringify(MAIL);
+    const rig = await startListener();
+    const body = JSON.stringify(MESSAGE);
     const wrong = await raw(
       rig,
-      request('', [`Expect: 100-continue`]).replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 9'),
+      rawRequest('', [`Expect: 100-continue`]).replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 9'),
     );
     expect(wrong).toMatch(/^HTTP\/1\.1 401 /);
-    const right = await raw(rig, request(body, ['Expect: 100-continue']));
+    const right = await raw(rig, rawRequest(body, ['Expect: 100-continue']));
     expect(right).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
   });
 });
@@ -199,87 +213,91 @@ describe('400', () => {
     ],
     ['only inherited', '{"__proto__":{"to":"a@example.org"}}', 'Missing required fields: to, from, subject, message'],
     ['missing before type', '{"to":1,"from":"a@example.org","subject":"x"}', 'Missing required fields: message'],
-    ['no strings', JSON.stringify({ ...MAIL, subject: 1, message: {} }), 'Fields must be strings: subject, message'],
-    ['type before format', JSON.stringify({ ...MAIL, to: 'x', subject: 1 }), 'Fields must be strings: subject'],
-    ['one address', JSON.stringify({ ...MAIL, to: 'x' }), 'Invalid email address: to'],
+    ['no strings', JSON.stringify({ ...MESSAGE, subject: 1, message: {} }), 'Fields must be strings: subject, message'],
+    ['type before format', JSON.stringify({ ...MESSAGE, to: 'x', subject: 1 }), 'Fields must be strings: subject'],
+    ['one address', JSON.stringify({ ...MESSAGE, to: 'x' }), 'Invalid email address: to'],
     [
       'two addresses',
-      JSON.stringify({ ...MAIL, to: 'a b@example.org', from: 'y@' }),
+      JSON.stringify({ ...MESSAGE, to: 'a b@example.org', from: 'y@' }),
       'Invalid email address: to, from',
     ],
-    ['line break', JSON.stringify({ ...MAIL, subject: 'a\r\nBcc: x' }), 'Invalid subject: line breaks are not allowed'],
-    ['NUL', JSON.stringify({ ...MAIL, message: 'a\0b' }), 'Invalid message: NUL characters are not allowed'],
+    [
+      'line break',
+      JSON.stringify({ ...MESSAGE, subject: 'a\r\nBcc: x' }),
+      'Invalid subject: line breaks are not allowed',
+    ],
+    ['NUL', JSON.stringify({ ...MESSAGE, message: 'a\0b' }), 'Invalid message: NUL characters are not allowed'],
     [
       'lone surrogate',
-      JSON.stringify({ ...MAIL, message: '\ud800' }),
+      JSON.stringify({ ...MESSAGE, message: '\ud800' }),
       'Invalid message: unpaired surrogates are not allowed',
     ],
     [
       'long subject',
-      JSON.stringify({ ...MAIL, subject: 'é'.repeat(500) }),
+      JSON.stringify({ ...MESSAGE, subject: 'é'.repeat(500) }),
       'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
     ],
   ])('%s', async (_name, body, message) => {
-    const rig = await rigged();
+    const rig = await startListener();
     const answer = await post(rig, body);
     expect([answer.status, answer.body, answer.headers.get('content-type')]).toEqual([
       400,
-      error(message),
+      errorBody(message),
       'application/json',
     ]);
-    expect(rig.seen.submitted).toHaveLength(0);
+    expect(rig.recorded.submitted).toHaveLength(0);
     expect(answer.headers.get('connection')).toBe('keep-alive');
   });
 
   test.each(['text/plain', 'application/jsonx', 'application/x-www-form-urlencoded', '', ';', 'application /json'])(
     'content type %j',
     async (type) => {
-      const rig = await rigged();
-      const answer = parsed(
-        await raw(rig, request(JSON.stringify(MAIL)).replace('Type: application/json', `Type: ${type}`)),
+      const rig = await startListener();
+      const answer = parseRawResponse(
+        await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Type: application/json', `Type: ${type}`)),
       );
-      expect(answer).toMatchObject({ status: 400, body: error('Content-Type must be application/json') });
+      expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
     },
   );
 
   test('an absent content type', async () => {
-    const rig = await rigged();
-    const answer = parsed(
-      await raw(rig, request(JSON.stringify(MAIL)).replace('Content-Type: application/json\r\n', '')),
+    const rig = await startListener();
+    const answer = parseRawResponse(
+      await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Content-Type: application/json\r\n', '')),
     );
-    expect(answer).toMatchObject({ status: 400, body: error('Content-Type must be application/json') });
+    expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
   });
 
   test('a compressed body', async () => {
-    const rig = await rigged();
-    const answer = await post(rig, MAIL, { 'Content-Encoding': 'gzip' });
-    expect(answer).toMatchObject({ status: 400, body: error('Content-Encoding must be identity') });
+    const rig = await startListener();
+    const answer = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
+    expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Encoding must be identity') });
   });
 
   test('a body over the limit, by length and by chunks, is answered and the connection closed', async () => {
-    const rig = await rigged(settings({ maxRequestBytes: 1000 }));
-    const exact = JSON.stringify({
-      ...MAIL,
-      message: 'x'.repeat(1000 - JSON.stringify({ ...MAIL, message: '' }).length),
+    const rig = await startListener(settings({ maxRequestBytes: 1000 }));
+    const largestBody = JSON.stringify({
+      ...MESSAGE,
+      message: 'x'.repeat(1000 - JSON.stringify({ ...MESSAGE, message: '' }).length),
     });
-    expect(exact).toHaveLength(1000);
-    expect((await post(rig, exact)).status).toBe(201);
-    const over = await post(rig, `${exact} `);
-    expect([over.status, over.body]).toEqual([400, error('Request body too large')]);
+    expect(largestBody).toHaveLength(1000);
+    expect((await post(rig, largestBody)).status).toBe(201);
+    const over = await post(rig, `${largestBody} `);
+    expect([over.status, over.body]).toEqual([400, errorBody('Request body too large')]);
     expect(over.headers.get('connection')).toBe('close');
     const chunk = `400\r\n${'x'.repeat(1024)}\r\n`;
-    const chunked = await raw(
+    const chunkedRequest = await raw(
       rig,
       `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}${chunk}${chunk}`,
     );
-    expect(parsed(chunked)).toMatchObject({ status: 400, body: error('Request body too large') });
+    expect(parseRawResponse(chunkedRequest)).toMatchObject({ status: 400, body: errorBody('Request body too large') });
   });
 
   test('a refused large body does not cost the client its answer', async () => {
-    const rig = await rigged();
+    const rig = await startListener();
     const body = 'x'.repeat(60_000);
     for (let i = 0; i < 20; i += 1) {
-      expect((await post(rig, body, { Authorization: 'wrong' })).body).toEqual(error('Invalid API key'));
+      expect((await post(rig, body, { Authorization: 'wrong' })).body).toEqual(errorBody('Invalid API key'));
     }
   });
 });
@@ -294,17 +312,17 @@ describe('404 and 405', () => {
     '/api/v1/send-mail%00',
     '/metrics',
   ])('%s is not found, whatever the method', async (path) => {
-    const rig = await rigged();
+    const rig = await startListener();
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
-      const answer = await got(await fetch(rig.at.url + path, { method }));
-      expect([answer.status, answer.body]).toEqual([404, error('Not found')]);
+      const answer = await toReceivedResponse(await fetch(rig.address.url + path, { method }));
+      expect([answer.status, answer.body]).toEqual([404, errorBody('Not found')]);
     }
   });
 
   test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY', 'TRACE'])(
     '%s on the operation is not allowed, with Allow, before the key is looked at',
     async (method) => {
-      const rig = await rigged();
+      const rig = await startListener();
       const answer = await raw(
         rig,
         `${method} /api/v1/send-mail?x HTTP/1.1\r\nHost: a\r\nContent-Type: text/x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`,
@@ -312,7 +330,7 @@ describe('404 and 405', () => {
       expect(answer).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
       expect(answer).toMatch(/\r\nAllow: POST\r\n/);
       if (method === 'HEAD') expect(answer.endsWith('\r\n\r\n')).toBe(true);
-      else expect(parsed(answer).body).toEqual(error('Method not allowed'));
+      else expect(parseRawResponse(answer).body).toEqual(errorBody('Method not allowed'));
     },
   );
 });
@@ -320,88 +338,92 @@ describe('404 and 405', () => {
 describe('403', () => {
   test.each(['volume-exhausted', 'volume-expired', 'rate-limit-exceeded'] as const)('%s', async (reason) => {
     const rate = { limit: 10, periodMs: 3_600_000, left: 0, resetMs: 1_234_001 };
-    const rig = await rigged(answering({ kind: 'refused', reason, limits: { rate } }));
-    const answer = await post(rig, MAIL);
-    expect([answer.status, answer.body]).toEqual([403, error('Invalid tokens or rate limit exceeded')]);
+    const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
+    const answer = await post(rig, MESSAGE);
+    expect([answer.status, answer.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
     expect(answer.headers.get('postrider-reason')).toBe(reason);
     expect(answer.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
     expect(answer.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
     expect(answer.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
-    expect(rig.seen.refused).toEqual([reason]);
+    expect(rig.recorded.refused).toEqual([reason]);
   });
 
   test('a sender domain must be authenticated for the account, unless the operator or the transport says otherwise', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
-    const strict = await rigged({ ...settings({ senders: 'authenticated', transport: SMTP }), domains });
-    const refused = await post(strict, MAIL);
-    expect([refused.status, refused.body]).toEqual([403, error('Invalid tokens or rate limit exceeded')]);
+    const strictListener = await startListener({ ...settings({ senders: 'authenticated', transport: SMTP }), domains });
+    const refused = await post(strictListener, MESSAGE);
+    expect([refused.status, refused.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
     expect(refused.headers.get('postrider-reason')).toBe('sender-not-authenticated');
-    expect((await post(strict, { ...MAIL, from: 'a@Bücher.example' })).status).toBe(201);
-    const any = await rigged({ ...settings({ senders: 'any', transport: SMTP }), domains });
-    expect((await post(any, MAIL)).status).toBe(201);
-    const capture = await rigged({ ...settings({ senders: 'authenticated' }), domains });
-    expect((await post(capture, MAIL)).status).toBe(201);
+    expect((await post(strictListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
+    const anyListener = await startListener({ ...settings({ senders: 'any', transport: SMTP }), domains });
+    expect((await post(anyListener, MESSAGE)).status).toBe(201);
+    const captureListener = await startListener({ ...settings({ senders: 'authenticated' }), domains });
+    expect((await post(captureListener, MESSAGE)).status).toBe(201);
   });
 });
 
 describe('429', () => {
   test('the throttle lets exactly its burst through and says when to come back', async () => {
     let now = 1_000_000;
-    const rig = await rigged({ clock: { now: () => now, after: () => () => {} } });
-    rig.directory.apply({
+    const rig = await startListener({ clock: { now: () => now, after: () => () => {} } });
+    rig.keyCache.apply({
       revision: 2,
       accounts: [account({ limits: { ...NO_LIMITS, throttle: { perSecond: 2, burst: 3 } } })],
       keys: [],
     });
-    const first = await post(rig, MAIL);
+    const first = await post(rig, MESSAGE);
     expect(first.headers.get('ratelimit-policy')).toBe('"throttle";q=3;w=2');
     expect(first.headers.get('ratelimit')).toBe('"throttle";r=2;t=1');
-    const statuses = await Promise.all([1, 2, 3, 4, 5].map(() => post(rig, MAIL).then((answer) => answer.status)));
+    const statuses = await Promise.all([1, 2, 3, 4, 5].map(() => post(rig, MESSAGE).then((answer) => answer.status)));
     expect(statuses.sort()).toEqual([201, 201, 429, 429, 429]);
-    const over = await post(rig, MAIL);
-    expect(over.body).toEqual(error('Too many requests'));
+    const over = await post(rig, MESSAGE);
+    expect(over.body).toEqual(errorBody('Too many requests'));
     expect(over.headers.get('retry-after')).toBe('1');
     expect(over.headers.get('ratelimit')).toBe('"throttle";r=0;t=1');
     now += 500;
-    expect((await post(rig, MAIL)).status).toBe(201);
-    expect((await post(rig, MAIL)).status).toBe(429);
-    rig.directory.apply({ revision: 3, accounts: [account()], keys: [] });
-    expect((await post(rig, MAIL)).status).toBe(201);
+    expect((await post(rig, MESSAGE)).status).toBe(201);
+    expect((await post(rig, MESSAGE)).status).toBe(429);
+    rig.keyCache.apply({ revision: 3, accounts: [account()], keys: [] });
+    expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
   test('both limits are told on 201', async () => {
     const rate = { limit: 1000, periodMs: 3_600_000, left: 999, resetMs: 3_599_001 };
-    const rig = await rigged(answering({ kind: 'accepted', state: 'queued', limits: { rate } }));
-    rig.directory.apply({
+    const rig = await startListener(withSubmitResult({ kind: 'accepted', state: 'queued', limits: { rate } }));
+    rig.keyCache.apply({
       revision: 2,
       accounts: [account({ limits: { ...NO_LIMITS, throttle: { perSecond: 50, burst: 200 } } })],
       keys: [],
     });
-    const answer = await post(rig, MAIL);
+    const answer = await post(rig, MESSAGE);
     expect(answer.headers.get('ratelimit-policy')).toBe('"throttle";q=200;w=4, "rate";q=1000;w=3600');
     expect(answer.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
   });
 
   test('load is shed after the key check, by the signal and above the bound of requests in flight', async () => {
-    let shed = true;
+    let isOverloaded = true;
     const pending: ((answer: AcceptResult) => void)[] = [];
-    const rig = await rigged({
-      loadSignal: () => (shed ? { shed: true, retryAfterMs: 2500 } : { shed: false }),
+    const rig = await startListener({
+      loadSignal: () => (isOverloaded ? { isOverloaded: true, retryAfterMs: 2500 } : { isOverloaded: false }),
       limits: { maxInFlight: 2 },
       submit: () => new Promise((resolve) => pending.push(resolve)),
     });
-    expect((await post(rig, MAIL, { Authorization: 'wrong' })).status).toBe(401);
-    const busy = await post(rig, MAIL);
-    expect([busy.status, busy.body, busy.headers.get('retry-after')]).toEqual([429, error('Too many requests'), '3']);
-    shed = false;
-    const first = [post(rig, MAIL), post(rig, MAIL)];
-    await until(() => pending.length === 2);
-    const over = await post(rig, MAIL);
+    expect((await post(rig, MESSAGE, { Authorization: 'wrong' })).status).toBe(401);
+    const shedResponse = await post(rig, MESSAGE);
+    expect([shedResponse.status, shedResponse.body, shedResponse.headers.get('retry-after')]).toEqual([
+      429,
+      errorBody('Too many requests'),
+      '3',
+    ]);
+    isOverloaded = false;
+    const first = [post(rig, MESSAGE), post(rig, MESSAGE)];
+    await waitUntil(() => pending.length === 2);
+    const over = await post(rig, MESSAGE);
     expect([over.status, over.headers.get('retry-after')]).toEqual([429, '1']);
     for (const answer of pending.splice(0)) answer(ACCEPTED);
     expect((await Promise.all(first)).map((answer) => answer.status)).toEqual([201, 201]);
-    const next = post(rig, MAIL);
-    await until(() => pending.length === 1);
+    const next = post(rig, MESSAGE);
+    await waitUntil(() => pending.length === 1);
     pending[0]?.(ACCEPTED);
     expect((await next).status).toBe(201);
   });
@@ -409,21 +431,21 @@ describe('429', () => {
 
 describe('500', () => {
   test('a store that cannot commit gives 500 with Retry-After and nothing internal, never 201', async () => {
-    const rig = await rigged({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
-    const answer = await post(rig, MAIL);
-    expect([answer.status, answer.body]).toEqual([500, error('Internal server error')]);
+    const rig = await startListener({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
+    const answer = await post(rig, MESSAGE);
+    expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
     expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-    expect(String(rig.seen.faults[0])).toContain('disk');
-    expect(rig.seen.accepted).toBe(0);
+    expect(String(rig.recorded.errors[0])).toContain('disk');
+    expect(rig.recorded.accepted).toBe(0);
   });
 
   test('a part that throws gives 500', async () => {
-    const rig = await rigged({
+    const rig = await startListener({
       submit: () => {
         throw new Error('inside');
       },
     });
-    expect(await post(rig, MAIL)).toMatchObject({
+    expect(await post(rig, MESSAGE)).toMatchObject({
       status: 500,
       text: '{"result":"error","message":"Internal server error"}',
     });
@@ -433,15 +455,15 @@ describe('500', () => {
 
 describe('Idempotency-Key', () => {
   test('goes to the store with a fingerprint of the four fields and nothing else', async () => {
-    const rig = await rigged();
-    await post(rig, MAIL, { 'Idempotency-Key': 'order-1' });
+    const rig = await startListener();
+    await post(rig, MESSAGE, { 'Idempotency-Key': 'order-1' });
     await post(
       rig,
-      { extra: 1, message: MAIL.message, subject: MAIL.subject, from: MAIL.from, to: MAIL.to },
+      { extra: 1, message: MESSAGE.message, subject: MESSAGE.subject, from: MESSAGE.from, to: MESSAGE.to },
       { 'Idempotency-Key': 'order-1' },
     );
-    await post(rig, { ...MAIL, subject: `${MAIL.subject} ` }, { 'Idempotency-Key': 'order-1' });
-    const [first, second, third] = rig.seen.submitted.map((mail) => mail.idempotency);
+    await post(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
+    const [first, second, third] = rig.recorded.submitted.map((mail) => mail.idempotency);
     expect(first?.key).toBe('order-1');
     expect(first?.fingerprint).toMatch(/^[0-9a-f]{64}$/);
     expect(second).toEqual(first);
@@ -456,31 +478,34 @@ describe('Idempotency-Key', () => {
       ['', '', '', 'abcd'],
       ['a', '1:b', 'c', 'd'],
     ];
-    const prints = fields.map(([to = '', from = '', subject = '', message = '']) =>
+    const fingerprints = fields.map(([to = '', from = '', subject = '', message = '']) =>
       fingerprint({ to, from, subject, message }),
     );
-    expect(new Set(prints).size).toBe(fields.length);
+    expect(new Set(fingerprints).size).toBe(fields.length);
   });
 
   test('a replay gives the original id and says so', async () => {
     const id = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
-    const rig = await rigged(answering({ kind: 'replayed', id }));
-    const answer = await post(rig, MAIL, { 'Idempotency-Key': 'a' });
+    const rig = await startListener(withSubmitResult({ kind: 'replayed', id }));
+    const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect([answer.status, answer.body]).toEqual([201, { result: { id } }]);
     expect(answer.headers.get('idempotency-replayed')).toBe('true');
-    expect(rig.seen.replayed).toBe(1);
+    expect(rig.recorded.replayed).toBe(1);
   });
 
   test('another payload is 400', async () => {
-    const rig = await rigged(answering({ kind: 'idempotency-conflict' }));
-    const answer = await post(rig, MAIL, { 'Idempotency-Key': 'a' });
-    expect(answer).toMatchObject({ status: 400, body: error('Idempotency-Key was already used with another payload') });
+    const rig = await startListener(withSubmitResult({ kind: 'idempotency-conflict' }));
+    const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
+    expect(answer).toMatchObject({
+      status: 400,
+      body: errorBody('Idempotency-Key was already used with another payload'),
+    });
   });
 
   test('1 to 255 visible ASCII characters, given once', async () => {
-    const rig = await rigged();
+    const rig = await startListener();
     const status = async (lines: readonly string[]) =>
-      parsed(await raw(rig, request(JSON.stringify(MAIL), lines))).status;
+      parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), lines))).status;
     expect(await status([`Idempotency-Key: ${'~'.repeat(255)}`])).toBe(201);
     expect(await status(['Idempotency-Key: !'])).toBe(201);
     expect(await status([`Idempotency-Key: ${'x'.repeat(256)}`])).toBe(400);
@@ -492,97 +517,97 @@ describe('Idempotency-Key', () => {
 });
 
 describe('a key that the node does not know', () => {
-  const FRESH = `pr_${'f'.repeat(43)}`;
-  const known = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(FRESH, { id: 2, accountId: 2 })] };
+  const NEW_KEY = `pr_${'f'.repeat(43)}`;
+  const found = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(NEW_KEY, { id: 2, accountId: 2 })] };
 
   test('is looked up in the store and works at once; the next request costs no query', async () => {
     const asked: (readonly string[])[] = [];
-    const rig = await rigged({
+    const rig = await startListener({
       findKeys: (hashes) => {
         asked.push(hashes);
-        return Promise.resolve(known);
+        return Promise.resolve(found);
       },
     });
-    for (let n = 0; n < 2; n += 1) expect((await post(rig, MAIL, { Authorization: FRESH })).status).toBe(201);
-    expect(asked).toEqual([[apiKey(FRESH).hash]]);
-    expect(rig.seen.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
+    for (let n = 0; n < 2; n += 1) expect((await post(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
+    expect(asked).toEqual([[apiKey(NEW_KEY).hash]]);
+    expect(rig.recorded.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
       [2, 2],
       [2, 2],
     ]);
   });
 
   test('is refused in the words of the store: unknown, revoked, or of a locked account', async () => {
-    const answers: (typeof known)[] = [
-      { ...known, keys: [], accounts: [] },
-      { ...known, keys: [apiKey(FRESH, { id: 2, accountId: 2, revokedAt: 1 })] },
-      { ...known, accounts: [account({ id: 2, locked: { reason: 'x', at: 1 } })] },
+    const answers: (typeof found)[] = [
+      { ...found, keys: [], accounts: [] },
+      { ...found, keys: [apiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
+      { ...found, accounts: [account({ id: 2, locked: { reason: 'x', at: 1 } })] },
     ];
     for (const [n, message] of ['Invalid API key', 'Invalid API key', 'Account locked'].entries()) {
-      const rig = await rigged({ findKeys: () => Promise.resolve(answers[n] ?? known) });
-      const answer = await post(rig, MAIL, { Authorization: FRESH });
-      expect([answer.status, answer.body]).toEqual([401, error(message)]);
-      expect(rig.seen.passed).toBe(0);
+      const rig = await startListener({ findKeys: () => Promise.resolve(answers[n] ?? found) });
+      const answer = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+      expect([answer.status, answer.body]).toEqual([401, errorBody(message)]);
+      expect(rig.recorded.authenticatedRequests).toBe(0);
     }
   });
 
   test('is never called wrong by a store that does not answer: 500, and the fault is told', async () => {
-    const rig = await rigged({ findKeys: () => Promise.reject(new Error('the store is away')) });
-    const answer = await post(rig, MAIL, { Authorization: FRESH });
-    expect([answer.status, answer.body]).toEqual([500, error('Internal server error')]);
-    expect(rig.seen.faults).toHaveLength(1);
-    expect(rig.seen.refused).toEqual(['internal-error']);
+    const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store is away')) });
+    const answer = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+    expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
+    expect(rig.recorded.errors).toHaveLength(1);
+    expect(rig.recorded.refused).toEqual(['internal-error']);
     // Keys that are known go on.
-    expect((await post(rig, MAIL)).status).toBe(201);
+    expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
   test('costs the store nothing where the header is absent, empty, repeated or longer than any key', async () => {
     let asked = 0;
-    const rig = await rigged({
+    const rig = await startListener({
       findKeys: () => {
         asked += 1;
-        return Promise.resolve(known);
+        return Promise.resolve(found);
       },
     });
-    const body = JSON.stringify(MAIL);
-    const texts = [
-      request(body).replace(/Authorization: .*\r\n/, ''),
-      request(body).replace(KEY, ''),
-      request(body).replace(KEY, 'k'.repeat(513)),
-      request(body, [`Authorization: ${FRESH}`]),
+    const body = JSON.stringify(MESSAGE);
+    const requests = [
+      rawRequest(body).replace(/Authorization: .*\r\n/, ''),
+      rawRequest(body).replace(KEY, ''),
+      rawRequest(body).replace(KEY, 'k'.repeat(513)),
+      rawRequest(body, [`Authorization: ${NEW_KEY}`]),
     ];
-    for (const text of texts) expect(parsed(await raw(rig, text)).status).toBe(401);
+    for (const text of requests) expect(parseRawResponse(await raw(rig, text)).status).toBe(401);
     expect(asked).toBe(0);
   });
 
   test('a guesser who does not wait for the answer is counted', async () => {
-    const answer = Promise.withResolvers<typeof known>();
+    const answer = Promise.withResolvers<typeof found>();
     let asked = 0;
-    const rig = await rigged({
+    const rig = await startListener({
       findKeys: () => {
         asked += 1;
         return answer.promise;
       },
     });
-    const leave = new AbortController();
-    const gone = fetch(`${rig.at.url}/api/v1/send-mail`, {
+    const abortController = new AbortController();
+    const aborted = fetch(`${rig.address.url}/api/v1/send-mail`, {
       method: 'POST',
       headers: { Authorization: 'guess', 'Content-Type': 'application/json' },
       body: '{}',
-      signal: leave.signal,
+      signal: abortController.signal,
     }).catch(() => 'gone');
-    await until(() => asked === 1);
-    leave.abort();
-    expect(await gone).toBe('gone');
+    await waitUntil(() => asked === 1);
+    abortController.abort();
+    expect(await aborted).toBe('gone');
     answer.resolve({ revision: 0, accounts: [], keys: [] });
-    await until(() => rig.seen.refused.length === 1);
-    expect(rig.seen.refused).toEqual(['invalid-key']);
+    await waitUntil(() => rig.recorded.refused.length === 1);
+    expect(rig.recorded.refused).toEqual(['invalid-key']);
   });
 
   test('a request that waits for its key is answered by a drain', async () => {
-    const answer = Promise.withResolvers<typeof known>();
+    const answer = Promise.withResolvers<typeof found>();
     let asked = 0;
     const delays: number[] = [];
-    const rig = await rigged({
+    const rig = await startListener({
       findKeys: () => {
         asked += 1;
         return answer.promise;
@@ -595,13 +620,13 @@ describe('a key that the node does not know', () => {
         },
       },
     });
-    const sent = post(rig, MAIL, { Authorization: FRESH });
-    await until(() => asked === 1);
+    const sent = post(rig, MESSAGE, { Authorization: NEW_KEY });
+    await waitUntil(() => asked === 1);
     delays.length = 0;
     const drained = rig.listener.drain(60_000);
     // A listener with nothing to answer sets a shorter time at once, after which it closes its connections.
     expect(delays).toEqual([60_000]);
-    answer.resolve(known);
+    answer.resolve(found);
     expect((await sent).status).toBe(201);
     await drained;
   });

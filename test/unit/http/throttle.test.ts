@@ -18,22 +18,22 @@ test('never passes more than burst + rate × time, never refuses a client that k
     burst: fc.integer({ min: 1, max: 500 }),
   });
   fc.assert(
-    fc.property(limits, fc.array(fc.nat(400), { maxLength: 300 }), (limit, pauses) => {
+    fc.property(limits, fc.array(fc.nat(400), { maxLength: 300 }), (limit, delaysMs) => {
       const throttle = new Throttle();
       let now = 0;
-      let passed = 0;
+      let passedCount = 0;
       let allowedAt = 0;
-      for (const pause of pauses) {
-        now += pause;
+      for (const delayMs of delaysMs) {
+        now += delayMs;
         const answer = throttle.takeToken(7, limit, now);
         if (!answer.ok) {
           allowedAt = now + answer.retryAfterMs;
           continue;
         }
-        passed += 1;
+        passedCount += 1;
         expect(now).toBeGreaterThanOrEqual(allowedAt);
         expect(answer.remaining).toBeLessThan(limit.burst);
-        expect(passed).toBeLessThanOrEqual(limit.burst + (now * limit.perSecond) / 1000 + 1e-3);
+        expect(passedCount).toBeLessThanOrEqual(limit.burst + (now * limit.perSecond) / 1000 + 1e-3);
       }
       const last = throttle.takeToken(7, limit, now);
       if (!last.ok) expect(throttle.takeToken(7, limit, now + last.retryAfterMs).ok).toBe(true);
@@ -67,96 +67,100 @@ test('full buckets are forgotten', () => {
 });
 
 /** The bucket that all nodes share, as a store keeps it; the time is a test's. */
-function bucket() {
+function createSharedBucket() {
   const time = { now: 0 };
-  const seen = { asked: 0 };
-  let level: number | null = null;
+  const counters = { queries: 0 };
+  let tokens: number | null = null;
   let at = 0;
-  const ask = async ({ perSecond, burst, requested }: TokenRequest) => {
-    seen.asked += 1;
-    level = Math.min(burst, (level ?? burst) + ((time.now - at) * perSecond) / 1000);
+  const requestTokens = async ({ perSecond, burst, requested }: TokenRequest) => {
+    counters.queries += 1;
+    tokens = Math.min(burst, (tokens ?? burst) + ((time.now - at) * perSecond) / 1000);
     at = time.now;
-    const granted = Math.min(Math.floor(level), requested);
-    level -= granted;
-    return { granted, left: Math.floor(level), nextMs: level >= 1 ? 0 : Math.ceil(((1 - level) * 1000) / perSecond) };
+    const granted = Math.min(Math.floor(tokens), requested);
+    tokens -= granted;
+    return {
+      granted,
+      left: Math.floor(tokens),
+      nextMs: tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond),
+    };
   };
-  return { time, seen, ask };
+  return { time, seen: counters, ask: requestTokens };
 }
 
-const never = (error: unknown) => {
+const failOnError = (error: unknown) => {
   throw error;
 };
 
-async function passes(
+async function countPassed(
   throttle: SharedThrottle,
   count: number,
   limit: { perSecond: number; burst: number },
   now: number,
 ) {
-  let passed = 0;
-  for (let n = 0; n < count; n += 1) if ((await throttle.takeToken(1, limit, now)).ok) passed += 1;
-  return passed;
+  let passedCount = 0;
+  for (let n = 0; n < count; n += 1) if ((await throttle.takeToken(1, limit, now)).ok) passedCount += 1;
+  return passedCount;
 }
 
 test('three nodes together let the burst pass, and not one more', async () => {
-  const shared = bucket();
+  const shared = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
-  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.ask, never));
-  const passed = await Promise.all(nodes.map((node) => passes(node, 30, limit, 0)));
-  expect(passed.reduce((sum, one) => sum + one, 0)).toBe(20);
+  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.ask, failOnError));
+  const passedCount = await Promise.all(nodes.map((node) => countPassed(node, 30, limit, 0)));
+  expect(passedCount.reduce((sum, count) => sum + count, 0)).toBe(20);
 });
 
 test('a fast throttle asks the store once for many requests, and never lets more pass than the bucket gives', async () => {
-  const shared = bucket();
+  const shared = createSharedBucket();
   const limit = { perSecond: 1_000, burst: 1_000 };
-  const nodes = [1, 2].map(() => new SharedThrottle(shared.ask, never));
-  let passed = 0;
+  const nodes = [1, 2].map(() => new SharedThrottle(shared.ask, failOnError));
+  let passedCount = 0;
   for (; shared.time.now < 1_000; shared.time.now += 10) {
-    for (const node of nodes) passed += await passes(node, 30, limit, shared.time.now);
+    for (const node of nodes) passedCount += await countPassed(node, 30, limit, shared.time.now);
   }
-  expect(passed).toBeLessThanOrEqual(2_000 + 100);
-  expect(passed).toBeGreaterThan(1_800);
-  expect(shared.seen.asked).toBeLessThan(passed / 5);
+  expect(passedCount).toBeLessThanOrEqual(2_000 + 100);
+  expect(passedCount).toBeGreaterThan(1_800);
+  expect(shared.seen.queries).toBeLessThan(passedCount / 5);
 });
 
 test('an account over its limit is refused without a question until its next token is there', async () => {
-  const shared = bucket();
+  const shared = createSharedBucket();
   const limit = { perSecond: 2, burst: 1 };
-  const throttle = new SharedThrottle(shared.ask, never);
-  expect(await passes(throttle, 1, limit, 0)).toBe(1);
-  await passes(throttle, 1, limit, 0);
-  const { asked } = shared.seen;
-  expect(await passes(throttle, 100, limit, 0)).toBe(0);
-  expect(shared.seen.asked).toBe(asked);
+  const throttle = new SharedThrottle(shared.ask, failOnError);
+  expect(await countPassed(throttle, 1, limit, 0)).toBe(1);
+  await countPassed(throttle, 1, limit, 0);
+  const { queries } = shared.seen;
+  expect(await countPassed(throttle, 100, limit, 0)).toBe(0);
+  expect(shared.seen.queries).toBe(queries);
   const refused = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
   expect(refused.retryAfterMs).toBe(500);
   shared.time.now = 500;
-  expect(await passes(throttle, 1, limit, 500)).toBe(1);
+  expect(await countPassed(throttle, 1, limit, 500)).toBe(1);
 });
 
 test('tokens not used within a tenth of a second are void', async () => {
-  const shared = bucket();
+  const shared = createSharedBucket();
   const limit = { perSecond: 100, burst: 100 };
-  const throttle = new SharedThrottle(shared.ask, never);
+  const throttle = new SharedThrottle(shared.ask, failOnError);
   await throttle.takeToken(1, limit, 0);
-  const { asked } = shared.seen;
+  const { queries } = shared.seen;
   await throttle.takeToken(1, limit, 1_000);
-  expect(shared.seen.asked).toBe(asked + 1);
+  expect(shared.seen.queries).toBe(queries + 1);
 });
 
 test('where the store does not answer, requests pass on and the fault is told', async () => {
-  const told: unknown[] = [];
+  const errors: unknown[] = [];
   const throttle = new SharedThrottle(
     () => Promise.reject(new Error('away')),
-    (error) => told.push(error),
+    (error) => errors.push(error),
   );
   expect((await throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0)).ok).toBe(true);
-  expect(told).toHaveLength(1);
+  expect(errors).toHaveLength(1);
 });
 
 test('token requests of one event loop turn are sent in one batch, and each gets its own result', async () => {
   const batches: number[] = [];
-  const ask = batchTokenRequests(
+  const requestTokens = batchTokenRequests(
     async (batch) => {
       batches.push(batch.length);
       return batch.map(({ requested }) => ({ granted: requested, left: 0, nextMs: 0 }));
@@ -164,6 +168,6 @@ test('token requests of one event loop turn are sent in one batch, and each gets
     () => 0,
   );
   const request = (accountId: number, requested: number) => ({ accountId, perSecond: 1, burst: 9, requested });
-  const answers = await Promise.all([ask(request(1, 1)), ask(request(2, 5))]);
-  expect([batches, answers.map(({ granted }) => granted)]).toEqual([[2], [1, 5]]);
+  const grants = await Promise.all([requestTokens(request(1, 1)), requestTokens(request(2, 5))]);
+  expect([batches, grants.map(({ granted }) => granted)]).toEqual([[2], [1, 5]]);
 });

@@ -7,7 +7,7 @@ import { generate } from 'selfsigned';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import { watchCertificate } from '../../../src/http/tls.ts';
-import { KEY, MAIL, type Rig, startRig, until } from './rig.ts';
+import { KEY, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
 
 let folder: string;
 let rig: Rig | null = null;
@@ -26,7 +26,7 @@ async function writePair(name: string): Promise<void> {
   writeFileSync(join(folder, 'key.pem'), pair.private);
 }
 
-const options = (): Partial<ListenerOptions> => ({
+const createOptions = (): Partial<ListenerOptions> => ({
   settings: {
     listen: { host: '127.0.0.1', port: 0 },
     tls: { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') },
@@ -39,7 +39,7 @@ const options = (): Partial<ListenerOptions> => ({
 });
 
 /** The name on the certificate that a new connection gets, or the error that ended it. */
-function presented(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
+function certificateNameOf(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
   return new Promise((resolve) => {
     const socket: TLSSocket = connect(
       {
@@ -59,7 +59,7 @@ function presented(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' =
   });
 }
 
-function postOver(port: number): Promise<number> {
+function postOverHttps(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const req = httpsRequest(
       {
@@ -77,96 +77,98 @@ function postOver(port: number): Promise<number> {
       },
     );
     req.on('error', reject);
-    req.end(JSON.stringify(MAIL));
+    req.end(JSON.stringify(MESSAGE));
   });
 }
 
 test('speaks HTTPS, TLS 1.2 and later; a new pair is taken over, a broken one is reported and the old one kept', async () => {
   await writePair('first');
-  rig = await startRig(options());
-  const { at, seen } = rig;
+  rig = await startRig(createOptions());
+  const { address: at, recorded } = rig;
   expect(at.url).toBe(`https://127.0.0.1:${at.port}`);
-  expect(await postOver(at.port)).toBe(201);
-  expect(await presented(at.port)).toBe('first');
-  expect(await presented(at.port, 'TLSv1.2')).toBe('first');
-  expect(await presented(at.port, 'TLSv1.1')).not.toBe('first');
+  expect(await postOverHttps(at.port)).toBe(201);
+  expect(await certificateNameOf(at.port)).toBe('first');
+  expect(await certificateNameOf(at.port, 'TLSv1.2')).toBe('first');
+  expect(await certificateNameOf(at.port, 'TLSv1.1')).not.toBe('first');
 
   await writePair('second');
-  await until(() => seen.certificates.length > 0);
-  expect(seen.certificates).toEqual([null]);
-  expect(await presented(at.port)).toBe('second');
-  expect(await presented(at.port, 'TLSv1.1')).not.toBe('second');
+  await waitUntil(() => recorded.certificates.length > 0);
+  expect(recorded.certificates).toEqual([null]);
+  expect(await certificateNameOf(at.port)).toBe('second');
+  expect(await certificateNameOf(at.port, 'TLSv1.1')).not.toBe('second');
 
   writeFileSync(join(folder, 'key.pem'), 'no key');
-  await until(() => seen.certificates.length > 1);
-  expect(seen.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: no usable PEM private key/);
-  expect(await presented(at.port)).toBe('second');
-  expect(await postOver(at.port)).toBe(201);
+  await waitUntil(() => recorded.certificates.length > 1);
+  expect(recorded.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: no usable PEM private key/);
+  expect(await certificateNameOf(at.port)).toBe('second');
+  expect(await postOverHttps(at.port)).toBe(201);
 
   rmSync(join(folder, 'cert.pem'));
-  await until(() => seen.certificates.length > 2);
-  expect(seen.certificates[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
+  await waitUntil(() => recorded.certificates.length > 2);
+  expect(recorded.certificates[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
 
   await writePair('third');
-  await until(() => seen.certificates.at(-1) === null);
-  expect(await presented(at.port)).toBe('third');
+  await waitUntil(() => recorded.certificates.at(-1) === null);
+  expect(await certificateNameOf(at.port)).toBe('third');
 });
 
 test('a path that cannot be looked at is reported once and the old pair kept, until it can be again', async () => {
   await writePair('first');
-  rig = await startRig(options());
-  const { at, seen } = rig;
+  rig = await startRig(createOptions());
+  const { address: at, recorded } = rig;
   rmSync(join(folder, 'cert.pem'));
   symlinkSync('cert.pem', join(folder, 'cert.pem'));
-  await until(() => seen.certificates.length > 0);
-  expect(seen.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
-  expect(await presented(at.port)).toBe('first');
-  expect(await postOver(at.port)).toBe(201);
-  expect(seen.certificates).toHaveLength(1);
+  await waitUntil(() => recorded.certificates.length > 0);
+  expect(recorded.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
+  expect(await certificateNameOf(at.port)).toBe('first');
+  expect(await postOverHttps(at.port)).toBe(201);
+  expect(recorded.certificates).toHaveLength(1);
   rmSync(join(folder, 'cert.pem'));
   await writePair('second');
-  await until(() => seen.certificates.at(-1) === null);
-  expect(await presented(at.port)).toBe('second');
+  await waitUntil(() => recorded.certificates.at(-1) === null);
+  expect(await certificateNameOf(at.port)).toBe('second');
 });
 
 test('a pair that does not work stops the start with one clear line', async () => {
-  await expect(startRig(options())).rejects.toThrow(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ENOENT/);
+  await expect(startRig(createOptions())).rejects.toThrow(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ENOENT/);
   await writePair('one');
   writeFileSync(join(folder, 'cert.pem'), 'no certificate');
-  await expect(startRig(options())).rejects.toThrow(/^POSTRIDER_TLS_CERT .*cert\.pem: no usable PEM certificate/);
+  await expect(startRig(createOptions())).rejects.toThrow(/^POSTRIDER_TLS_CERT .*cert\.pem: no usable PEM certificate/);
   await writePair('one');
-  const other = await generate([{ name: 'commonName', value: 'other' }], { keySize: 2048 });
-  writeFileSync(join(folder, 'key.pem'), other.private);
-  await expect(startRig(options())).rejects.toThrow(/^POSTRIDER_TLS_KEY .*: no usable PEM private key for .*cert\.pem/);
+  const otherPair = await generate([{ name: 'commonName', value: 'other' }], { keySize: 2048 });
+  writeFileSync(join(folder, 'key.pem'), otherPair.private);
+  await expect(startRig(createOptions())).rejects.toThrow(
+    /^POSTRIDER_TLS_KEY .*: no usable PEM private key for .*cert\.pem/,
+  );
 });
 
 test('half a renewal is never loaded: files are taken when they have been quiet for one look', async () => {
   await writePair('first');
   const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
-  let look = (): void => {};
-  const told: string[] = [];
+  let runCheck = (): void => {};
+  const calls: string[] = [];
   const stop = watchCertificate(
     paths,
     1000,
     {
       now: () => 0,
       after: (_delayMs, run) => {
-        look = run;
-        return () => told.push('stopped');
+        runCheck = run;
+        return () => calls.push('stopped');
       },
     },
-    () => told.push('pair'),
-    (fault) => told.push(fault),
+    () => calls.push('pair'),
+    (fault) => calls.push(fault),
   );
-  const next = await generate([{ name: 'commonName', value: 'second' }], { keySize: 2048 });
-  writeFileSync(paths.certPath, next.cert);
-  look();
-  writeFileSync(paths.keyPath, next.private);
-  look();
-  expect(told).toEqual([]);
-  look();
-  look();
-  expect(told).toEqual(['pair']);
+  const secondPair = await generate([{ name: 'commonName', value: 'second' }], { keySize: 2048 });
+  writeFileSync(paths.certPath, secondPair.cert);
+  runCheck();
+  writeFileSync(paths.keyPath, secondPair.private);
+  runCheck();
+  expect(calls).toEqual([]);
+  runCheck();
+  runCheck();
+  expect(calls).toEqual(['pair']);
   stop();
-  expect(told).toEqual(['pair', 'stopped']);
+  expect(calls).toEqual(['pair', 'stopped']);
 });

@@ -3,47 +3,52 @@ import { expect, test } from 'vitest';
 import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator/access.ts';
 
 const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
-const judging = (access: AccessControl) => (address: string, password: string, now: number) =>
+const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>
   access.check(address, 'h', basic(password), now);
 
 test('after ten wrong passwords within one minute a peer is refused, also with the right password, and other peers are not', () => {
   const access = new AccessControl('right');
-  const judge = judging(access);
-  for (let n = 0; n < MAX_FAILURES; n += 1) expect(judge('192.0.2.1', 'wrong', 1_000 + n).kind).toBe('challenge');
-  expect(judge('192.0.2.1', 'right', 2_000)).toEqual({ kind: 'limited', retryAfterMs: 59_000 });
-  expect(judge('::ffff:192.0.2.1', 'right', 2_000).kind).toBe('limited');
-  expect(judge('192.0.2.2', 'right', 2_000).kind).toBe('granted');
-  expect(judge('192.0.2.1', 'right', 61_000).kind).toBe('granted');
+  const checkPassword = createCheck(access);
+  for (let n = 0; n < MAX_FAILURES; n += 1)
+    expect(checkPassword('192.0.2.1', 'wrong', 1_000 + n).kind).toBe('challenge');
+  expect(checkPassword('192.0.2.1', 'right', 2_000)).toEqual({ kind: 'limited', retryAfterMs: 59_000 });
+  expect(checkPassword('::ffff:192.0.2.1', 'right', 2_000).kind).toBe('limited');
+  expect(checkPassword('192.0.2.2', 'right', 2_000).kind).toBe('granted');
+  expect(checkPassword('192.0.2.1', 'right', 61_000).kind).toBe('granted');
   expect(access.check('192.0.2.3', 'h', undefined, 0).kind).toBe('challenge');
 });
 
 test('the addresses of an IPv6 /64 are one peer, and those of the next /64 another', () => {
-  const judge = judging(new AccessControl('right'));
-  for (let n = 0; n < MAX_FAILURES; n += 1) expect(judge(`2001:db8:0:7::${n + 1}`, 'wrong', 0).kind).toBe('challenge');
-  expect(judge('2001:db8:0:7:ffff::1', 'wrong', 0).kind).toBe('limited');
-  expect(judge('2001:db8:0:8::1', 'wrong', 0).kind).toBe('challenge');
-  expect(judge('2001:db8:0:8::1', 'right', 0).kind).toBe('granted');
+  const checkPassword = createCheck(new AccessControl('right'));
+  for (let n = 0; n < MAX_FAILURES; n += 1)
+    expect(checkPassword(`2001:db8:0:7::${n + 1}`, 'wrong', 0).kind).toBe('challenge');
+  expect(checkPassword('2001:db8:0:7:ffff::1', 'wrong', 0).kind).toBe('limited');
+  expect(checkPassword('2001:db8:0:8::1', 'wrong', 0).kind).toBe('challenge');
+  expect(checkPassword('2001:db8:0:8::1', 'right', 0).kind).toBe('granted');
 });
 
 test('wrong passwords of many peers increase the delay of each password up to a limit, and refuse none', () => {
-  const judge = judging(new AccessControl('right'));
-  const rightAt = (now: number) => {
-    const verdict = judge('198.51.100.1', 'right', now);
-    if (verdict.kind !== 'granted') throw new Error(`the right password is answered ${verdict.kind}`);
-    return verdict.delayMs;
+  const checkPassword = createCheck(new AccessControl('right'));
+  const delayAt = (now: number) => {
+    const decision = checkPassword('198.51.100.1', 'right', now);
+    if (decision.kind !== 'granted') throw new Error(`the right password is answered ${decision.kind}`);
+    return decision.delayMs;
   };
   const delays: number[] = [];
   for (let n = 0; n < 1_000; n += 1) {
-    delays.push(rightAt(n));
-    expect(judge(`2001:db8:1:${n.toString(16)}::1`, 'wrong', n)).toEqual({ kind: 'challenge', delayMs: delays.at(-1) });
+    delays.push(delayAt(n));
+    expect(checkPassword(`2001:db8:1:${n.toString(16)}::1`, 'wrong', n)).toEqual({
+      kind: 'challenge',
+      delayMs: delays.at(-1),
+    });
   }
   // A few people who mistype at the same time wait for nothing.
   expect(delays.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
-  expect(delays.slice(0, 100)).toEqual(delays.slice(0, 100).toSorted((one, other) => one - other));
+  expect(delays.slice(0, 100)).toEqual(delays.slice(0, 100).toSorted((left, right) => left - right));
   expect(Math.max(...delays)).toBe(MAX_DELAY_MS);
   // However long it went on, it is over a few minutes later; a clock set back changes nothing.
-  expect(rightAt(10 * 60_000)).toBe(0);
-  expect(rightAt(-10 * 60_000)).toBe(MAX_DELAY_MS);
+  expect(delayAt(10 * 60_000)).toBe(0);
+  expect(delayAt(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });
 
 test('a request without a password causes no delay and has none', () => {
@@ -51,5 +56,5 @@ test('a request without a password causes no delay and has none', () => {
   for (let n = 0; n < 1_000; n += 1) {
     expect(access.check(`198.51.100.${n % 250}`, 'h', undefined, 0)).toEqual({ kind: 'challenge', delayMs: 0 });
   }
-  expect(judging(access)('192.0.2.1', 'right', 0)).toEqual({ kind: 'granted', delayMs: 0 });
+  expect(createCheck(access)('192.0.2.1', 'right', 0)).toEqual({ kind: 'granted', delayMs: 0 });
 });

@@ -7,14 +7,14 @@ import { virtualClock } from '../../rig/clock.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 
 /** A server that hears of a body's beginning and of its parts; `head` opens a request whose body has 3 bytes. */
-async function rig(heard: (request: IncomingMessage, time: BodyTimeouts) => void) {
+async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: BodyTimeouts) => void) {
   const clock = virtualClock(0);
-  const time = new BodyTimeouts(clock, connectionsFor());
-  const begun = Promise.withResolvers<IncomingMessage>();
+  const bodyTimeouts = new BodyTimeouts(clock, connectionsFor());
+  const firstRequest = Promise.withResolvers<IncomingMessage>();
   const server = createServer((request) => {
-    time.start(request);
-    heard(request, time);
-    begun.resolve(request);
+    bodyTimeouts.start(request);
+    onRequest(request, bodyTimeouts);
+    firstRequest.resolve(request);
   });
   onTestFinished(() => {
     server.close();
@@ -22,32 +22,32 @@ async function rig(heard: (request: IncomingMessage, time: BodyTimeouts) => void
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-  let text = '';
+  let received = '';
   socket.on('data', (chunk: Buffer) => {
-    text += chunk.toString();
+    received += chunk.toString();
   });
-  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(text)));
+  const closed = new Promise<string>((resolve) => socket.on('close', () => resolve(received)));
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n');
-  return { clock, socket, request: await begun.promise, closed };
+  return { clock, socket, request: await firstRequest.promise, closed };
 }
 
 test('a body that is incomplete after 30 s is answered with 408, and the connection closes', async () => {
-  const { clock, closed } = await rig((request) => void request.resume());
+  const { clock, closed } = await startServer((request) => void request.resume());
   await clock.advance(30_000);
   expect(await closed).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
 });
 
 test('each chunk of an upload restarts its timeout', async () => {
-  const parts: string[] = [];
-  const { clock, socket, closed, request } = await rig((upload, time) =>
-    upload.on('data', (part: Buffer) => {
-      parts.push(part.toString());
-      time.restart(upload);
+  const chunks: string[] = [];
+  const { clock, socket, closed, request } = await startServer((upload, bodyTimeouts) =>
+    upload.on('data', (chunk: Buffer) => {
+      chunks.push(chunk.toString());
+      bodyTimeouts.restart(upload);
     }),
   );
-  for (const part of ['a', 'b']) {
-    socket.write(part);
-    await expect.poll(() => parts.join('')).toContain(part);
+  for (const chunk of ['a', 'b']) {
+    socket.write(chunk);
+    await expect.poll(() => chunks.join('')).toContain(chunk);
     await clock.advance(29_000);
     expect(request.destroyed).toBe(false);
   }
@@ -56,7 +56,7 @@ test('each chunk of an upload restarts its timeout', async () => {
 });
 
 test('a complete body does not time out, however long its answer takes', async () => {
-  const { clock, socket, request } = await rig((whole) => void whole.resume());
+  const { clock, socket, request } = await startServer((whole) => void whole.resume());
   socket.write('abc');
   await expect.poll(() => request.complete).toBe(true);
   await clock.advance(600_000);

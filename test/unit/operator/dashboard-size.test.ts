@@ -10,52 +10,52 @@ const DIST = join(ROOT, 'dashboard/dist');
 const MAX_KB = 200;
 
 /** Of Vite's manifest, by source file. */
-interface Part {
+interface ManifestEntry {
   readonly file: string;
   readonly imports?: readonly string[];
   readonly dynamicImports?: readonly string[];
   readonly css?: readonly string[];
 }
 
-let parts: ReadonlyMap<string, Part>;
-let served: ReadonlyMap<string, number>;
+let manifestEntries: ReadonlyMap<string, ManifestEntry>;
+let compressedBytes: ReadonlyMap<string, number>;
 
 beforeAll(async () => {
   const manifest = readFileSync(join(DIST, '.vite/manifest.json'), 'utf8');
-  parts = new Map(Object.entries(JSON.parse(manifest) as Record<string, Part>));
-  const files = new Set([...parts.values()].flatMap(({ file, css = [] }) => [file, ...css]));
+  manifestEntries = new Map(Object.entries(JSON.parse(manifest) as Record<string, ManifestEntry>));
+  const files = new Set([...manifestEntries.values()].flatMap(({ file, css = [] }) => [file, ...css]));
   const app = Fastify();
   addDashboard(app, DIST);
   const sizes = [...files].map(async (file) => {
-    const answer = await app.inject({ url: `/${file}`, headers: { 'Accept-Encoding': 'br' } });
-    expect([file, answer.statusCode]).toEqual([file, 200]);
-    return [file, answer.rawPayload.length] as const;
+    const response = await app.inject({ url: `/${file}`, headers: { 'Accept-Encoding': 'br' } });
+    expect([file, response.statusCode]).toEqual([file, 200]);
+    return [file, response.rawPayload.length] as const;
   });
-  served = new Map(await Promise.all(sizes));
+  compressedBytes = new Map(await Promise.all(sizes));
 });
 
 /** The files of a part and of all that it needs at once. */
-function filesOf(name: string, seen = new Set<string>()): readonly string[] {
-  const part = parts.get(name);
-  if (part === undefined || seen.has(name)) return [];
-  seen.add(name);
-  return [part.file, ...(part.css ?? []), ...(part.imports ?? []).flatMap((other) => filesOf(other, seen))];
+function filesOf(name: string, visited = new Set<string>()): readonly string[] {
+  const entry = manifestEntries.get(name);
+  if (entry === undefined || visited.has(name)) return [];
+  visited.add(name);
+  return [entry.file, ...(entry.css ?? []), ...(entry.imports ?? []).flatMap((imported) => filesOf(imported, visited))];
 }
 
 test(`the script of the first load of any page is under ${MAX_KB} kB`, () => {
-  const pages = parts.get('index.html')?.dynamicImports ?? [];
+  const pages = manifestEntries.get('index.html')?.dynamicImports ?? [];
   expect(pages.length).toBeGreaterThan(5);
   const loads = pages
     .map((page) => {
       const files = [...new Set([...filesOf('index.html'), ...filesOf(page)])];
-      return { page, script: kBOf(files, '.js'), style: kBOf(files, '.css') };
+      return { page, script: totalKb(files, '.js'), style: totalKb(files, '.css') };
     })
-    .toSorted((one, other) => other.script - one.script);
-  const told = loads.map(({ page, script, style }) => `${page}: ${script} kB of script, ${style} kB of style`);
-  expect(loads[0]?.script, told.join('\n')).toBeLessThan(MAX_KB);
+    .toSorted((one, imported) => imported.script - one.script);
+  const summary = loads.map(({ page, script, style }) => `${page}: ${script} kB of script, ${style} kB of style`);
+  expect(loads[0]?.script, summary.join('\n')).toBeLessThan(MAX_KB);
 });
 
-function kBOf(files: readonly string[], type: string): number {
-  const sizes = files.filter((file) => file.endsWith(type)).map((file) => served.get(file) ?? Number.NaN);
+function totalKb(files: readonly string[], extension: string): number {
+  const sizes = files.filter((file) => file.endsWith(extension)).map((file) => compressedBytes.get(file) ?? Number.NaN);
   return Math.round(sizes.reduce((sum, bytes) => sum + bytes, 0) / 100) / 10;
 }

@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../rig/folder.ts';
 
 /** Plain JavaScript, as all that runs while packages are installed. */
 const { finishBuild } = (await import(new URL('../../../bin/finish-build.js', import.meta.url).href)) as {
-  finishBuild: (made: string, dist: string) => void;
+  finishBuild: (newBuild: string, dist: string) => void;
 };
 const INDEX = '<!doctype html><meta content="__NONCE__"><style nonce="__NONCE__"></style><div id="root"></div>';
 const SCRIPT = `console.log(1);${'// a comment that compresses well\n'.repeat(60)}`;
@@ -26,7 +26,7 @@ const ADDRESSES = [
   '/audit',
 ];
 
-function built(): string {
+function createBuild(): string {
   const folder = join(temporaryFolder(), 'dist');
   mkdirSync(join(folder, 'assets'), { recursive: true });
   writeFileSync(join(folder, 'index.html'), INDEX);
@@ -39,7 +39,7 @@ function built(): string {
   return folder;
 }
 
-function serving(folder: string) {
+function serve(folder: string) {
   const app = Fastify();
   addDashboard(app, folder);
   return (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
@@ -48,18 +48,18 @@ function serving(folder: string) {
 
 describe('the page', () => {
   test('is the same at each of its paths, with a new nonce in page and policy each time', async () => {
-    const ask = serving(built());
+    const request = serve(createBuild());
     const nonces = new Set<string>();
     for (const address of ADDRESSES) {
-      const answer = await ask(address);
-      expect([address, answer.statusCode, answer.headers['content-type']]).toEqual([
+      const response = await request(address);
+      expect([address, response.statusCode, response.headers['content-type']]).toEqual([
         address,
         200,
         'text/html; charset=utf-8',
       ]);
-      const policy = String(answer.headers['content-security-policy']);
+      const policy = String(response.headers['content-security-policy']);
       const nonce = /style-src 'self' 'nonce-([A-Za-z0-9+/]{22}==)'/.exec(policy)?.[1] ?? '';
-      expect(answer.body).toBe(INDEX.replaceAll('__NONCE__', nonce));
+      expect(response.body).toBe(INDEX.replaceAll('__NONCE__', nonce));
       expect(policy).toMatch(/default-src 'none'; script-src 'self';.*base-uri 'none';.*frame-ancestors 'none'$/);
       nonces.add(nonce);
     }
@@ -68,44 +68,44 @@ describe('the page', () => {
 
   test('without a build explains how to make one, and is served after the build', async () => {
     const folder = join(temporaryFolder(), 'dist');
-    const ask = serving(folder);
-    const before = await ask('/');
+    const request = serve(folder);
+    const before = await request('/');
     expect([before.statusCode, before.body.includes('npm run build')]).toEqual([200, true]);
-    expect((await ask('/assets/app-1a2b.js')).statusCode).toBe(404);
+    expect((await request('/assets/app-1a2b.js')).statusCode).toBe(404);
     mkdirSync(folder);
     writeFileSync(join(folder, 'index.html'), INDEX);
-    expect((await ask('/')).body).toContain('id="root"');
+    expect((await request('/')).body).toContain('id="root"');
   });
 
   test('answers HEAD without a body', async () => {
-    const ask = serving(built());
+    const request = serve(createBuild());
     for (const address of ['/', '/inbox/1', '/assets/app-1a2b.js', '/icon.svg']) {
-      const answer = await ask(address, {}, 'HEAD');
-      expect([address, answer.statusCode, answer.body]).toEqual([address, 200, '']);
+      const response = await request(address, {}, 'HEAD');
+      expect([address, response.statusCode, response.body]).toEqual([address, 200, '']);
     }
   });
 });
 
 describe('assets', () => {
   test('have their types, are immutable in caches, and are compressed for clients that accept it', async () => {
-    const ask = serving(built());
-    const plain = await ask('/assets/app-1a2b.js');
+    const request = serve(createBuild());
+    const plain = await request('/assets/app-1a2b.js');
     expect([plain.statusCode, plain.body, plain.headers['content-encoding']]).toEqual([200, SCRIPT, undefined]);
     expect(plain.headers).toMatchObject({
       'content-type': 'text/javascript; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'accept-encoding',
     });
-    const small = await ask('/assets/app-1a2b.js', { 'Accept-Encoding': 'gzip, deflate, br' });
-    expect(small.headers['content-encoding']).toBe('br');
-    expect(small.rawPayload.length).toBeLessThan(SCRIPT.length / 4);
-    expect(brotliDecompressSync(small.rawPayload).toString()).toBe(SCRIPT);
-    const style = await ask('/assets/app-1a2b.css', { 'Accept-Encoding': 'br' });
+    const compressed = await request('/assets/app-1a2b.js', { 'Accept-Encoding': 'gzip, deflate, br' });
+    expect(compressed.headers['content-encoding']).toBe('br');
+    expect(compressed.rawPayload.length).toBeLessThan(SCRIPT.length / 4);
+    expect(brotliDecompressSync(compressed.rawPayload).toString()).toBe(SCRIPT);
+    const style = await request('/assets/app-1a2b.css', { 'Accept-Encoding': 'br' });
     expect([style.headers['content-type'], style.headers['content-encoding']]).toEqual([
       'text/css; charset=utf-8',
       undefined,
     ]);
-    const icon = await ask('/icon.svg');
+    const icon = await request('/icon.svg');
     expect([icon.headers['content-type'], icon.headers['cache-control']]).toEqual(['image/svg+xml', 'no-cache']);
   });
 
@@ -124,43 +124,43 @@ describe('assets', () => {
     '/index.html',
     '/secret.js',
   ])('%s is not found', async (path) => {
-    expect((await serving(built())(path)).statusCode).toBe(404);
+    expect((await serve(createBuild())(path)).statusCode).toBe(404);
   });
 });
 
 describe('a build made while the service runs', () => {
   const page = (text: string) => INDEX.replace('"root"', `"root" class="${text}"`);
   const rebuild = (folder: string, name: string) => {
-    const made = `${folder}.new`;
-    mkdirSync(join(made, 'assets'), { recursive: true });
-    writeFileSync(join(made, 'assets', `app-${name}.js`), `${name}${SCRIPT}`);
-    writeFileSync(join(made, 'assets', 'shared-7g8h.js'), 'shared');
-    writeFileSync(join(made, 'index.html'), page(name));
-    finishBuild(made, folder);
+    const newBuild = `${folder}.new`;
+    mkdirSync(join(newBuild, 'assets'), { recursive: true });
+    writeFileSync(join(newBuild, 'assets', `app-${name}.js`), `${name}${SCRIPT}`);
+    writeFileSync(join(newBuild, 'assets', 'shared-7g8h.js'), 'shared');
+    writeFileSync(join(newBuild, 'index.html'), page(name));
+    finishBuild(newBuild, folder);
   };
 
   test('is served at once, page and assets, compressed, and open pages keep the assets of the previous build', async () => {
-    const folder = built();
-    const ask = serving(folder);
-    expect((await ask('/')).body).not.toContain('second');
+    const folder = createBuild();
+    const request = serve(folder);
+    expect((await request('/')).body).not.toContain('second');
     rebuild(folder, 'second');
-    expect((await ask('/')).body).toContain('class="second"');
-    const asset = await ask('/assets/app-second.js', { 'Accept-Encoding': 'br' });
+    expect((await request('/')).body).toContain('class="second"');
+    const asset = await request('/assets/app-second.js', { 'Accept-Encoding': 'br' });
     expect([asset.headers['content-encoding'], brotliDecompressSync(asset.rawPayload).toString()]).toEqual([
       'br',
       `second${SCRIPT}`,
     ]);
-    expect((await ask('/assets/app-1a2b.js')).body).toBe(SCRIPT);
-    expect((await ask('/builds.json')).statusCode).toBe(404);
+    expect((await request('/assets/app-1a2b.js')).body).toBe(SCRIPT);
+    expect((await request('/builds.json')).statusCode).toBe(404);
   });
 
   test('removes older builds', async () => {
-    const folder = built();
-    const ask = serving(folder);
+    const folder = createBuild();
+    const request = serve(folder);
     for (const name of ['a', 'b', 'c', 'd', 'e']) rebuild(folder, name);
     const names = ['app-e', 'app-d', 'app-c', 'app-b', 'app-a', 'app-1a2b', 'shared-7g8h'];
-    const codes = await Promise.all(names.map(async (name) => (await ask(`/assets/${name}.js`)).statusCode));
-    expect(codes).toEqual([200, 200, 200, 404, 404, 404, 200]);
+    const statuses = await Promise.all(names.map(async (name) => (await request(`/assets/${name}.js`)).statusCode));
+    expect(statuses).toEqual([200, 200, 200, 404, 404, 404, 200]);
     expect(existsSync(`${folder}.new`) || existsSync(`${folder}.old`)).toBe(false);
   });
 });

@@ -6,18 +6,18 @@ import { virtualClock } from '../../rig/clock.ts';
 
 test('many delayed answers of one connection cause no warning, and a close ends them all', async () => {
   const warnings: string[] = [];
-  const warned = ({ name }: Error) => warnings.push(name);
-  process.on('warning', warned);
+  const onWarning = ({ name }: Error) => warnings.push(name);
+  process.on('warning', onWarning);
   onTestFinished(() => {
-    process.off('warning', warned);
+    process.off('warning', onWarning);
   });
   const socket = new Socket();
-  const before = socket.getMaxListeners();
-  const waits = Array.from({ length: 30 }, () => delayResponse({ socket }, virtualClock(0), 1_000));
+  const maxListenersBefore = socket.getMaxListeners();
+  const delays = Array.from({ length: 30 }, () => delayResponse({ socket }, virtualClock(0), 1_000));
   socket.destroy();
-  await Promise.all(waits);
+  await Promise.all(delays);
   // A warning is emitted in a later turn.
   await new Promise((resolve) => setImmediate(resolve));
   expect(warnings).toEqual([]);
-  expect([socket.listenerCount('close'), socket.getMaxListeners()]).toEqual([0, before]);
+  expect([socket.listenerCount('close'), socket.getMaxListeners()]).toEqual([0, maxListenersBefore]);
 });

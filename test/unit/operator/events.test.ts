@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 /** `token` works while it is there. */
-async function started(
+async function startListener(
   clock: Clock = systemClock,
   liveUpdates = createLiveUpdates({
     clock,
@@ -81,15 +81,15 @@ async function started(
 }
 
 interface Stream {
-  readonly text: () => string;
-  readonly ended: () => boolean;
+  readonly received: () => string;
+  readonly isClosed: () => boolean;
   readonly socket: Socket;
 }
 
-function listen(port: number, header: string, read = true): Stream {
+function openStream(port: number, header: string, read = true): Stream {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
-  let [text, ended] = ['', false];
+  let [text, isClosed] = ['', false];
   socket.write(`GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n${header}\r\n\r\n`);
   if (read) {
     socket.on('data', (chunk) => {
@@ -97,19 +97,19 @@ function listen(port: number, header: string, read = true): Stream {
     });
   }
   socket.on('close', () => {
-    ended = true;
+    isClosed = true;
   });
   socket.on('error', () => undefined);
-  return { text: () => text, ended: () => ended, socket };
+  return { received: () => text, isClosed: () => isClosed, socket };
 }
 
-const bearer = 'Authorization: Bearer po_ci';
+const BEARER_HEADER = 'Authorization: Bearer po_ci';
 
 /** A clock whose time a test sets on, and whose timers run when it does. */
-function settable(): Clock & { on(ms: number): void } {
-  let ahead = 0;
+function createManualClock(): Clock & { advance(ms: number): void } {
+  let offsetMs = 0;
   const timers = new Map<object, { at: number; run: () => void }>();
-  const now = () => Date.now() + ahead;
+  const now = () => Date.now() + offsetMs;
   return {
     now,
     after(delayMs, run) {
@@ -118,8 +118,8 @@ function settable(): Clock & { on(ms: number): void } {
       if (delayMs <= 500) setTimeout(() => timers.delete(key) && run(), delayMs);
       return () => void timers.delete(key);
     },
-    on(ms) {
-      ahead += ms;
+    advance(ms) {
+      offsetMs += ms;
       for (const [key, { at, run }] of [...timers]) {
         if (at > now() || !timers.delete(key)) continue;
         run();
@@ -129,21 +129,21 @@ function settable(): Clock & { on(ms: number): void } {
 }
 
 test('a change is published to sessions and tokens as an event with its topics', async () => {
-  const { port, liveUpdates, session } = await started();
-  const streams = [listen(port, session), listen(port, bearer)];
-  for (const { text } of streams) {
+  const { port, liveUpdates, session } = await startListener();
+  const streams = [openStream(port, session), openStream(port, BEARER_HEADER)];
+  for (const { received: text } of streams) {
     await expect.poll(text).toContain('retry: ');
     expect(text()).toMatch(/^HTTP\/1\.1 200 /);
     expect(text()).toMatch(/content-type: text\/event-stream; charset=utf-8/i);
     expect(text()).toMatch(/content-security-policy: /i);
   }
   liveUpdates.publish('messages', 'overview');
-  for (const { text } of streams)
+  for (const { received: text } of streams)
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
 });
 
 test('a stream requires authentication, and HEAD opens none', async () => {
-  const { port, store } = await started();
+  const { port, store } = await startListener();
   store.token = null;
   const base = `http://127.0.0.1:${port}/api/v1/events`;
   expect((await fetch(base)).status).toBe(401);
@@ -153,9 +153,9 @@ test('a stream requires authentication, and HEAD opens none', async () => {
 });
 
 test('the number of streams is limited, and one that ends makes room for another', async () => {
-  const { port } = await started();
-  const streams = Array.from({ length: MAX_STREAMS }, () => listen(port, bearer));
-  for (const { text } of streams) await expect.poll(text).toContain('retry: ');
+  const { port } = await startListener();
+  const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
+  for (const { received: text } of streams) await expect.poll(text).toContain('retry: ');
   const refused = await fetch(`http://127.0.0.1:${port}/api/v1/events`, { headers: { Authorization: 'Bearer po_ci' } });
   expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
   expect(await refused.json()).toEqual({
@@ -166,36 +166,36 @@ test('the number of streams is limited, and one that ends makes room for another
   streams[0]?.socket.destroy();
   await expect
     .poll(async () => {
-      const stream = listen(port, bearer);
-      await expect.poll(stream.text).toContain('HTTP/1.1');
-      return stream.text().slice(9, 12);
+      const stream = openStream(port, BEARER_HEADER);
+      await expect.poll(stream.received).toContain('HTTP/1.1');
+      return stream.received().slice(9, 12);
     })
     .toBe('200');
 });
 
 describe('a stream ends with its authentication', () => {
   test('at the expiry of a session', async () => {
-    const clock = settable();
-    const { port, session } = await started(clock);
-    const stream = listen(port, session);
-    await expect.poll(stream.text).toContain('retry: ');
-    clock.on(15_000);
-    await expect.poll(stream.text).toContain(': alive\n\n');
-    clock.on(SESSION_LIFETIME_MS - 16_000);
-    await expect.poll(() => stream.text().split(': alive').length).toBe(3);
-    expect(stream.text()).not.toContain('\r\n0\r\n');
-    clock.on(1_001);
-    await expect.poll(stream.text).toContain('\r\n0\r\n');
+    const clock = createManualClock();
+    const { port, session } = await startListener(clock);
+    const stream = openStream(port, session);
+    await expect.poll(stream.received).toContain('retry: ');
+    clock.advance(15_000);
+    await expect.poll(stream.received).toContain(': alive\n\n');
+    clock.advance(SESSION_LIFETIME_MS - 16_000);
+    await expect.poll(() => stream.received().split(': alive').length).toBe(3);
+    expect(stream.received()).not.toContain('\r\n0\r\n');
+    clock.advance(1_001);
+    await expect.poll(stream.received).toContain('\r\n0\r\n');
   });
 
   test('at the next heartbeat after a token is revoked', async () => {
-    const clock = settable();
-    const { port, store } = await started(clock);
-    const stream = listen(port, bearer);
-    await expect.poll(stream.text).toContain('retry: ');
+    const clock = createManualClock();
+    const { port, store } = await startListener(clock);
+    const stream = openStream(port, BEARER_HEADER);
+    await expect.poll(stream.received).toContain('retry: ');
     store.token = null;
-    clock.on(15_000);
-    await expect.poll(stream.text).toContain('\r\n0\r\n');
+    clock.advance(15_000);
+    await expect.poll(stream.received).toContain('\r\n0\r\n');
   });
 });
 
@@ -210,24 +210,24 @@ test('a client that does not read is disconnected, and the others still receive 
       return () => void subscribers.delete(onChange);
     },
   };
-  const { port } = await started(systemClock, liveUpdates);
-  listen(port, bearer, false);
-  const reader = listen(port, bearer);
+  const { port } = await startListener(systemClock, liveUpdates);
+  openStream(port, BEARER_HEADER, false);
+  const reader = openStream(port, BEARER_HEADER);
   await expect.poll(() => subscribers.size).toBe(2);
-  await expect.poll(reader.text).toContain('retry: ');
+  await expect.poll(reader.received).toContain('retry: ');
   const topics = Array.from({ length: 100 }, () => 'messages' as const);
   // Until the buffers of the system between the two are full; the reader is waited for.
-  for (let told = 10; subscribers.size === 2; told += 10) {
+  for (let expectedEvents = 10; subscribers.size === 2; expectedEvents += 10) {
     for (let n = 0; n < 10; n += 1) for (const onChange of subscribers) onChange(topics);
-    while (reader.text().split('event: change').length <= told) await turn();
+    while (reader.received().split('event: change').length <= expectedEvents) await turn();
   }
-  expect([subscribers.size, reader.ended()]).toEqual([1, false]);
+  expect([subscribers.size, reader.isClosed()]).toEqual([1, false]);
 });
 
 test('the listener closes immediately despite open streams', async () => {
-  const { port, listener } = await started();
-  const stream = listen(port, bearer);
-  await expect.poll(stream.text).toContain('retry: ');
+  const { port, listener } = await startListener();
+  const stream = openStream(port, BEARER_HEADER);
+  await expect.poll(stream.received).toContain('retry: ');
   await listener.close();
-  await expect.poll(stream.ended).toBe(true);
+  await expect.poll(stream.isClosed).toBe(true);
 });

@@ -23,9 +23,9 @@ const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 
 /** A listener whose delays end only when `release` is called; with `holdsLookups` the times between lookups only when they are run. */
-async function started(holdsLookups = false, tokenText = TOKEN) {
-  const store = { down: false };
-  const waiting: (() => void)[] = [];
+async function startListener(delaysLookups = false, tokenText = TOKEN) {
+  const store = { isUnavailable: false };
+  const pendingDelays: (() => void)[] = [];
   const delaysMs: number[] = [];
   const queries: (readonly string[])[] = [];
   const intervals: (() => void)[] = [];
@@ -36,11 +36,11 @@ async function started(holdsLookups = false, tokenText = TOKEN) {
       if (delayMs > 5_000) return systemClock.after(delayMs, run);
       if (delayMs === MIN_QUERY_INTERVAL_MS) {
         intervals.push(run);
-        if (!holdsLookups) for (const held of intervals.splice(0)) queueMicrotask(held);
+        if (!delaysLookups) for (const interval of intervals.splice(0)) queueMicrotask(interval);
         return () => undefined;
       }
       delaysMs.push(delayMs);
-      waiting.push(run);
+      pendingDelays.push(run);
       return () => undefined;
     },
   };
@@ -66,7 +66,7 @@ async function started(holdsLookups = false, tokenText = TOKEN) {
     api: {
       store: {
         findTokens: async (hashes) => {
-          if (store.down) throw new StoreError('the store does not answer');
+          if (store.isUnavailable) throw new StoreError('the store does not answer');
           queries.push(hashes);
           return hashes.includes(token.hash) ? [token] : [];
         },
@@ -95,41 +95,41 @@ async function started(holdsLookups = false, tokenText = TOKEN) {
   running.push(listener);
   const { port } = await listener.start();
 
-  interface Asked {
+  interface RequestOptions {
     readonly from?: string;
     readonly headers?: Record<string, string>;
     readonly body?: object;
   }
-  function ask(
+  function sendRequest(
     path: string,
-    { from = '127.0.0.1', headers = {}, body }: Asked = {},
+    { from = '127.0.0.1', headers = {}, body }: RequestOptions = {},
   ): Promise<{ status: number; headers: NodeJS.Dict<string | string[]> }> {
-    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof ask>>>();
+    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof sendRequest>>>();
     const method = body === undefined ? 'GET' : 'POST';
     const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
-    const asked = request(
+    const outgoing = request(
       { host: '127.0.0.1', port, path, method, localAddress: from, agent: false, headers: { ...json, ...headers } },
       (answer) => {
         answer.resume();
         answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers }));
       },
     );
-    asked.on('error', reject);
-    asked.end(body === undefined ? undefined : JSON.stringify(body));
+    outgoing.on('error', reject);
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
     return promise;
   }
   return {
     port,
     store,
-    ask,
+    ask: sendRequest,
     signIn: (password: string, from?: string) =>
-      ask('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
-    waiting,
+      sendRequest('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
+    waiting: pendingDelays,
     delaysMs,
     queries,
     intervals,
-    release: () => {
-      for (const run of waiting.splice(0)) run();
+    endDelays: () => {
+      for (const run of pendingDelays.splice(0)) run();
     },
   };
 }
@@ -138,22 +138,22 @@ const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` });
 
 test('wrong tokens refuse only further wrong tokens: a valid token, the password and sessions of that address are accepted', async () => {
-  const { ask, signIn } = await started();
+  const { ask: sendRequest, signIn } = await startListener();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
-    statuses.push((await ask('/api/v1/session', { headers: bearer(`po_wrong${n}`) })).status);
+    statuses.push((await sendRequest('/api/v1/session', { headers: bearer(`po_wrong${n}`) })).status);
   }
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
-  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   expect((await signIn(PASSWORD)).status).toBe(200);
-  expect((await ask('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
 });
 
 test('wrong passwords of an address refuse no token', async () => {
-  const { ask, signIn } = await started();
+  const { ask: sendRequest, signIn } = await startListener();
   for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(429);
-  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
 });
 
 test.each([
@@ -161,49 +161,55 @@ test.each([
   ['another port of this host', { 'Sec-Fetch-Site': 'same-site' }],
   ['another origin', { Origin: 'http://127.0.0.1:1' }],
 ])('a page of %s is refused and counts as no attempt, whatever it sends', async (_name, from) => {
-  const { ask, signIn } = await started();
+  const { ask: sendRequest, signIn } = await startListener();
   for (let n = 0; n < 12; n += 1) {
     for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
-      expect((await ask('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
-      expect((await ask('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
+      expect((await sendRequest('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
+      expect((await sendRequest('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
     }
-    expect((await ask('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
+    expect((await sendRequest('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
   }
-  expect((await ask('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
+  expect((await sendRequest('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
   expect((await signIn('wrong')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(200);
 });
 
 test('wrong passwords from many addresses delay passwords, and not sessions and tokens', async () => {
-  const { ask, signIn, waiting, delaysMs, release, port } = await started();
+  const { ask: sendRequest, signIn, waiting: pendingDelays, delaysMs, endDelays, port } = await startListener();
   const session = await beginSession(`http://127.0.0.1:${port}`, { password: PASSWORD });
   for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
-  expect(waiting).toHaveLength(0);
+  expect(pendingDelays).toHaveLength(0);
   const guesses = Array.from({ length: 30 }, (_, n) => signIn('guess', `127.0.2.${n + 1}`));
-  await expect.poll(() => waiting.length).toBe(30);
-  const right = [signIn(PASSWORD, '127.0.3.1'), ask('/metrics', { headers: basic(PASSWORD), from: '127.0.3.2' })];
-  await expect.poll(() => waiting.length).toBe(32);
+  await expect.poll(() => pendingDelays.length).toBe(30);
+  const rightToken = [
+    signIn(PASSWORD, '127.0.3.1'),
+    sendRequest('/metrics', { headers: basic(PASSWORD), from: '127.0.3.2' }),
+  ];
+  await expect.poll(() => pendingDelays.length).toBe(32);
   expect(Math.max(...delaysMs)).toBeLessThanOrEqual(5_000);
   for (let n = 0; n < 3; n += 1) {
-    expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
-    expect((await ask('/api/v1/session', { headers: { ...session } })).status).toBe(200);
+    expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await sendRequest('/api/v1/session', { headers: { ...session } })).status).toBe(200);
   }
-  expect(waiting).toHaveLength(32);
-  release();
+  expect(pendingDelays).toHaveLength(32);
+  endDelays();
   expect((await Promise.all(guesses)).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 401));
-  expect((await Promise.all(right)).map(({ status }) => status)).toEqual([200, 200]);
+  expect((await Promise.all(rightToken)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
 test('wrong tokens are looked up together, and a token that was valid before does not queue behind them', async () => {
-  const { ask, queries, intervals } = await started(true);
-  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  const { ask: sendRequest, queries, intervals } = await startListener(true);
+  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
   queries.length = 0;
-  expect((await ask('/api/v1/session', { headers: bearer('po_first') })).status).toBe(401);
-  const guesses = Array.from({ length: 50 }, (_, n) => ask('/api/v1/session', { headers: bearer(`po_wrong${n}`) }));
-  for (let n = 0; n < 3; n += 1) expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
-  const right = hashToken(TOKEN);
-  expect(queries).toEqual([[hashToken('po_first')], [right], [right], [right]]);
+  expect((await sendRequest('/api/v1/session', { headers: bearer('po_first') })).status).toBe(401);
+  const guesses = Array.from({ length: 50 }, (_, n) =>
+    sendRequest('/api/v1/session', { headers: bearer(`po_wrong${n}`) }),
+  );
+  for (let n = 0; n < 3; n += 1)
+    expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
+  const rightToken = hashToken(TOKEN);
+  expect(queries).toEqual([[hashToken('po_first')], [rightToken], [rightToken], [rightToken]]);
   let answered = false;
   const all = Promise.all(guesses).finally(() => {
     answered = true;
@@ -219,30 +225,31 @@ test('wrong tokens are looked up together, and a token that was valid before doe
 });
 
 test('metrics accept a valid token and refuse a wrong one as the API does', async () => {
-  const { ask } = await started();
-  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  const { ask: sendRequest } = await startListener();
+  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
   const statuses: number[] = [];
-  for (let n = 0; n < 11; n += 1) statuses.push((await ask('/metrics', { headers: bearer(`po_wrong${n}`) })).status);
+  for (let n = 0; n < 11; n += 1)
+    statuses.push((await sendRequest('/metrics', { headers: bearer(`po_wrong${n}`) })).status);
   expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
-  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
 });
 
 test('while the store does not answer, metrics accept a token that was valid before, and the API does not', async () => {
-  const { ask, store } = await started();
-  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
-  store.down = true;
-  expect((await ask('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
-  expect((await ask('/metrics', { headers: bearer('po_unknown') })).status).toBe(503);
-  expect((await ask('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
+  const { ask: sendRequest, store } = await startListener();
+  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  store.isUnavailable = true;
+  expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers: bearer('po_unknown') })).status).toBe(503);
+  expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
 });
 
 test('a read-only token reads the API and metrics, and may change nothing', async () => {
   const text = newToken((bytes) => Buffer.alloc(bytes, 1), true).token;
   expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
-  const { ask } = await started(false, text);
+  const { ask: sendRequest } = await startListener(false, text);
   const headers = bearer(text);
-  expect((await ask('/metrics', { headers })).status).toBe(200);
-  expect((await ask('/api/v1/session', { headers })).status).toBe(200);
+  expect((await sendRequest('/metrics', { headers })).status).toBe(200);
+  expect((await sendRequest('/api/v1/session', { headers })).status).toBe(200);
   for (const path of ['/api/v1/accounts', '/api/v1/doctor/loop', '/api/v1/accounts/acme/suppressions/import'])
-    expect([path, (await ask(path, { headers, body: {} })).status]).toEqual([path, 403]);
+    expect([path, (await sendRequest(path, { headers, body: {} })).status]).toEqual([path, 403]);
 });

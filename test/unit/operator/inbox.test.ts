@@ -7,10 +7,10 @@ import { frameHtml } from '../../../src/operator/frame-html.ts';
 import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
 import { capturedSource } from '../../rig/captured-message.ts';
 
-const OLDEST = '0192a3b4-c5d6-7e8f-9012-345678900001';
-const UNKNOWN = '0192a3b4-c5d6-7e8f-9012-345678900009';
+const MESSAGE_ID = '0192a3b4-c5d6-7e8f-9012-345678900001';
+const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
 
-function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
+function serve(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
   const inbox: Inbox = {
     list: async () => [],
     entry: async () => null,
@@ -23,40 +23,40 @@ function serving(sources: Readonly<Record<string, Buffer>>, signedIn = true, cap
   return (path: string, headers: Record<string, string> = {}) => app.inject({ url: `/api/v1/inbox${path}`, headers });
 }
 
-const one = { [OLDEST]: capturedSource('<html><p>x</p></html>') };
+const ONE_MESSAGE = { [MESSAGE_ID]: capturedSource('<html><p>x</p></html>') };
 
 describe('one message', () => {
   test('its source is plain text, whatever it contains', async () => {
     const source = Buffer.from('Subject: <b>x</b>\r\n\r\n<html><script>1</script>\u00ff');
-    const answer = await serving({ [OLDEST]: source })(`/${OLDEST}/source`);
-    expect(answer.headers).toMatchObject({
+    const response = await serve({ [MESSAGE_ID]: source })(`/${MESSAGE_ID}/source`);
+    expect(response.headers).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'content-security-policy': "default-src 'none'; sandbox",
     });
-    expect(answer.rawPayload).toEqual(source);
+    expect(response.rawPayload).toEqual(source);
   });
 
   test('a message without HTML has none for a frame', async () => {
-    const answer = await serving({ [OLDEST]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${OLDEST}/html`);
-    expect([answer.statusCode, answer.json()]).toEqual([
+    const response = await serve({ [MESSAGE_ID]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${MESSAGE_ID}/html`);
+    expect([response.statusCode, response.json()]).toEqual([
       404,
-      { result: 'error', code: 'not-found', message: `message ${OLDEST} has no HTML`, field: 'id' },
+      { result: 'error', code: 'not-found', message: `message ${MESSAGE_ID} has no HTML`, field: 'id' },
     ]);
   });
 
   test.each(['/source', '/html'])(
     '%j of an unknown message, or without a capturing transport, is not found',
-    async (part) => {
-      expect((await serving(one)(`/${UNKNOWN}${part}`)).json()).toEqual({
+    async (suffix) => {
+      expect((await serve(ONE_MESSAGE)(`/${UNKNOWN_ID}${suffix}`)).json()).toEqual({
         result: 'error',
         code: 'not-found',
-        message: `there is no message ${UNKNOWN} in the inbox`,
+        message: `there is no message ${UNKNOWN_ID} in the inbox`,
         field: 'id',
       });
       for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
-        expect((await serving(one)(`/${id}${part}`)).statusCode).toBe(404);
-      const answer = await serving(one, true, false)(`/${OLDEST}${part}`);
-      expect([answer.statusCode, answer.json()]).toEqual([
+        expect((await serve(ONE_MESSAGE)(`/${id}${suffix}`)).statusCode).toBe(404);
+      const response = await serve(ONE_MESSAGE, true, false)(`/${MESSAGE_ID}${suffix}`);
+      expect([response.statusCode, response.json()]).toEqual([
         404,
         { result: 'error', code: 'not-found', message: 'there is no inbox: POSTRIDER_TRANSPORT is not capture:' },
       ]);
@@ -64,9 +64,9 @@ describe('one message', () => {
   );
 
   test('every route requires authentication', async () => {
-    for (const path of [`/${OLDEST}/source`, `/${OLDEST}/html`, `/${UNKNOWN}/source`]) {
-      const answer = await serving(one, false)(path);
-      expect([path, answer.statusCode, answer.body.includes('example')]).toEqual([path, 401, false]);
+    for (const path of [`/${MESSAGE_ID}/source`, `/${MESSAGE_ID}/html`, `/${UNKNOWN_ID}/source`]) {
+      const response = await serve(ONE_MESSAGE, false)(path);
+      expect([path, response.statusCode, response.body.includes('example')]).toEqual([path, 401, false]);
     }
   });
 });
@@ -84,9 +84,9 @@ describe('HTML for a frame', () => {
   ];
 
   test.each(BODIES)('%j is served under the same policy', async (body) => {
-    const answer = await serving({ [OLDEST]: capturedSource(body) })(`/${OLDEST}/html`);
-    expect(answer.statusCode).toBe(200);
-    expect(answer.headers).toMatchObject({
+    const response = await serve({ [MESSAGE_ID]: capturedSource(body) })(`/${MESSAGE_ID}/html`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy':
         "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
@@ -94,28 +94,28 @@ describe('HTML for a frame', () => {
     });
     expect(HTML_POLICY).not.toContain('allow-');
     // As the recipient sees it, but for the target of links.
-    expect(answer.body.replace('<base target="_blank">', '')).toBe(body);
+    expect(response.body.replace('<base target="_blank">', '')).toBe(body);
   });
 
   test('a browser outside a frame gets its source as plain text, with the path of the page that shows it', async () => {
-    const ask = serving({
-      [OLDEST]: capturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
+    const request = serve({
+      [MESSAGE_ID]: capturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
     });
-    const framed = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': 'iframe' });
+    const framed = await request(`/${MESSAGE_ID}/html`, { 'Sec-Fetch-Dest': 'iframe' });
     expect([framed.headers['content-type'], framed.headers.vary]).toEqual([
       'text/html; charset=utf-8',
       'Sec-Fetch-Dest',
     ]);
-    for (const place of ['document', 'empty', 'object', 'embed', 'frame', '']) {
-      const answer = await ask(`/${OLDEST}/html`, { 'Sec-Fetch-Dest': place });
-      expect([place, answer.statusCode, answer.headers['content-type'], answer.headers.vary]).toEqual([
-        place,
+    for (const destination of ['document', 'empty', 'object', 'embed', 'frame', '']) {
+      const response = await request(`/${MESSAGE_ID}/html`, { 'Sec-Fetch-Dest': destination });
+      expect([destination, response.statusCode, response.headers['content-type'], response.headers.vary]).toEqual([
+        destination,
         200,
         'text/plain; charset=utf-8',
         'Sec-Fetch-Dest',
       ]);
-      expect(answer.body).toBe(
-        `This HTML is shown only in the sandboxed frame of /inbox/${OLDEST}. Its source:\n\n` +
+      expect(response.body).toBe(
+        `This HTML is shown only in the sandboxed frame of /inbox/${MESSAGE_ID}. Its source:\n\n` +
           '<html><a href="https://evil.example/" target="_self">x</a></html>',
       );
     }

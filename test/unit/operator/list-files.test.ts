@@ -13,7 +13,7 @@ const IMPORT = '/accounts/acme/suppressions/import';
 const CSV = { 'Content-Type': 'text/csv' };
 
 /** The routes over the store of `rig`, some of whose methods are replaced. */
-function routesOver({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
+function createApp({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
   onTestFinished(() => app.close());
   addListFiles(app, {
@@ -29,42 +29,42 @@ function routesOver({ context }: OperationRig, store: Partial<OperationRig['cont
 
 test('HEAD of an export has no body and reads at most one page of the list', async () => {
   const rig = await operationRig();
-  const entry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
+  const createEntry = (n: number) => ({ address: `u${n}@example.com`, reason: 'manual' as const, source: null, at: 1 });
   await rig.store.addSuppressions(
     'acme',
-    Array.from({ length: 5_001 }, (_, n) => entry(n)),
+    Array.from({ length: 5_001 }, (_, n) => createEntry(n)),
   );
-  let read = 0;
-  const app = routesOver(rig, {
-    listSuppressions(...given) {
-      read += 1;
-      return rig.store.listSuppressions(...given);
+  let pagesRead = 0;
+  const app = createApp(rig, {
+    listSuppressions(...args) {
+      pagesRead += 1;
+      return rig.store.listSuppressions(...args);
     },
   });
-  const ask = async (method: 'GET' | 'HEAD') => {
+  const request = async (method: 'GET' | 'HEAD') => {
     const { statusCode, headers, body } = await app.inject({ method, url: EXPORT });
-    return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, read];
+    return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, pagesRead];
   };
-  expect(await ask('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, 1, 1]);
-  expect(await ask('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
+  expect(await request('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, 1, 1]);
+  expect(await request('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
 });
 
 test('import and export answer 503 with Retry-After while the store does not answer', async () => {
   const rig = await operationRig();
-  const app = routesOver(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
-  for (const asked of [
+  const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
+  for (const options of [
     { method: 'GET', url: EXPORT } as const,
     { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
   ]) {
-    const answer = await app.inject(asked);
-    expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5']);
-    expect(answer.json()).toEqual({ result: 'error', code: 'unavailable', message: 'no server listens there.' });
+    const response = await app.inject(options);
+    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
+    expect(response.json()).toEqual({ result: 'error', code: 'unavailable', message: 'no server listens there.' });
   }
 });
 
 test('an import that a store error ends has the error and its code in the last line', async () => {
   const rig = await operationRig();
-  const app = routesOver(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
+  const app = createApp(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
   const { statusCode, body } = await app.inject({
     method: 'POST',
     url: IMPORT,

@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const listener of running.splice(0)) await listener.close();
 });
 
-function optionsOf(
+function createOptions(
   changes: Partial<OperatorOptions> & { password?: string | null; host?: string } = {},
 ): OperatorOptions {
   return {
@@ -34,19 +34,24 @@ function optionsOf(
   };
 }
 
-async function started(changes: Parameters<typeof optionsOf>[0] = {}): Promise<number> {
-  const listener = createOperatorListener(optionsOf(changes));
+async function startListener(changes: Parameters<typeof createOptions>[0] = {}): Promise<number> {
+  const listener = createOperatorListener(createOptions(changes));
   running.push(listener);
   return (await listener.start()).port;
 }
 
-interface Got {
+interface ReceivedResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-function ask(port: number, path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Got> {
+function sendRequest(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+): Promise<ReceivedResponse> {
   return new Promise((resolve, reject) => {
     const req = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (res) => {
       let text = '';
@@ -60,7 +65,7 @@ function ask(port: number, path: string, headers: Record<string, string> = {}, m
   });
 }
 
-function raw(port: number, bytes: string): Promise<string> {
+function sendRaw(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
     const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
@@ -76,20 +81,23 @@ const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`any:
 
 describe('pages', () => {
   test('metrics, the OpenAPI document and health are served', async () => {
-    const port = await started();
-    expect(await ask(port, '/metrics')).toMatchObject({ status: 200, text: 'postrider_up 1\n' });
-    expect(await ask(port, '/openapi.json')).toMatchObject({ status: 200, text: '{"openapi":"3.1.0"}' });
-    expect(await ask(port, '/healthz')).toMatchObject({ status: 200, text: '{"result":"ok","message":"alive"}' });
-    expect(await ask(port, '/nothing')).toMatchObject({
+    const port = await startListener();
+    expect(await sendRequest(port, '/metrics')).toMatchObject({ status: 200, text: 'postrider_up 1\n' });
+    expect(await sendRequest(port, '/openapi.json')).toMatchObject({ status: 200, text: '{"openapi":"3.1.0"}' });
+    expect(await sendRequest(port, '/healthz')).toMatchObject({
+      status: 200,
+      text: '{"result":"ok","message":"alive"}',
+    });
+    expect(await sendRequest(port, '/nothing')).toMatchObject({
       status: 404,
       text: '{"result":"error","code":"not-found","message":"Not found"}',
     });
   });
 
   test('every method except GET and HEAD is refused', async () => {
-    const port = await started();
+    const port = await startListener();
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const answer = await ask(port, '/inbox', {}, method);
+      const answer = await sendRequest(port, '/inbox', {}, method);
       expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
     }
   });
@@ -122,7 +130,7 @@ describe('pages', () => {
     ['a method of no HTTP', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
-    const answer = await raw(await started(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    const answer = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
     const [head = '', body = ''] = answer.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(JSON.parse(body)).toEqual({ result: 'error', code: expect.stringMatching(/^[a-z-]+$/), message });
@@ -136,48 +144,54 @@ describe('pages', () => {
     const JSON_404 = '{"result":"error","code":"not-found","message":"Not found"}';
     // It holds no data, so it needs no password, as any page.
     for (const password of [null, 'correct horse']) {
-      const port = await started({ password });
+      const port = await startListener({ password });
       for (const path of ['/nonsense', '/nonsense/of/somebody?x=1', '/message', '/apis']) {
-        const page = await ask(port, path, { Accept: BROWSER });
+        const page = await sendRequest(port, path, { Accept: BROWSER });
         expect([path, page.status, page.headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8']);
         expect(page.text).toContain('<title>Postrider</title>');
-        expect((await ask(port, path, { Accept: BROWSER }, 'POST')).status).toBe(405);
+        expect((await sendRequest(port, path, { Accept: BROWSER }, 'POST')).status).toBe(405);
       }
     }
-    const open = await started();
+    const openPort = await startListener();
     for (const accept of ['application/json', '*/*', ''])
-      expect(await ask(open, '/nonsense', { Accept: accept })).toMatchObject({ status: 404, text: JSON_404 });
+      expect(await sendRequest(openPort, '/nonsense', { Accept: accept })).toMatchObject({
+        status: 404,
+        text: JSON_404,
+      });
     for (const path of ['/api', '/api/v2/messages', '/metrics/x', '/assets/x.js', '/openapi.json/x', '/healthz/x'])
-      expect([path, await ask(open, path, { Accept: BROWSER })]).toMatchObject([path, { status: 404, text: JSON_404 }]);
+      expect([path, await sendRequest(openPort, path, { Accept: BROWSER })]).toMatchObject([
+        path,
+        { status: 404, text: JSON_404 },
+      ]);
   });
 
   test('an internal error is a 500 without details, and is reported', async () => {
-    const faults: unknown[] = [];
-    const port = await started({
+    const errors: unknown[] = [];
+    const port = await startListener({
       metrics: () => Promise.reject(new Error('inside')),
-      onError: (error) => faults.push(error),
+      onError: (error) => errors.push(error),
     });
-    expect(await ask(port, '/metrics')).toMatchObject({
+    expect(await sendRequest(port, '/metrics')).toMatchObject({
       status: 500,
       text: '{"result":"error","code":"internal","message":"Internal server error"}',
     });
-    expect(faults).toHaveLength(1);
+    expect(errors).toHaveLength(1);
   });
 });
 
 describe('access', () => {
   test('without a password only loopback is bound', async () => {
     for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com']) {
-      await expect(createOperatorListener(optionsOf({ host })).start()).rejects.toThrow(
+      await expect(createOperatorListener(createOptions({ host })).start()).rejects.toThrow(
         /^POSTRIDER_OPERATOR_LISTEN .*: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127\.0\.0\.1:0$/,
       );
     }
   });
 
   test('without a password only loopback names have access, which prevents DNS rebinding', async () => {
-    const port = await started();
+    const port = await startListener();
     for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'LOCALHOST']) {
-      expect((await ask(port, '/metrics', { Host: host })).status).toBe(200);
+      expect((await sendRequest(port, '/metrics', { Host: host })).status).toBe(200);
     }
     for (const host of [
       'evil.example',
@@ -187,12 +201,12 @@ describe('access', () => {
       '2130706433',
       '[::ffff:10.0.0.1]',
     ]) {
-      expect((await ask(port, '/metrics', { Host: host })).status).toBe(403);
+      expect((await sendRequest(port, '/metrics', { Host: host })).status).toBe(403);
     }
   });
 
   test('with a password every route requires it except /healthz and the code of the dashboard', async () => {
-    const port = await started({ password: 'corréct horse', host: '0.0.0.0' });
+    const port = await startListener({ password: 'corréct horse', host: '0.0.0.0' });
     for (const path of [
       '/metrics',
       '/openapi.json',
@@ -203,15 +217,16 @@ describe('access', () => {
       '/healthz/',
       '/assets',
     ]) {
-      const answer = await ask(port, path);
+      const answer = await sendRequest(port, path);
       expect([path, answer.status]).toEqual([path, 401]);
       expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
     }
-    for (const path of ['/healthz', '/', '/inbox', '/messages/m-1']) expect((await ask(port, path)).status).toBe(200);
-    expect((await ask(port, '/metrics', basic('corréct horse'))).status).toBe(200);
-    expect((await ask(port, '/metrics', basic('wrong'))).status).toBe(401);
-    expect((await ask(port, '/metrics', { Authorization: 'Basic %%%' })).status).toBe(401);
-    expect((await ask(port, '/metrics', { Authorization: 'Bearer corréct' })).status).toBe(401);
+    for (const path of ['/healthz', '/', '/inbox', '/messages/m-1'])
+      expect((await sendRequest(port, path)).status).toBe(200);
+    expect((await sendRequest(port, '/metrics', basic('corréct horse'))).status).toBe(200);
+    expect((await sendRequest(port, '/metrics', basic('wrong'))).status).toBe(401);
+    expect((await sendRequest(port, '/metrics', { Authorization: 'Basic %%%' })).status).toBe(401);
+    expect((await sendRequest(port, '/metrics', { Authorization: 'Bearer corréct' })).status).toBe(401);
   });
 
   test('only plain names and addresses are recognized as loopback', () => {

@@ -26,28 +26,28 @@ export interface ReceivedResponse {
   readonly text: string;
 }
 
-interface Media {
+interface MediaTypeObject {
   readonly schema?: object;
   readonly 'x-item-schema'?: object;
 }
 
-interface Responses {
+interface DocumentedResponse {
   readonly headers?: Readonly<Record<string, { readonly required?: boolean }>>;
-  readonly content: Readonly<Record<string, Media>>;
+  readonly content: Readonly<Record<string, MediaTypeObject>>;
 }
 
 export interface DocumentedOperation {
   readonly operationId: string;
   /** Absent where those of the whole document hold. */
   readonly security?: readonly object[];
-  readonly responses: Readonly<Record<string, Responses | { readonly $ref: string }>>;
+  readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
 }
 
 /** The parts of the document that are read here. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
   readonly components: {
-    readonly responses: Readonly<Record<string, Responses>>;
+    readonly responses: Readonly<Record<string, DocumentedResponse>>;
     readonly schemas: Readonly<Record<string, object>>;
   };
 }
@@ -57,10 +57,10 @@ export function sendRequest(
   url: string,
   method: string,
   target: string,
-  given: RequestOptions = {},
+  options: RequestOptions = {},
 ): Promise<ReceivedResponse> {
   const { hostname, port, host } = new URL(url);
-  const { body, localAddress: from, hostHeaderCount: hosts = 1, readUntil: until, onFirstBytes: began } = given;
+  const { body, localAddress, hostHeaderCount = 1, readUntil, onFirstBytes } = options;
   const text = typeof body === 'object' ? JSON.stringify(body) : body;
   const headers: Record<string, string> = { Connection: 'close' };
   if (method !== 'GET' && method !== 'HEAD') headers['Content-Length'] = '0';
@@ -68,34 +68,39 @@ export function sendRequest(
     headers['Content-Length'] = String(Buffer.byteLength(text));
     headers['Content-Type'] = 'application/json';
   }
-  const lines = Object.entries({ ...headers, ...given.headers }).flat();
-  for (let n = 0; n < hosts; n += 1) lines.push('Host', host);
+  const lines = Object.entries({ ...headers, ...options.headers }).flat();
+  for (let n = 0; n < hostHeaderCount; n += 1) lines.push('Host', host);
   const { promise, resolve, reject } = Promise.withResolvers<ReceivedResponse>();
-  const where = { hostname, port, method, path: target, headers: lines, agent: false };
-  const asked = request(from === undefined ? where : { ...where, localAddress: from }, (answer) => {
-    let received = '';
-    const end = () => {
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: received });
-      asked.destroy();
-    };
-    answer.setEncoding('utf8');
-    answer.on('data', (chunk: string) => {
-      if (received === '') began?.();
-      received += chunk;
-      if (until !== undefined && received.includes(until)) end();
-    });
-    answer.on('end', end);
-  });
-  asked.on('error', reject);
-  asked.end(text);
+  const requestOptions = { hostname, port, method, path: target, headers: lines, agent: false };
+  const outgoing = request(
+    localAddress === undefined ? requestOptions : { ...requestOptions, localAddress },
+    (answer) => {
+      let received = '';
+      const end = () => {
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: received });
+        outgoing.destroy();
+      };
+      answer.setEncoding('utf8');
+      answer.on('data', (chunk: string) => {
+        if (received === '') onFirstBytes?.();
+        received += chunk;
+        if (readUntil !== undefined && received.includes(readUntil)) end();
+      });
+      answer.on('end', end);
+    },
+  );
+  outgoing.on('error', reject);
+  outgoing.end(text);
   return promise;
 }
 
 /** The path with its parameters filled in, and the query. */
 export function targetOf(path: string, { path: parameters = {}, query = {} }: RequestOptions): string {
-  const filled = path.replace(/\{([^}]+)\}/g, (_whole, name: string) => encodeURIComponent(parameters[name] ?? 'x'));
+  const filledPath = path.replace(/\{([^}]+)\}/g, (_whole, name: string) =>
+    encodeURIComponent(parameters[name] ?? 'x'),
+  );
   const text = new URLSearchParams(query).toString();
-  return text === '' ? filled : `${filled}?${text}`;
+  return text === '' ? filledPath : `${filledPath}?${text}`;
 }
 
 const FORMATS = {
@@ -107,39 +112,41 @@ const FORMATS = {
 export function createResponseCheck(document: ApiDocument) {
   const ajv = new Ajv2020({ strict: false, formats: FORMATS });
 
-  function expectValid(what: string, schema: object, value: unknown): void {
-    const isValid = ajv.compile(closed(schema, document.components.schemas) as object);
+  function expectValid(label: string, schema: object, value: unknown): void {
+    const isValid = ajv.compile(closeSchema(schema, document.components.schemas) as object);
     if (isValid(value)) return;
     const faults = (isValid.errors ?? []).map(({ instancePath, message, params }) => ({
       instancePath,
       message,
       params,
     }));
-    throw new Error(`${what} is not as its schema says: ${JSON.stringify(faults)} in ${JSON.stringify(value)}`);
+    throw new Error(`${label} is not as its schema says: ${JSON.stringify(faults)} in ${JSON.stringify(value)}`);
   }
 
   /** Fails where the document does not have the answer, or has it otherwise. `isHead`: it has no body. */
-  return ({ operationId, responses }: DocumentedOperation, got: ReceivedResponse, isHead = false): void => {
-    const what = `${operationId} ${got.status}`;
-    const written = responses[got.status];
-    if (written === undefined) throw new Error(`${what} is not in the document: ${got.text}`);
-    const response = '$ref' in written ? document.components.responses[written.$ref.split('/').at(-1) ?? ''] : written;
-    if (response === undefined) throw new Error(`${what} refers to nothing`);
+  return ({ operationId, responses }: DocumentedOperation, received: ReceivedResponse, isHead = false): void => {
+    const label = `${operationId} ${received.status}`;
+    const documented = responses[received.status];
+    if (documented === undefined) throw new Error(`${label} is not in the document: ${received.text}`);
+    const response =
+      '$ref' in documented ? document.components.responses[documented.$ref.split('/').at(-1) ?? ''] : documented;
+    if (response === undefined) throw new Error(`${label} refers to nothing`);
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
-      if (required) expect([what, name, typeof got.headers[name.toLowerCase()]]).toEqual([what, name, 'string']);
+      if (required) expect([label, name, typeof received.headers[name.toLowerCase()]]).toEqual([label, name, 'string']);
     }
-    const [essence = ''] = (got.headers['content-type'] ?? '').split(';');
-    const media = response.content[essence];
-    if (media?.schema === undefined) throw new Error(`${what} has no schema for the media type "${essence}"`);
+    const [mediaType = ''] = (received.headers['content-type'] ?? '').split(';');
+    const media = response.content[mediaType];
+    if (media?.schema === undefined) throw new Error(`${label} has no schema for the media type "${mediaType}"`);
     if (isHead) {
-      expect([what, got.text]).toEqual([what, '']);
+      expect([label, received.text]).toEqual([label, '']);
       return;
     }
     // Every answer says what it is: a schema that takes anything is none.
-    expect([what, Object.keys(media.schema).length > 0]).toEqual([what, true]);
-    expectValid(what, media.schema, essence === 'application/json' ? JSON.parse(got.text) : got.text);
+    expect([label, Object.keys(media.schema).length > 0]).toEqual([label, true]);
+    expectValid(label, media.schema, mediaType === 'application/json' ? JSON.parse(received.text) : received.text);
     const item = media['x-item-schema'];
-    if (item !== undefined) for (const one of itemsOf(essence, got.text)) expectValid(`${what} item`, item, one);
+    if (item !== undefined)
+      for (const value of itemsOf(mediaType, received.text)) expectValid(`${label} item`, item, value);
   };
 }
 
@@ -151,14 +158,14 @@ function itemsOf(type: string, text: string): readonly unknown[] {
       ? lines.filter((line) => line.startsWith('data: ')).map((line) => line.slice('data: '.length))
       : lines;
   expect(data.length).toBeGreaterThan(0);
-  return data.map((one) => JSON.parse(one) as unknown);
+  return data.map((value) => JSON.parse(value) as unknown);
 }
 
 /** The schema with its references resolved and every object closed, so that a member which it does not name is found. */
-function closed(schema: unknown, named: Readonly<Record<string, object>>): unknown {
-  if (Array.isArray(schema)) return schema.map((one) => closed(one, named));
+function closeSchema(schema: unknown, schemas: Readonly<Record<string, object>>): unknown {
+  if (Array.isArray(schema)) return schema.map((value) => closeSchema(value, schemas));
   if (typeof schema !== 'object' || schema === null) return schema;
-  if ('$ref' in schema) return closed(named[String(schema.$ref).split('/').at(-1) ?? ''] ?? false, named);
-  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value, named)]));
+  if ('$ref' in schema) return closeSchema(schemas[String(schema.$ref).split('/').at(-1) ?? ''] ?? false, schemas);
+  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value, schemas)]));
   return 'properties' in schema ? { ...inner, additionalProperties: false } : inner;
 }

@@ -4,14 +4,14 @@
  */
 import type { RequestOptions } from './response-check.ts';
 
-export type Step = readonly [operation: string, status: number, given: RequestOptions];
+export type RequestStep = readonly [operation: string, status: number, given: RequestOptions];
 
 /** Ids that only the running service knows. */
 export interface KnownIds {
   /** Queued, their recipients deferred. */
   readonly queued: readonly [string, string];
   /** One in every other state. */
-  readonly others: readonly string[];
+  readonly otherStates: readonly string[];
   /** Captured: with HTML, and as text alone. */
   readonly captured: readonly [string, string];
   /** The headers of a page's session. */
@@ -19,80 +19,86 @@ export interface KnownIds {
   readonly password: string;
 }
 
-const NOWHERE = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+const UNKNOWN_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 const SHOP = { account: 'shop' };
-const NOBODY = { account: 'nobody' };
-const ORG = { domain: 'example.org' };
-const NONE = { domain: 'example.net' };
+const UNKNOWN_ACCOUNT = { account: 'nobody' };
+const DOMAIN = { domain: 'example.org' };
+const UNKNOWN_DOMAIN = { domain: 'example.net' };
 const ADDRESS = 'gone@example.com';
 const CSV = { 'Content-Type': 'text/csv' };
 
-export function stepsOf({ queued: [first, second], others, captured: [html, plain], session, password }: KnownIds) {
-  const steps: readonly Step[] = [
+export function createSteps({
+  queued: [first, second],
+  otherStates,
+  captured: [html, plain],
+  session,
+  password,
+}: KnownIds) {
+  const steps: readonly RequestStep[] = [
     ['createAccount', 201, { body: { name: 'shop', rate: '10/1h', volume: '1000', volumeExpires: '30d' } }],
     ['createAccount', 409, { body: { name: 'shop' } }],
     ['createAccount', 400, { body: { name: 'other', rate: 'often' } }],
     ['setAccount', 200, { path: SHOP, body: { throttle: '50/s:200', maxBounces: '5%' } }],
-    ['setAccount', 404, { path: NOBODY, body: { volume: 7 } }],
+    ['setAccount', 404, { path: UNKNOWN_ACCOUNT, body: { volume: 7 } }],
     ['setAccount', 409, { path: SHOP, body: { volume: 7, expected: 'another' } }],
     ['setAccount', 400, { path: SHOP, body: {} }],
     ['lockAccount', 409, { path: SHOP, body: { reason: 'unpaid', expected: 'another' } }],
-    ['lockAccount', 404, { path: NOBODY, body: { reason: 'unpaid' } }],
+    ['lockAccount', 404, { path: UNKNOWN_ACCOUNT, body: { reason: 'unpaid' } }],
     ['lockAccount', 200, { path: SHOP, body: { reason: 'unpaid' } }],
     ['listAccounts', 200, {}],
     ['showAccount', 200, { path: SHOP }],
     ['unlockAccount', 409, { path: SHOP, body: { expected: 'another' } }],
-    ['unlockAccount', 404, { path: NOBODY }],
+    ['unlockAccount', 404, { path: UNKNOWN_ACCOUNT }],
     ['unlockAccount', 200, { path: SHOP }],
     ['showAccount', 200, { path: SHOP }],
-    ['showAccount', 404, { path: NOBODY }],
+    ['showAccount', 404, { path: UNKNOWN_ACCOUNT }],
 
     ['createKey', 201, { path: SHOP, body: { name: 'web', expires: '30d' } }],
-    ['createKey', 404, { path: NOBODY, body: {} }],
+    ['createKey', 404, { path: UNKNOWN_ACCOUNT, body: {} }],
     ['rotateKey', 200, { path: { key: 'key_2' }, body: { grace: '1h' } }],
     ['rotateKey', 404, { path: { key: 'key_999' } }],
     ['revokeKey', 200, { path: { key: 'key_3' } }],
     ['revokeKey', 404, { path: { key: 'key_999' } }],
     ['listKeys', 200, { path: SHOP }],
     ['listKeys', 200, { path: { account: 'default' } }],
-    ['listKeys', 404, { path: NOBODY }],
+    ['listKeys', 404, { path: UNKNOWN_ACCOUNT }],
 
-    ['addDomain', 200, { path: SHOP, body: ORG }],
-    ['addDomain', 404, { path: NOBODY, body: { domain: 'example.net' } }],
-    ['addDomain', 409, { path: SHOP, body: ORG }],
+    ['addDomain', 200, { path: SHOP, body: DOMAIN }],
+    ['addDomain', 404, { path: UNKNOWN_ACCOUNT, body: { domain: 'example.net' } }],
+    ['addDomain', 409, { path: SHOP, body: DOMAIN }],
     ['addDomain', 400, { path: SHOP, body: { domain: 'no domain' } }],
-    ['verifyDomain', 200, { path: ORG }],
-    ['verifyDomain', 404, { path: NONE }],
-    ['rotateDomain', 200, { path: ORG, body: {} }],
-    ['rotateDomain', 409, { path: ORG, body: {} }],
-    ['rotateDomain', 404, { path: NONE, body: {} }],
+    ['verifyDomain', 200, { path: DOMAIN }],
+    ['verifyDomain', 404, { path: UNKNOWN_DOMAIN }],
+    ['rotateDomain', 200, { path: DOMAIN, body: {} }],
+    ['rotateDomain', 409, { path: DOMAIN, body: {} }],
+    ['rotateDomain', 404, { path: UNKNOWN_DOMAIN, body: {} }],
     ['listDomains', 200, {}],
-    ['rotateDomain', 200, { path: ORG, body: { cancel: true } }],
-    ['setDomain', 200, { path: ORG, body: { subdomains: true } }],
-    ['setDomain', 404, { path: NONE, body: { subdomains: true } }],
-    ['showDomain', 200, { path: ORG }],
-    ['showDomain', 404, { path: NONE }],
-    ['removeDomain', 200, { path: ORG }],
-    ['removeDomain', 404, { path: NONE }],
+    ['rotateDomain', 200, { path: DOMAIN, body: { cancel: true } }],
+    ['setDomain', 200, { path: DOMAIN, body: { subdomains: true } }],
+    ['setDomain', 404, { path: UNKNOWN_DOMAIN, body: { subdomains: true } }],
+    ['showDomain', 200, { path: DOMAIN }],
+    ['showDomain', 404, { path: UNKNOWN_DOMAIN }],
+    ['removeDomain', 200, { path: DOMAIN }],
+    ['removeDomain', 404, { path: UNKNOWN_DOMAIN }],
 
     ['showOverview', 200, {}],
     ['showOverview', 200, { query: { range: '7d' } }],
     ['showOverview', 400, { query: { range: 'ever' } }],
     ['listMessages', 200, {}],
     ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
-    ['listMessages', 404, { query: NOBODY }],
+    ['listMessages', 404, { query: UNKNOWN_ACCOUNT }],
     ['listMessages', 400, { query: { cursor: 'elsewhere' } }],
-    ...[first, ...others].flatMap((id): readonly Step[] => [
+    ...[first, ...otherStates].flatMap((id): readonly RequestStep[] => [
       ['showMessage', 200, { path: { id } }],
       ['explainMessage', 200, { path: { id } }],
     ]),
-    ['showMessage', 404, { path: { id: NOWHERE } }],
-    ['explainMessage', 404, { path: { id: NOWHERE } }],
+    ['showMessage', 404, { path: { id: UNKNOWN_ID } }],
+    ['explainMessage', 404, { path: { id: UNKNOWN_ID } }],
     ['retryMessage', 200, { path: { id: first } }],
-    ['retryMessage', 404, { path: { id: NOWHERE } }],
+    ['retryMessage', 404, { path: { id: UNKNOWN_ID } }],
     ['cancelMessage', 200, { path: { id: second } }],
     ['cancelMessage', 409, { path: { id: second } }],
-    ['cancelMessage', 404, { path: { id: NOWHERE } }],
+    ['cancelMessage', 404, { path: { id: UNKNOWN_ID } }],
     ['retryMessage', 409, { path: { id: second } }],
 
     ['listFeedback', 200, {}],
@@ -101,18 +107,18 @@ export function stepsOf({ queued: [first, second], others, captured: [html, plai
 
     ['addSuppression', 200, { path: SHOP, body: { address: ADDRESS } }],
     ['addSuppression', 200, { path: { account: '*' }, body: { address: ADDRESS } }],
-    ['addSuppression', 404, { path: NOBODY, body: { address: ADDRESS } }],
+    ['addSuppression', 404, { path: UNKNOWN_ACCOUNT, body: { address: ADDRESS } }],
     ['addSuppression', 400, { path: SHOP, body: { address: 'ada' } }],
     ['listSuppressions', 200, { path: SHOP }],
-    ['listSuppressions', 404, { path: NOBODY }],
+    ['listSuppressions', 404, { path: UNKNOWN_ACCOUNT }],
     ['showSuppression', 200, { path: { address: ADDRESS } }],
     ['exportSuppressions', 200, { path: SHOP }],
-    ['exportSuppressions', 404, { path: NOBODY }],
+    ['exportSuppressions', 404, { path: UNKNOWN_ACCOUNT }],
     ['removeSuppression', 200, { path: { ...SHOP, address: ADDRESS } }],
     ['removeSuppression', 404, { path: { ...SHOP, address: ADDRESS } }],
     ['importSuppressions', 200, { path: SHOP, headers: CSV, body: 'ada@example.com\nno address\n' }],
     ['importSuppressions', 400, { path: SHOP, headers: CSV, query: { reason: 'none' }, body: 'ada@example.com\n' }],
-    ['importSuppressions', 404, { path: NOBODY, headers: CSV, body: 'ada@example.com\n' }],
+    ['importSuppressions', 404, { path: UNKNOWN_ACCOUNT, headers: CSV, body: 'ada@example.com\n' }],
     ['importSuppressions', 413, { path: SHOP, headers: { ...CSV, 'Content-Length': '300000000' }, body: 'a' }],
     ['importSuppressions', 415, { path: SHOP, body: {} }],
 
@@ -133,9 +139,9 @@ export function stepsOf({ queued: [first, second], others, captured: [html, plai
     ['listInbox', 400, { query: { before: 'elsewhere' } }],
     ['showInbox', 200, { path: { id: html } }],
     ['showInbox', 200, { path: { id: plain } }],
-    ['showInbox', 404, { path: { id: NOWHERE } }],
+    ['showInbox', 404, { path: { id: UNKNOWN_ID } }],
     ['showInboxSource', 200, { path: { id: html } }],
-    ['showInboxSource', 404, { path: { id: NOWHERE } }],
+    ['showInboxSource', 404, { path: { id: UNKNOWN_ID } }],
     ['showInboxHtml', 200, { path: { id: html } }],
     ['showInboxHtml', 200, { path: { id: html }, headers: { 'Sec-Fetch-Dest': 'document' } }],
     ['showInboxHtml', 404, { path: { id: plain } }],

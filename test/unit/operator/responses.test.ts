@@ -25,30 +25,30 @@ import {
   sendRequest,
   targetOf,
 } from './response-check.ts';
-import { stepsOf, UNREACHABLE_ERRORS } from './response-steps.ts';
+import { createSteps, UNREACHABLE_ERRORS } from './response-steps.ts';
 
 const PASSWORD = 'correct horse battery';
 const BASIC = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString('base64')}` };
 const WRONG_TOKEN = { Authorization: 'Bearer po_wrong' };
 const WRONG_PASSWORD = { Authorization: `Basic ${Buffer.from('any:wrong').toString('base64')}` };
-const ELSEWHERE = { Origin: 'https://elsewhere.example' };
+const OTHER_ORIGIN = { Origin: 'https://elsewhere.example' };
 /** Addresses that are refused for what they have guessed. */
-const GUESSES_TOKENS = '127.0.0.2';
-const GUESSES_PASSWORDS = '127.0.0.3';
+const TOKEN_GUESSER_ADDRESS = '127.0.0.2';
+const PASSWORD_GUESSER_ADDRESS = '127.0.0.3';
 const MAX_BODY_BYTES = 65_536;
 
-interface Started {
+interface RunningService {
   readonly service: Service;
   readonly url: string;
   readonly store: Store;
   /** `GET /accounts/:account` of every route. */
   readonly routes: readonly string[];
   /** While `away` the store answers nothing, and while `settings` those cannot be read. */
-  readonly faults: { away: boolean; settings: boolean };
+  readonly simulatedFailures: { storeUnavailable: boolean; settingsUnreadable: boolean };
 }
 
-async function started(variables: Readonly<Record<string, string>>): Promise<Started> {
-  const faults = { away: false, settings: false };
+async function startTestService(variables: Readonly<Record<string, string>>): Promise<RunningService> {
+  const simulatedFailures = { storeUnavailable: false, settingsUnreadable: false };
   const environment = {
     POSTRIDER_DATABASE: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
     POSTRIDER_LISTEN: '127.0.0.1:0',
@@ -71,12 +71,12 @@ async function started(variables: Readonly<Record<string, string>>): Promise<Sta
   const service = await startService(loadSettings(environment, null), {
     openStore: async ({ database }) => {
       store = await openStore(database, { exclusive: true });
-      return goingAway(store, () => faults.away);
+      return withFailures(store, () => simulatedFailures.storeUnavailable);
     },
     operatorApi: {
       version: '1.2.3',
       describeSettings: () => {
-        if (faults.settings) throw new SettingsError('POSTRIDER_LISTEN: "x" is no address');
+        if (simulatedFailures.settingsUnreadable) throw new SettingsError('POSTRIDER_LISTEN: "x" is no address');
         return describeSettings(environment, null);
       },
     },
@@ -84,17 +84,17 @@ async function started(variables: Readonly<Record<string, string>>): Promise<Sta
   onTestFinished(() => service.stop());
   const routes = instances.find((one) => one.includes('GET /metrics'));
   if (store === null || routes === undefined || service.operatorUrl === null) throw new Error('it has not started');
-  return { service, url: service.operatorUrl, store, routes, faults };
+  return { service, url: service.operatorUrl, store, routes, simulatedFailures };
 }
 
 /** The store, with methods that reject while `isAway`. */
-function goingAway(store: Store, isAway: () => boolean): Store {
+function withFailures(store: Store, isUnavailable: () => boolean): Store {
   const methods = Object.entries(store).map(([name, member]) => [
     name,
     typeof member !== 'function' || name === 'close'
       ? member
       : (...args: readonly unknown[]) =>
-          isAway()
+          isUnavailable()
             ? Promise.reject(new StoreError('the database is away'))
             : (member as (...given: readonly unknown[]) => unknown)(...args),
   ]);
@@ -102,13 +102,17 @@ function goingAway(store: Store, isAway: () => boolean): Store {
 }
 
 /** Messages in most states, two of them captured; and a kept report. */
-async function fill({ service, url, store }: Started, token: string) {
+async function submitMessages({ service, url, store }: RunningService, token: string) {
   const submit = (to: string, message = 'Hello.') =>
     submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to, message });
   const captured = [await submit('ada@example.com', '<html><p>Hello.</p></html>'), await submit('bob@example.com')];
-  const simulated = (name: string) => submit(`${name}@simulator.postrider.test`);
-  const others = [await simulated('bounce'), await simulated('complaint'), await simulated('suppressed')];
-  const queued = [await simulated('defer'), await simulated('defer')];
+  const submitSimulated = (name: string) => submit(`${name}@simulator.postrider.test`);
+  const otherStates = [
+    await submitSimulated('bounce'),
+    await submitSimulated('complaint'),
+    await submitSimulated('suppressed'),
+  ];
+  const queued = [await submitSimulated('defer'), await submitSimulated('defer')];
   await store.recordFeedback([
     {
       messageRef: { reference: 'nowhere' },
@@ -129,20 +133,20 @@ async function fill({ service, url, store }: Started, token: string) {
     return `${state} ${attempts.length}`;
   };
   await expect
-    .poll(() => Promise.all([...captured, ...others, ...queued].map(stateOf)))
+    .poll(() => Promise.all([...captured, ...otherStates, ...queued].map(stateOf)))
     .toEqual(['delivered 1', 'delivered 1', 'bounced 1', 'complained 1', 'suppressed 0', 'queued 1', 'queued 1']);
   const [html = '', plain = ''] = captured;
   const [first = '', second = ''] = queued;
-  return { captured: [html, plain], queued: [first, second], others: [...captured, ...others] } as const;
+  return { captured: [html, plain], queued: [first, second], otherStates: [...captured, ...otherStates] } as const;
 }
 
 test('every route is in the document, and every answer matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  const rig = await started({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
-  const { url, faults } = rig;
-  const made = await sendRequest(url, 'POST', '/api/v1/tokens', { headers: BASIC, body: { name: 'test' } });
-  const { token } = JSON.parse(made.text) as { readonly token: string };
+  const rig = await startTestService({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+  const { url, simulatedFailures } = rig;
+  const tokenResponse = await sendRequest(url, 'POST', '/api/v1/tokens', { headers: BASIC, body: { name: 'test' } });
+  const { token } = JSON.parse(tokenResponse.text) as { readonly token: string };
   const bearer = { Authorization: `Bearer ${token}` };
   const document = JSON.parse((await sendRequest(url, 'GET', '/api/v1/openapi.json')).text) as ApiDocument;
   const check = createResponseCheck(document);
@@ -159,33 +163,33 @@ test('every route is in the document, and every answer matches the document', as
     registered.filter((route) => route.startsWith('HEAD ') && !documented.includes(route.replace('HEAD', 'GET'))),
   ).toEqual([]);
 
-  const provoked = new Map<string, number>();
+  const received = new Map<string, number>();
   /** Answers that are not as the document says; all of them are told at the end. */
-  const wrong: string[] = [];
-  const good = new Map<string, RequestOptions>();
+  const failures: string[] = [];
+  const successfulOptions = new Map<string, RequestOptions>();
   /** Asks, and holds the answer against the document. */
-  const ask = async (operationId: string, given: RequestOptions, method?: string): Promise<number> => {
+  const requestOperation = async (operationId: string, given: RequestOptions, method?: string): Promise<number> => {
     const one = byId.get(operationId);
     if (one === undefined) throw new Error(`there is no ${operationId} in the document`);
     const got = await sendRequest(url, method ?? one.method, targetOf(one.path, given), given);
     check(one.operation, got, method === 'HEAD');
     const answer = `${operationId} ${got.status}`;
-    provoked.set(answer, (provoked.get(answer) ?? 0) + 1);
+    received.set(answer, (received.get(answer) ?? 0) + 1);
     return got.status;
   };
   /** The same, where one status is expected. */
-  const expectAnswer = async (
+  const expectStatus = async (
     operationId: string,
     status: number,
     given: RequestOptions,
     method?: string,
   ): Promise<void> => {
     try {
-      const got = await ask(operationId, given, method);
+      const got = await requestOperation(operationId, given, method);
       if (got !== status)
-        wrong.push(`${operationId} is answered with ${got}, not with ${status}, to ${JSON.stringify(given)}`);
+        failures.push(`${operationId} is answered with ${got}, not with ${status}, to ${JSON.stringify(given)}`);
     } catch (error) {
-      wrong.push(String(error));
+      failures.push(String(error));
     }
   };
   /** The credentials that a route of the document asks for. */
@@ -200,62 +204,68 @@ test('every route is in the document, and every answer matches the document', as
   });
 
   const session = await signIn(url, { password: PASSWORD });
-  const steps = stepsOf({ ...(await fill(rig, token)), session: { ...session, Origin: url }, password: PASSWORD });
+  const steps = createSteps({
+    ...(await submitMessages(rig, token)),
+    session: { ...session, Origin: url },
+    password: PASSWORD,
+  });
   for (const [operationId, status, given] of steps) {
     const operation = byId.get(operationId)?.operation;
     if (operation === undefined) throw new Error(`there is no ${operationId} in the document`);
-    const full = withCredentials(operation, given);
+    const authenticatedOptions = withCredentials(operation, given);
     // Live updates tell of a change that is made once they are subscribed to.
-    const began = () => void expectAnswer('addSuppression', 200, good.get('addSuppression') ?? {});
-    await expectAnswer(
+    const changeList = () => void expectStatus('addSuppression', 200, successfulOptions.get('addSuppression') ?? {});
+    await expectStatus(
       operationId,
       status,
-      operationId === 'subscribeToChanges' ? { ...full, onFirstBytes: began } : full,
+      operationId === 'subscribeToChanges'
+        ? { ...authenticatedOptions, onFirstBytes: changeList }
+        : authenticatedOptions,
     );
-    if (status < 300 && !good.has(operationId)) good.set(operationId, full);
+    if (status < 300 && !successfulOptions.has(operationId)) successfulOptions.set(operationId, authenticatedOptions);
     if (byId.get(operationId)?.method === 'GET' && !['subscribeToChanges', 'runDoctor'].includes(operationId))
-      await expectAnswer(operationId, status, full, 'HEAD');
+      await expectStatus(operationId, status, authenticatedOptions, 'HEAD');
   }
-  faults.settings = true;
-  await expectAnswer('showConfig', 409, { headers: bearer });
-  faults.settings = false;
+  simulatedFailures.settingsUnreadable = true;
+  await expectStatus('showConfig', 409, { headers: bearer });
+  simulatedFailures.settingsUnreadable = false;
 
   // Where nothing is captured.
-  const relay = await started({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
+  const relay = await startTestService({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
   for (const operationId of ['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml']) {
     const { path, operation } = byId.get(operationId) ?? {};
     if (path === undefined || operation === undefined) throw new Error(`there is no ${operationId} in the document`);
     const got = await sendRequest(relay.url, 'GET', targetOf(path, {}), { headers: BASIC });
     check(operation, got);
     expect(got.status).toBe(404);
-    provoked.set(`${operationId} 404`, 1);
+    received.set(`${operationId} 404`, 1);
   }
 
   // Errors of the way in, of every route that has them.
   for (let n = 0; n < 10; n += 1) {
-    await sendRequest(url, 'GET', '/api/v1/session', { localAddress: GUESSES_TOKENS, headers: WRONG_TOKEN });
-    await sendRequest(url, 'GET', '/metrics', { localAddress: GUESSES_PASSWORDS, headers: WRONG_PASSWORD });
+    await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
+    await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
   }
-  const without = ({ headers: _headers, ...given }: RequestOptions): RequestOptions => given;
+  const withoutHeaders = ({ headers: _headers, ...given }: RequestOptions): RequestOptions => given;
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
-    const given = good.get(operationId);
+    const given = successfulOptions.get(operationId);
     if (given === undefined) throw new Error(`no success of ${operationId} is in response-steps.ts`);
     const byPassword = credentialsOf(operation) === BASIC || operationId === 'signIn';
-    const ways: Readonly<Record<number, RequestOptions>> = {
+    const invalidOptions: Readonly<Record<number, RequestOptions>> = {
       400: { ...given, hostHeaderCount: 2 },
-      401: without(given),
-      403: { ...given, headers: { ...given.headers, ...ELSEWHERE } },
+      401: withoutHeaders(given),
+      403: { ...given, headers: { ...given.headers, ...OTHER_ORIGIN } },
       413: { ...given, body: { text: 'x'.repeat(MAX_BODY_BYTES) } },
       415: { ...given, body: 'x', headers: { ...given.headers, 'Content-Type': 'application/xml' } },
       429: byPassword
-        ? { ...given, localAddress: GUESSES_PASSWORDS, headers: WRONG_PASSWORD }
-        : { ...given, localAddress: GUESSES_TOKENS, headers: WRONG_TOKEN },
+        ? { ...given, localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD }
+        : { ...given, localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN },
     };
-    for (const [text, way] of Object.entries(ways)) {
+    for (const [text, options] of Object.entries(invalidOptions)) {
       const status = Number(text);
-      if (responses[status] === undefined || (status >= 401 && provoked.has(`${operationId} ${status}`))) continue;
-      await expectAnswer(operationId, status, way);
+      if (responses[status] === undefined || (status >= 401 && received.has(`${operationId} ${status}`))) continue;
+      await expectStatus(operationId, status, options);
     }
   }
   // Members that there are not; signing out and reading the document take no notice of them.
@@ -263,31 +273,33 @@ test('every route is in the document, and every answer matches the document', as
     const { operationId } = operation;
     if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument'].includes(operationId)) continue;
     const inQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
-    const strange = inQuery ? { query: { strange: 'x' } } : { body: { strange: 'x' } };
-    await expectAnswer(operationId, 400, { ...good.get(operationId), ...strange });
+    const unknownMember = inQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
+    await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });
   }
   // A store that does not answer, and where only the operation asks it.
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
     if (responses['503'] === undefined) continue;
-    const given = good.get(operationId) ?? {};
+    const given = successfulOptions.get(operationId) ?? {};
     // The listener's own routes accept a token of the last lookup while the store is away; this one was never looked up.
     const unknown = { Authorization: 'Bearer po_unknown' };
     const headers = operationId === 'signOut' ? { ...session } : credentialsOf(operation) === BASIC ? unknown : bearer;
-    faults.away = true;
-    await expectAnswer(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
+    simulatedFailures.storeUnavailable = true;
+    await expectStatus(operationId, 503, { ...given, headers: { ...given.headers, ...headers } });
     if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')
-      await ask(operationId, { ...given, headers: { ...given.headers, ...BASIC } }).catch((error: unknown) =>
-        wrong.push(String(error)),
+      await requestOperation(operationId, { ...given, headers: { ...given.headers, ...BASIC } }).catch(
+        (error: unknown) => failures.push(String(error)),
       );
-    faults.away = false;
+    simulatedFailures.storeUnavailable = false;
   }
 
-  expect(wrong).toEqual([]);
-  const declared = operations.flatMap(({ operation: { operationId, responses } }) =>
+  expect(failures).toEqual([]);
+  const documentedStatuses = operations.flatMap(({ operation: { operationId, responses } }) =>
     Object.keys(responses)
       .filter((status) => status !== 'default')
       .map((status) => `${operationId} ${status}`),
   );
-  expect(declared.filter((answer) => !provoked.has(answer)).sort()).toEqual(Object.keys(UNREACHABLE_ERRORS).sort());
+  expect(documentedStatuses.filter((answer) => !received.has(answer)).sort()).toEqual(
+    Object.keys(UNREACHABLE_ERRORS).sort(),
+  );
 });

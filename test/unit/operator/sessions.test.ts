@@ -8,35 +8,35 @@ const NOW = 1_800_000_000_000;
 
 test('a session is valid with both parts on every node, until its expiry, and with no other key', () => {
   const { cookie, secret } = createSessions(KEY, false).create(NOW);
-  const node = createSessions(KEY, false);
-  expect(node.verify(cookie, secret, NOW)).toBe(true);
+  const otherNode = createSessions(KEY, false);
+  expect(otherNode.verify(cookie, secret, NOW)).toBe(true);
   // Nodes' clocks differ a little.
-  expect(node.verify(cookie, secret, NOW - 1_000)).toBe(true);
-  expect(node.verify(cookie, secret, NOW + SESSION_LIFETIME_MS - 1)).toBe(true);
-  expect(node.verify(cookie, secret, NOW + SESSION_LIFETIME_MS)).toBe(false);
-  expect(node.verify(cookie, secret, NOW - SESSION_LIFETIME_MS)).toBe(false);
+  expect(otherNode.verify(cookie, secret, NOW - 1_000)).toBe(true);
+  expect(otherNode.verify(cookie, secret, NOW + SESSION_LIFETIME_MS - 1)).toBe(true);
+  expect(otherNode.verify(cookie, secret, NOW + SESSION_LIFETIME_MS)).toBe(false);
+  expect(otherNode.verify(cookie, secret, NOW - SESSION_LIFETIME_MS)).toBe(false);
   expect(createSessions(Buffer.alloc(32, 8), false).verify(cookie, secret, NOW)).toBe(false);
   expect(cookie).not.toContain(secret);
 });
 
 test('a cookie of an older version, without two parts, is never valid', () => {
   const text = `${NOW + SESSION_LIFETIME_MS}.abcdefghijkl`;
-  const old = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
-  for (const secret of ['', 'abcdefghijkl', old])
-    expect(createSessions(KEY, false).verify(old, secret, NOW)).toBe(false);
+  const oldCookie = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
+  for (const secret of ['', 'abcdefghijkl', oldCookie])
+    expect(createSessions(KEY, false).verify(oldCookie, secret, NOW)).toBe(false);
 });
 
 test('a ticket is valid for its path with its cookie, for 30 s', () => {
   const sessions = createSessions(KEY, false);
-  const [one, other] = [sessions.create(NOW), sessions.create(NOW)];
-  const ticket = sessions.createTicket(one.cookie, '/a', NOW);
-  expect(createSessions(KEY, false).verifyTicket(ticket, one.cookie, '/a', NOW)).toBe(true);
-  expect(sessions.verifyTicket(ticket, one.cookie, '/b', NOW)).toBe(false);
-  expect(sessions.verifyTicket(ticket, other.cookie, '/a', NOW)).toBe(false);
-  expect(sessions.verifyTicket(ticket, one.cookie, '/a', NOW + TICKET_LIFETIME_MS)).toBe(false);
-  expect(sessions.verifyTicket(`${NOW + 2 * TICKET_LIFETIME_MS}.${ticket.split('.')[1]}`, one.cookie, '/a', NOW)).toBe(
-    false,
-  );
-  for (const none of ['', '.', 'x', `${NOW + 1}.`])
-    expect(sessions.verifyTicket(none, one.cookie, '/a', NOW)).toBe(false);
+  const [first, second] = [sessions.create(NOW), sessions.create(NOW)];
+  const ticket = sessions.createTicket(first.cookie, '/a', NOW);
+  expect(createSessions(KEY, false).verifyTicket(ticket, first.cookie, '/a', NOW)).toBe(true);
+  expect(sessions.verifyTicket(ticket, first.cookie, '/b', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, second.cookie, '/a', NOW)).toBe(false);
+  expect(sessions.verifyTicket(ticket, first.cookie, '/a', NOW + TICKET_LIFETIME_MS)).toBe(false);
+  expect(
+    sessions.verifyTicket(`${NOW + 2 * TICKET_LIFETIME_MS}.${ticket.split('.')[1]}`, first.cookie, '/a', NOW),
+  ).toBe(false);
+  for (const invalidTicket of ['', '.', 'x', `${NOW + 1}.`])
+    expect(sessions.verifyTicket(invalidTicket, first.cookie, '/a', NOW)).toBe(false);
 });

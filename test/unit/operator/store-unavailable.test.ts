@@ -15,11 +15,11 @@ afterEach(async () => {
   for (const listener of running.splice(0)) await listener.close();
 });
 
-const away = async (): Promise<never> => {
+const rejectUnavailable = async (): Promise<never> => {
   throw new StoreError('the database is away');
 };
 
-async function started() {
+async function startListener() {
   const listener = createOperatorListener({
     settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
     clock: systemClock,
@@ -30,7 +30,12 @@ async function started() {
     openApi: '{}',
     inboxContext: { inbox: null, readEntity },
     api: {
-      store: { findTokens: away, updateTokenLastUsed: away, endSession: away, isSessionEnded: away },
+      store: {
+        findTokens: rejectUnavailable,
+        updateTokenLastUsed: rejectUnavailable,
+        endSession: rejectUnavailable,
+        isSessionEnded: rejectUnavailable,
+      },
       contextFor: () => {
         throw new Error('no operation is expected');
       },
@@ -59,19 +64,22 @@ async function started() {
 }
 
 test('a token that cannot be looked up is answered 503 and counts as no wrong token', async () => {
-  const { url } = await started();
+  const { url } = await startListener();
   for (let n = 0; n < 30; n += 1) {
-    const answer = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
-    expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
-    expect(await answer.json()).toMatchObject({ result: 'error', message: expect.stringContaining('does not answer') });
+    const response = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await response.json()).toMatchObject({
+      result: 'error',
+      message: expect.stringContaining('does not answer'),
+    });
   }
 });
 
 test('a failed sign-out is reported, and the session remains valid', async () => {
-  const { url, session } = await started();
+  const { url, session } = await startListener();
   const headers = { ...session, Origin: url };
-  const answer = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
-  expect([answer.status, answer.headers.get('set-cookie')]).toEqual([503, null]);
-  const page = await fetch(`${url}/api/v1/session`, { headers });
-  expect([page.status, await page.json()]).toMatchObject([200, { actor: 'page' }]);
+  const response = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
+  expect([response.status, response.headers.get('set-cookie')]).toEqual([503, null]);
+  const sessionResponse = await fetch(`${url}/api/v1/session`, { headers });
+  expect([sessionResponse.status, await sessionResponse.json()]).toMatchObject([200, { actor: 'page' }]);
 });
