@@ -15,7 +15,7 @@ public class SendMail {
     private static final HttpClient CLIENT = HttpClient.newBuilder()
         .version(HttpClient.Version.HTTP_1_1).connectTimeout(Duration.ofSeconds(10)).build();
 
-    /** Returns the id of the accepted message. Throws where the request is refused or nothing answers. */
+    /** Returns the id of the accepted message. Throws if the request is refused or no response arrives. */
     static String sendMail(String to, String from, String subject, String message, String idempotencyKey)
             throws IOException, InterruptedException {
         String body = "{\"to\":" + json(to) + ",\"from\":" + json(from)
@@ -41,14 +41,14 @@ public class SendMail {
                 if (status != 408 && status != 429 && status < 500) break;
                 delaySeconds = response.headers().firstValue("Retry-After").map(Double::valueOf).orElse(delaySeconds);
             } catch (IOException error) {
-                failure = error; // No answer: the message may have been accepted. The key makes the repetition safe.
+                failure = error; // No response: the message may have been accepted. The key makes the repetition safe.
             }
             if (attempt < MAX_ATTEMPTS) Thread.sleep((long) (delaySeconds * 1000));
         }
         throw failure;
     }
 
-    /** The standard library has no JSON. This writes one string by RFC 8259 section 7. */
+    /** The standard library has no JSON. This method writes one string as in RFC 8259 section 7. */
     private static String json(String text) {
         StringBuilder out = new StringBuilder("\"");
         for (char unit : text.toCharArray()) {

@@ -17,7 +17,7 @@ const maxAttempts = 5
 
 var client = &http.Client{Timeout: 10 * time.Second}
 
-// sendMail returns the id of the accepted message, or an error where the request is refused or nothing answers.
+// sendMail returns the id of the accepted message, or an error if the request is refused or no response arrives.
 func sendMail(mail map[string]string, idempotencyKey string) (string, error) {
 	body, err := json.Marshal(mail)
 	if err != nil {
@@ -29,7 +29,7 @@ func sendMail(mail map[string]string, idempotencyKey string) (string, error) {
 		delay := time.Duration(float64(time.Second) * float64(int(1)<<attempt) * (0.5 + rand.Float64()/2))
 		switch {
 		case err != nil:
-			// No answer: the message may have been accepted. The key makes the repetition safe.
+			// No response: the message may have been accepted. The key makes the repetition safe.
 			failure = err
 		case status == http.StatusCreated:
 			var created struct{ Result struct{ ID string } }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const URL_OF_API = `${process.env.MAIL_API_URL ?? 'http://127.0.0.1:8080'}/api/v1/send-mail`;
 const MAX_ATTEMPTS = 5;
 
-/** Returns the id of the accepted message. Throws where the request is refused or nothing answers. */
+/** Returns the id of the accepted message. Throws if the request is refused or no response arrives. */
 async function sendMail(mail, idempotencyKey) {
   let failure;
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
@@ -27,7 +27,7 @@ async function sendMail(mail, idempotencyKey) {
       if (![408, 429].includes(response.status) && response.status < 500) break;
       retryAfterSeconds = Number(response.headers.get('Retry-After') ?? retryAfterSeconds);
     } catch (error) {
-      failure = error; // No answer: the message may have been accepted. The key makes the repetition safe.
+      failure = error; // No response: the message may have been accepted. The key makes the repetition safe.
     }
     if (attempt < MAX_ATTEMPTS) await sleep(retryAfterSeconds * 1000);
   }

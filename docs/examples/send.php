@@ -3,7 +3,7 @@
 
 const MAX_ATTEMPTS = 5;
 
-/** Returns the id of the accepted message. Throws where the request is refused or nothing answers. */
+/** Returns the id of the accepted message. Throws if the request is refused or no response arrives. */
 function sendMail(array $mail, string $idempotencyKey): string
 {
     $url = (getenv('MAIL_API_URL') ?: 'http://127.0.0.1:8080') . '/api/v1/send-mail';
@@ -24,7 +24,7 @@ function sendMail(array $mail, string $idempotencyKey): string
         $delay = 2 ** ($attempt - 1) * (0.5 + mt_rand() / mt_getrandmax() / 2);
         $stream = @fopen($url, 'r', false, $context);
         $answer = $stream === false ? false : stream_get_contents($stream);
-        // Without an answer the message may have been accepted. The key makes the repetition safe.
+        // Without a response the message may have been accepted. The key makes the repetition safe.
         if ($answer !== false) {
             $lines = stream_get_meta_data($stream)['wrapper_data'];
             preg_match('~^HTTP/\S+ (\d+)~', $lines[0], $match);

@@ -13,7 +13,7 @@ MAX_ATTEMPTS = 5
 
 
 def send_mail(mail, idempotency_key):
-    """Returns the id of the accepted message. Raises where the request is refused or nothing answers."""
+    """Returns the id of the accepted message. Raises an error if the request is refused or no response arrives."""
     request = urllib.request.Request(
         URL,
         data=json.dumps(mail).encode(),
@@ -35,7 +35,7 @@ def send_mail(mail, idempotency_key):
                 raise failure from None
             delay = float(error.headers.get("Retry-After", delay))
         except (OSError, http.client.HTTPException) as error:
-            # No answer: the message may have been accepted. The key makes the repetition safe.
+            # No response: the message may have been accepted. The key makes the repetition safe.
             failure = error
         if attempt < MAX_ATTEMPTS:
             time.sleep(delay)

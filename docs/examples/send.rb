@@ -5,7 +5,7 @@ require 'net/http'
 URL = URI("#{ENV.fetch('MAIL_API_URL', 'http://127.0.0.1:8080')}/api/v1/send-mail")
 MAX_ATTEMPTS = 5
 
-# Returns the id of the accepted message. Raises where the request is refused or nothing answers.
+# Returns the id of the accepted message. Raises an error if the request is refused or no response arrives.
 def send_mail(mail, idempotency_key)
   headers = {
     'Authorization' => ENV.fetch('POSTRIDER_API_KEY'),
@@ -28,7 +28,7 @@ def send_mail(mail, idempotency_key)
 
       delay = response['Retry-After'].to_f if response['Retry-After']
     rescue SystemCallError, SocketError, IOError, Timeout::Error => error
-      failure = error.message # No answer: the message may have been accepted. The key makes the repetition safe.
+      failure = error.message # No response: the message may have been accepted. The key makes the repetition safe.
     end
     sleep(delay) if attempt < MAX_ATTEMPTS
   end

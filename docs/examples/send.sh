@@ -1,13 +1,13 @@
 #!/bin/sh
 # Submits one message: sh send.sh FILE IDEMPOTENCY_KEY
-# FILE holds the JSON object with to, from, subject and message. Prints the answer.
-# Exit code 0: accepted. Exit code 1: refused, or no answer after 5 attempts.
+# FILE contains the JSON object with to, from, subject and message. Prints the response.
+# Exit code 0: accepted. Exit code 1: refused, or no response after 5 attempts.
 set -eu
 
 answer=$(mktemp)
 trap 'rm -f "$answer"' EXIT
 
-# The headers come from standard input: other users of the machine can read a command line.
+# The headers are read from standard input, because other users of the machine can read a command line.
 # curl repeats the request after 408, 429, 5xx and network errors, and obeys Retry-After.
 status=$(curl --silent --show-error --max-time 10 --retry 4 --retry-all-errors \
   --output "$answer" --write-out '%{http_code}' --header @- --data-binary "@$1" \
