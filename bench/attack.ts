@@ -19,14 +19,22 @@ interface Attack {
 }
 
 const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
-const counts = { resets: 0, pipelines: 0, idle: 0, smtpIdle: 0, recipientLoops: 0, reports: 0, closedByService: 0 };
+const counts = {
+  resets: 0,
+  pipelines: 0,
+  idle: 0,
+  smtpIdle: 0,
+  recipientLoops: 0,
+  reports: 0,
+  closedByService: 0,
+};
 const RESETS_PER_SECOND = 100;
 const REPORTS_PER_SECOND = 2;
-const PIPELINES = 20;
+const MAX_PIPELINES = 20;
 const PIPELINED_REQUESTS = 500;
 const IDLE_PER_LISTENER = 500;
 const SMTP_IDLE = 150;
-const RECIPIENT_LOOPS = 5;
+const MAX_RECIPIENT_LOOPS = 5;
 /** A connection that the service closed is reopened after this time. */
 const REOPEN_MS = 250;
 /** Interval between two bursts of resets. */
@@ -34,7 +42,7 @@ const TICK_MS = 50;
 
 let state = attack.seed >>> 0 || 1;
 /** Xorshift: the same sequence for the same seed. */
-function random(limit: number): number {
+function randomInteger(limit: number): number {
   state ^= state << 13;
   state ^= state >>> 17;
   state ^= state << 5;
@@ -52,67 +60,67 @@ const REQUESTS = [
 ] as const;
 
 const sockets = new Set<Socket>();
-let ended = false;
+let isEnded = false;
 
-function open(port: number, begin: (socket: Socket) => void, reopen: (() => void) | null): void {
-  if (ended) return;
+function openSocket(port: number, onConnected: (socket: Socket) => void, reopen: (() => void) | null): void {
+  if (isEnded) return;
   const socket = connect({ port, host: '127.0.0.1', noDelay: true });
   sockets.add(socket);
-  socket.on('connect', () => begin(socket));
+  socket.on('connect', () => onConnected(socket));
   socket.on('error', () => undefined);
   socket.on('close', () => {
     sockets.delete(socket);
-    if (ended || reopen === null) return;
+    if (isEnded || reopen === null) return;
     counts.closedByService += 1;
     setTimeout(reopen, REOPEN_MS).unref();
   });
 }
 
-function reset(): void {
+function resetConnection(): void {
   counts.resets += 1;
-  const request = REQUESTS[random(REQUESTS.length)] ?? '';
-  const bytes = request.slice(0, 1 + random(request.length));
-  const port = random(2) === 0 ? attack.publicPort : attack.operatorPort;
-  open(port, (socket) => socket.write(bytes, 'latin1', () => socket.resetAndDestroy()), null);
+  const request = REQUESTS[randomInteger(REQUESTS.length)] ?? '';
+  const bytes = request.slice(0, 1 + randomInteger(request.length));
+  const port = randomInteger(2) === 0 ? attack.publicPort : attack.operatorPort;
+  openSocket(port, (socket) => socket.write(bytes, 'latin1', () => socket.resetAndDestroy()), null);
 }
 
 /** Sends requests without a key and reads no response. */
-function pipeline(): void {
+function openPipeline(): void {
   counts.pipelines += 1;
   const port = counts.pipelines % 2 === 0 ? attack.publicPort : attack.operatorPort;
   const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED_REQUESTS);
-  open(
+  openSocket(
     port,
     (socket) => {
       socket.pause();
-      const more = () => {
-        while (!ended && socket.writable && socket.write(request, 'latin1'));
+      const writeMore = () => {
+        while (!isEnded && socket.writable && socket.write(request, 'latin1'));
       };
-      socket.on('drain', more);
-      more();
+      socket.on('drain', writeMore);
+      writeMore();
     },
-    pipeline,
+    openPipeline,
   );
 }
 
-function idle(port: number): void {
+function openIdle(port: number): void {
   counts.idle += 1;
-  open(
+  openSocket(
     port,
     (socket) => socket.resume(),
-    () => idle(port),
+    () => openIdle(port),
   );
 }
 
-function smtpIdle(): void {
+function openSmtpIdle(): void {
   counts.smtpIdle += 1;
-  open(attack.smtpPort, (socket) => socket.resume(), smtpIdle);
+  openSocket(attack.smtpPort, (socket) => socket.resume(), openSmtpIdle);
 }
 
 /** Repeats the same recipient while the service replies. */
-function recipientLoop(): void {
+function openRecipientLoop(): void {
   counts.recipientLoops += 1;
-  open(
+  openSocket(
     attack.smtpPort,
     (socket) => {
       socket.write('EHLO attacker.example\r\nMAIL FROM:<>\r\n');
@@ -120,13 +128,13 @@ function recipientLoop(): void {
         if (socket.writable) socket.write(`RCPT TO:<${attack.reportTo}>\r\n`);
       });
     },
-    recipientLoop,
+    openRecipientLoop,
   );
 }
 
 /** Many recipients and many groups: 8 KB that cause quadratic work in a naive reader. */
-function hostileReport(): string {
-  const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${random(1_000_000)}@example.com`);
+function buildHostileReport(): string {
+  const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${randomInteger(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');
   return [
     'From: MAILER-DAEMON@example.net',
@@ -150,9 +158,9 @@ function hostileReport(): string {
   ].join('\r\n');
 }
 
-function report(): void {
+function sendReport(): void {
   counts.reports += 1;
-  open(
+  openSocket(
     attack.smtpPort,
     (socket) => {
       const commands = [
@@ -160,7 +168,7 @@ function report(): void {
         'MAIL FROM:<>\r\n',
         `RCPT TO:<${attack.reportTo}>\r\n`,
         'DATA\r\n',
-        hostileReport(),
+        buildHostileReport(),
         'QUIT\r\n',
       ];
       socket.on('data', () => {
@@ -173,18 +181,19 @@ function report(): void {
   );
 }
 
-for (let n = 0; n < PIPELINES; n += 1) pipeline();
-for (let n = 0; n < IDLE_PER_LISTENER; n += 1) for (const port of [attack.publicPort, attack.operatorPort]) idle(port);
-for (let n = 0; n < SMTP_IDLE; n += 1) smtpIdle();
-for (let n = 0; n < RECIPIENT_LOOPS; n += 1) recipientLoop();
+for (let n = 0; n < MAX_PIPELINES; n += 1) openPipeline();
+for (let n = 0; n < IDLE_PER_LISTENER; n += 1)
+  for (const port of [attack.publicPort, attack.operatorPort]) openIdle(port);
+for (let n = 0; n < SMTP_IDLE; n += 1) openSmtpIdle();
+for (let n = 0; n < MAX_RECIPIENT_LOOPS; n += 1) openRecipientLoop();
 const timers = [
   setInterval(() => {
-    for (let n = 0; n < (RESETS_PER_SECOND * TICK_MS) / 1000; n += 1) reset();
+    for (let n = 0; n < (RESETS_PER_SECOND * TICK_MS) / 1000; n += 1) resetConnection();
   }, TICK_MS),
-  setInterval(report, 1000 / REPORTS_PER_SECOND),
+  setInterval(sendReport, 1000 / REPORTS_PER_SECOND),
 ];
 setTimeout(() => {
-  ended = true;
+  isEnded = true;
   for (const timer of timers) clearInterval(timer);
   for (const socket of sockets) socket.destroy();
   console.log(JSON.stringify(counts));

@@ -10,7 +10,7 @@ import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
-import { benchFolder, removeFolder } from './postrider.ts';
+import { createBenchFolder, removeFolder } from './postrider.ts';
 
 const ACCOUNTS = 1_000;
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
@@ -34,14 +34,14 @@ export function seedQueue(path: string, queued: number): void {
   const now = Date.now() - 3_600_000;
   for (let n = 1; n <= ACCOUNTS; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
   const ids = createMessageIdGenerator(null, randomUUID);
-  for (let begin = 0; begin < queued; begin += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, queued - begin) }, (_, index): NewMessage => {
-      const to = `reader.${begin + index}@example.net`;
+  for (let offset = 0; offset < queued; offset += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, queued - offset) }, (_, index): NewMessage => {
+      const to = `reader.${offset + index}@example.net`;
       return {
-        id: ids.next(now + begin + index),
-        accountId: ((begin + index) % ACCOUNTS) + 1,
+        id: ids.next(now + offset + index),
+        accountId: ((offset + index) % ACCOUNTS) + 1,
         keyId: 1,
-        acceptedAt: now + begin + index,
+        acceptedAt: now + offset + index,
         to,
         recipient: to,
         from: 'shop@example.org',
@@ -67,40 +67,40 @@ export function claimRates(path: string, messages: number): ClaimRates {
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const { operations: store } = createEngine(database);
   const lease = { owner: 'bench', until: Date.now() + 3_600_000 };
-  const inTransaction = <T>(work: () => T): T => {
+  const inTransaction = <T>(operation: () => T): T => {
     database.exec('BEGIN IMMEDIATE');
-    const value = work();
+    const value = operation();
     database.exec('COMMIT');
     return value;
   };
-  let written = 0;
-  const round = (end: (mails: ReturnType<typeof store.claim>['messages'], now: number) => void) => {
-    written = 0;
-    const began = performance.now();
-    let done = 0;
-    let checkpointing = 0;
-    while (done < messages) {
+  let writtenBytes = 0;
+  const measureRate = (completeClaim: (mails: ReturnType<typeof store.claim>['messages'], now: number) => void) => {
+    writtenBytes = 0;
+    const startedAt = performance.now();
+    let claimed = 0;
+    let checkpointMs = 0;
+    while (claimed < messages) {
       const now = Date.now() + 3_600_000;
       const { messages: mails } = inTransaction(() =>
         store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now),
       );
-      inTransaction(() => end(mails, now));
-      done += mails.length;
-      const paused = performance.now();
-      written += statSync(`${path}-wal`).size;
+      inTransaction(() => completeClaim(mails, now));
+      claimed += mails.length;
+      const checkpointStartedAt = performance.now();
+      writtenBytes += statSync(`${path}-wal`).size;
       database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-      checkpointing += performance.now() - paused;
+      checkpointMs += performance.now() - checkpointStartedAt;
     }
-    return (done * 1000) / (performance.now() - began - checkpointing);
+    return (claimed * 1000) / (performance.now() - startedAt - checkpointMs);
   };
-  const released = round((mails, now) =>
+  const released = measureRate((mails, now) =>
     store.release(
       mails.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
       now,
     ),
   );
-  const bytes = written / messages;
-  const settled = round((mails, now) => {
+  const bytes = writtenBytes / messages;
+  const settled = measureRate((mails, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
     store.settle(
       packSettlements(
@@ -120,7 +120,7 @@ export function claimRates(path: string, messages: number): ClaimRates {
 
 /** Fills a store and records what claims from it cost. */
 export function benchClaims(record: (measure: string, value: number, unit: string) => void): void {
-  const folder = benchFolder();
+  const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
   seedQueue(path, 1_000_000);
   const { settled, released, bytes } = claimRates(path, 50_000);

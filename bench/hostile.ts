@@ -7,10 +7,10 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { type BenchService, benchFolder, removeFolder, startPostrider } from './postrider.ts';
+import { type BenchService, createBenchFolder, removeFolder, startPostrider } from './postrider.ts';
 import { runScript, withSink } from './script.ts';
 
-const BYTES = 2048;
+const MESSAGE_BYTES = 2048;
 /** Time for the delivery of accepted messages after the last window. */
 const DRAIN_MS = 120_000;
 
@@ -49,8 +49,8 @@ export interface HostileResult {
 /** The median; the mean of the two middle values for an even number. */
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
-  const upper = sorted[sorted.length >> 1] ?? 0;
-  return sorted.length % 2 === 1 ? upper : (upper + (sorted[(sorted.length >> 1) - 1] ?? 0)) / 2;
+  const upperMiddle = sorted[sorted.length >> 1] ?? 0;
+  return sorted.length % 2 === 1 ? upperMiddle : (upperMiddle + (sorted[(sorted.length >> 1) - 1] ?? 0)) / 2;
 }
 
 async function freePort(): Promise<number> {
@@ -63,10 +63,10 @@ async function freePort(): Promise<number> {
 
 /** Runs the windows; the service, the sink and the clients end with it. */
 export async function runHostile(run: HostileRun): Promise<HostileResult> {
-  const folder = benchFolder();
+  const folder = createBenchFolder();
   const idsFile = join(folder, 'ids');
   const [publicPort, operatorPort, smtpPort] = [await freePort(), await freePort(), await freePort()];
-  return withSink(async (sinkPort, taken) => {
+  return withSink(async (sinkPort, receivedCount) => {
     const settings = {
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}`,
       POSTRIDER_LISTEN: `127.0.0.1:${publicPort}`,
@@ -76,11 +76,11 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       POSTRIDER_LOG: 'error',
     };
     let crashes = 0;
-    let killing = false;
+    let isKilling = false;
     const start = async () => {
       const service = await startPostrider(settings, folder);
       void service.ended.then(() => {
-        if (!killing) crashes += 1;
+        if (!isKilling) crashes += 1;
       });
       return service;
     };
@@ -88,24 +88,24 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
     const { key } = service;
 
     const measure = async (seconds: number): Promise<Window> => {
-      const before = await taken();
+      const before = await receivedCount();
       const result = await runScript<{ accepted: number; p99: number }>('steady.ts', {
         port: publicPort,
         key,
         perSecond: run.perSecond,
         seconds,
-        bytes: BYTES,
+        bytes: MESSAGE_BYTES,
         idsFile,
       });
-      const delivered = (await taken()) - before;
+      const delivered = (await receivedCount()) - before;
       return { acceptedPerSecond: result.accepted / seconds, deliveredPerSecond: delivered / seconds, p99: result.p99 };
     };
     const killOnce = async () => {
       await new Promise((resolve) => setTimeout(resolve, (run.windowSeconds * 1000) / 2));
-      killing = true;
+      isKilling = true;
       service.kill();
       await service.ended;
-      killing = false;
+      isKilling = false;
       service = await start();
     };
 
@@ -128,9 +128,9 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         );
       }
       const acknowledged = readFileSync(idsFile, 'utf8').trim().split('\n');
-      const { lost, undelivered } = await settleUp(join(folder, 'data/postrider.db'), acknowledged);
+      const { lost, undelivered } = await countUnfinished(join(folder, 'data/postrider.db'), acknowledged);
       const ratio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
-        median(hostile.map((one, n) => one[member] / (calm[n]?.[member] ?? 1)));
+        median(hostile.map((window, n) => window[member] / (calm[n]?.[member] ?? 1)));
       return {
         calm,
         hostile,
@@ -142,7 +142,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         crashes,
       };
     } finally {
-      killing = true;
+      isKilling = true;
       await service.stop();
       removeFolder(folder);
     }
@@ -150,15 +150,15 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
 }
 
 /** Waits at most two minutes until no message is open, then looks up every acknowledged message in the database. */
-async function settleUp(
+async function countUnfinished(
   path: string,
   acknowledged: readonly string[],
 ): Promise<Pick<HostileResult, 'lost' | 'undelivered'>> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const open = database.prepare('SELECT count(*) AS count FROM mail_request WHERE ended_at IS NULL');
-    const until = performance.now() + DRAIN_MS;
-    while (Number(open.get()?.count) > 0 && performance.now() < until) {
+    const openMessages = database.prepare('SELECT count(*) AS count FROM mail_request WHERE ended_at IS NULL');
+    const deadline = performance.now() + DRAIN_MS;
+    while (Number(openMessages.get()?.count) > 0 && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
     const states = new Map<string, string>();

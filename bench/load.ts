@@ -20,67 +20,68 @@ interface Load {
 }
 
 const load = JSON.parse(process.argv[2] ?? '{}') as Load;
-const HEAD_END = Buffer.from('\r\n\r\n');
+const HEADER_END = Buffer.from('\r\n\r\n');
 const message = 'Thank you for your order. It is on its way to you.\n'
   .repeat(Math.ceil(load.bytes / 51))
   .slice(0, load.bytes);
-const HEAD =
+const REQUEST_HEADER =
   `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
   'Content-Type: application/json\r\nContent-Length: ';
 const CREATED = Buffer.from('HTTP/1.1 201 ');
 const statuses: Record<string, number> = {};
 const latencies = new Float64Array(load.requests);
-let sent = 0;
-let answered = 0;
+let sentCount = 0;
+let answeredCount = 0;
 
 /** The message as JSON, built once: the generator shares the cores with the service, so it must use little processor time. */
-const tail = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
+const bodyEnd = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
 
-function request(n: number): string {
-  const body = `{"to":"rita.${n}@example.com${tail}`;
-  return `${HEAD}${body.length}\r\n\r\n${body}`;
+function buildRequest(n: number): string {
+  const body = `{"to":"rita.${n}@example.com${bodyEnd}`;
+  return `${REQUEST_HEADER}${body.length}\r\n\r\n${body}`;
 }
 
-const idle: (() => void)[] = [];
+const idleConnections: (() => void)[] = [];
 
 /** The status of a complete response, or null if it is incomplete. */
 function statusOf(bytes: Buffer): string | null {
-  const end = bytes.indexOf(HEAD_END);
-  const head = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
-  const length = Number(head.slice(head.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
-  return end < 0 || bytes.length < end + 4 + length ? null : head.slice(9, 12);
+  const end = bytes.indexOf(HEADER_END);
+  const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
+  const length = Number(header.slice(header.indexOf('content-length:') + 15).split('\r\n', 1)[0]);
+  return end < 0 || bytes.length < end + 4 + length ? null : header.slice(9, 12);
 }
 
-function begin(): void {
+function openConnection(): void {
   const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true });
-  let began = 0;
-  let buffered: Buffer | null = null;
-  let usual = -1;
-  const next = () => {
-    if (sent >= load.requests) {
+  let requestStartedAt = 0;
+  let bufferedBytes: Buffer | null = null;
+  let usualLength = -1;
+  const sendNext = () => {
+    if (sentCount >= load.requests) {
       socket.end();
       return;
     }
-    began = performance.now();
-    socket.write(request(sent++), 'latin1');
+    requestStartedAt = performance.now();
+    socket.write(buildRequest(sentCount++), 'latin1');
   };
-  socket.on('connect', () => (load.rate === null ? next() : idle.push(next)));
+  socket.on('connect', () => (load.rate === null ? sendNext() : idleConnections.push(sendNext)));
   socket.on('data', (chunk) => {
     // A response of the usual length that begins with 201 is not parsed.
-    const alike = buffered === null && chunk.length === usual && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
-    const bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
-    const status = alike ? '201' : statusOf(bytes);
+    const isUsualResponse =
+      bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
+    const bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
+    const status = isUsualResponse ? '201' : statusOf(bytes);
     if (status === null) {
-      buffered = bytes;
+      bufferedBytes = bytes;
       return;
     }
-    buffered = null;
-    usual = bytes.length;
+    bufferedBytes = null;
+    usualLength = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
-    latencies[answered++] = performance.now() - began;
-    if (answered === load.requests) finish();
-    else if (load.rate === null) next();
-    else idle.push(next);
+    latencies[answeredCount++] = performance.now() - requestStartedAt;
+    if (answeredCount === load.requests) finish();
+    else if (load.rate === null) sendNext();
+    else idleConnections.push(sendNext);
   });
   socket.on('error', (error) => {
     console.error(`load: ${error.message}`);
@@ -88,35 +89,36 @@ function begin(): void {
   });
 }
 
-const started = performance.now();
-const startedAt = performance.timeOrigin + started;
-for (let n = 0; n < load.connections; n += 1) begin();
-const pace = load.rate === null ? null : setInterval(keepPace, 1);
+const loadStartedAt = performance.now();
+const startedAt = performance.timeOrigin + loadStartedAt;
+for (let n = 0; n < load.connections; n += 1) openConnection();
+const paceTimer = load.rate === null ? null : setInterval(sendDue, 1);
 
 /** Sends as many requests as the rate allows. The wait for a free connection counts in the rate, not in a latency. */
-function keepPace(): void {
-  const due = Math.min(load.requests, ((performance.now() - started) / 1000) * (load.rate ?? 0));
-  while (sent < due) {
-    const next = idle.shift();
-    if (next === undefined) return;
-    next();
+function sendDue(): void {
+  const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.rate ?? 0));
+  while (sentCount < due) {
+    const sendNext = idleConnections.shift();
+    if (sendNext === undefined) return;
+    sendNext();
   }
 }
 
 function finish(): void {
-  if (pace !== null) clearInterval(pace);
-  const seconds = (performance.now() - started) / 1000;
-  const sorted = latencies.subarray(0, answered).sort();
-  const at = (part: number) => Number((sorted[Math.min(answered - 1, Math.floor(answered * part))] ?? 0).toFixed(2));
+  if (paceTimer !== null) clearInterval(paceTimer);
+  const seconds = (performance.now() - loadStartedAt) / 1000;
+  const sorted = latencies.subarray(0, answeredCount).sort();
+  const percentile = (share: number) =>
+    Number((sorted[Math.min(answeredCount - 1, Math.floor(answeredCount * share))] ?? 0).toFixed(2));
   console.log(
     JSON.stringify({
       statuses,
       startedAt,
       seconds,
-      perSecond: Math.round(answered / seconds),
-      p50: at(0.5),
-      p99: at(0.99),
-      max: at(1),
+      perSecond: Math.round(answeredCount / seconds),
+      p50: percentile(0.5),
+      p99: percentile(0.99),
+      max: percentile(1),
     }),
   );
   process.exit(0);

@@ -7,22 +7,26 @@ import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
 import { type Server, startServer } from '../test/rig/postgres-server.ts';
-import { type BenchService, command, removeFolder, startPostrider } from './postrider.ts';
+import { type BenchService, removeFolder, runCommand, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
 
-interface Loaded {
+interface LoadRate {
   readonly perSecond: number;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
-export interface NodeBench {
-  record(measure: string, value: number, unit: string, reach?: string | null): void;
+export interface NodeBenchParts {
+  record(measure: string, value: number, unit: string, target?: string | null): void;
   /** Sends a total number of requests to several nodes at once; resolves to the requests per second and the start time. */
-  load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<Loaded>;
-  withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T>;
-  secondsUntilReceived(taken: () => Promise<number>, count: number, begin: () => Promise<Loaded>): Promise<number>;
+  load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
+  withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
+  secondsUntilReceived(
+    receivedCount: () => Promise<number>,
+    count: number,
+    startLoad: () => Promise<LoadRate>,
+  ): Promise<number>;
 }
 
 /** Starts nodes on a new database, all with the key of the first. */
@@ -30,23 +34,18 @@ async function startNodes(server: Server, count: number, settings: Record<string
   const url = await server.createDatabase();
   const shared = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
   const first = await startPostrider(shared);
-  await command(first.folder, shared, 'account', 'set', 'default', '--volume', '1000000000');
+  await runCommand(first.folder, shared, 'account', 'set', 'default', '--volume', '1000000000');
   const nodes = [first];
   while (nodes.length < count) nodes.push({ ...(await startPostrider(shared)), key: first.key });
   return nodes;
 }
 
-async function end(nodes: readonly BenchService[]): Promise<void> {
+async function stopNodes(nodes: readonly BenchService[]): Promise<void> {
   await Promise.all(nodes.map((node) => node.stop()));
   for (const { folder } of nodes) removeFolder(folder);
 }
 
-export async function benchNodes({
-  record,
-  load,
-  withSink,
-  secondsUntilReceived: untilTaken,
-}: NodeBench): Promise<void> {
+export async function benchNodes({ record, load, withSink, secondsUntilReceived }: NodeBenchParts): Promise<void> {
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });
   try {
     const embedded = await startPostrider({ POSTRIDER_ROLES: 'api' });
@@ -54,35 +53,39 @@ export async function benchNodes({
     for (const count of [1, 2, 3]) {
       const nodes = await startNodes(server, count, { POSTRIDER_ROLES: 'api' });
       await load(nodes, 5_000);
-      const { perSecond: theirs } = await load([embedded], 20_000);
-      const { perSecond: ours } = await load(nodes, 15_000);
-      record(`durable accept on PostgreSQL, ${count} nodes`, ours, '/s');
-      record(`durable accept on PostgreSQL, ${count} nodes, over the embedded store`, ours / theirs, 'ratio');
-      await end(nodes);
+      const { perSecond: embeddedRate } = await load([embedded], 20_000);
+      const { perSecond: nodesRate } = await load(nodes, 15_000);
+      record(`durable accept on PostgreSQL, ${count} nodes`, nodesRate, '/s');
+      record(
+        `durable accept on PostgreSQL, ${count} nodes, over the embedded store`,
+        nodesRate / embeddedRate,
+        'ratio',
+      );
+      await stopNodes(nodes);
     }
-    await end([embedded]);
+    await stopNodes([embedded]);
 
-    await withSink(async (port, taken) => {
+    await withSink(async (port, receivedCount) => {
       const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
-      const alone = await startPostrider(relay);
-      const through = async (nodes: readonly BenchService[], about: number) => {
-        const mails = about - (about % nodes.length);
-        return mails / (await untilTaken(taken, mails, () => load(nodes, mails)));
+      const embeddedNode = await startPostrider(relay);
+      const measureEndToEnd = async (nodes: readonly BenchService[], minMessages: number) => {
+        const messages = minMessages - (minMessages % nodes.length);
+        return messages / (await secondsUntilReceived(receivedCount, messages, () => load(nodes, messages)));
       };
-      await through([alone], 3_000);
+      await measureEndToEnd([embeddedNode], 3_000);
       for (const count of [1, 2, 3]) {
         const nodes = await startNodes(server, count, relay);
-        await through(nodes, 2_000);
-        const theirs = await through([alone], 8_000);
-        const ours = await through(nodes, 6_000);
-        record(`end to end on PostgreSQL, ${count} nodes`, ours, '/s');
-        record(`end to end on PostgreSQL, ${count} nodes, over the embedded store`, ours / theirs, 'ratio');
-        await end(nodes);
+        await measureEndToEnd(nodes, 2_000);
+        const embeddedRate = await measureEndToEnd([embeddedNode], 8_000);
+        const nodesRate = await measureEndToEnd(nodes, 6_000);
+        record(`end to end on PostgreSQL, ${count} nodes`, nodesRate, '/s');
+        record(`end to end on PostgreSQL, ${count} nodes, over the embedded store`, nodesRate / embeddedRate, 'ratio');
+        await stopNodes(nodes);
       }
-      await end([alone]);
+      await stopNodes([embeddedNode]);
     });
 
-    const [small, large] = [await claimRate(server, 20_000), await claimRate(server, 1_000_000)];
+    const [small, large] = [await measureClaimRate(server, 20_000), await measureClaimRate(server, 1_000_000)];
     record('claims with settlement on PostgreSQL, 20,000 queued', small, '/s');
     record('claims with settlement on PostgreSQL, 1,000,000 queued', large, '/s');
     record('claims with 1,000,000 queued over 20,000, PostgreSQL', large / small, 'ratio', '0.9');
@@ -90,11 +93,11 @@ export async function benchNodes({
     const [idle] = await startNodes(server, 1, {});
     if (idle !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, 5_000));
-      const before = { cpu: idle.cpuMs(), commits: await commits(server) };
+      const before = { cpu: idle.cpuMs(), commits: await countCommits(server) };
       await new Promise((resolve) => setTimeout(resolve, 20_000));
       record('processor of an idle node on PostgreSQL', (idle.cpuMs() - before.cpu) / 200, '%', 'under 1');
-      record('transactions of an idle node on PostgreSQL', ((await commits(server)) - before.commits) / 20, '/s');
-      await end([idle]);
+      record('transactions of an idle node on PostgreSQL', ((await countCommits(server)) - before.commits) / 20, '/s');
+      await stopNodes([idle]);
     }
   } finally {
     await server.stop();
@@ -102,14 +105,14 @@ export async function benchNodes({
 }
 
 /** Transactions of every database so far. */
-async function commits(server: Server): Promise<number> {
+async function countCommits(server: Server): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const { rows } = await server.run('SELECT sum(xact_commit)::int AS n FROM pg_stat_database');
   return Number((rows[0] as { n: number }).n);
 }
 
 /** Messages per second claimed in groups of 512 and settled, from a queue of `queued` messages of 1,000 accounts; measured over 10,000. */
-async function claimRate(server: Server, queued: number): Promise<number> {
+async function measureClaimRate(server: Server, queued: number): Promise<number> {
   const url = await server.createDatabase();
   const setting = parseDatabaseUrl(url);
   if (!setting.ok) throw new Error(setting.fault);
@@ -127,14 +130,14 @@ async function claimRate(server: Server, queued: number): Promise<number> {
      ANALYZE`,
     database,
   );
-  const round = async (wanted: number) => {
-    const began = performance.now();
-    let done = 0;
-    while (done < wanted) done += await claimAndSettle(store);
-    return (done * 1000) / (performance.now() - began);
+  const measureRate = async (messages: number) => {
+    const startedAt = performance.now();
+    let claimed = 0;
+    while (claimed < messages) claimed += await claimAndSettle(store);
+    return (claimed * 1000) / (performance.now() - startedAt);
   };
-  await round(2_000);
-  const rate = await round(10_000);
+  await measureRate(2_000);
+  const rate = await measureRate(10_000);
   await store.close();
   return rate;
 }

@@ -11,7 +11,7 @@ import { perform } from '../src/operations/operation.ts';
 import { showOverview } from '../src/operations/overview.ts';
 import type { Store } from '../src/store/contract.ts';
 
-type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
+type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
 const RANGES = ['1h', '24h', '7d', '30d'];
 const NODES = ['one', 'two', 'three'];
@@ -20,40 +20,41 @@ const DAY_MS = 24 * HOUR_MS;
 const BATCH = 500;
 
 /** Writes the figures and measures the operation. */
-export async function measureOverview(name: string, store: Store, now: number, record: Record): Promise<void> {
+export async function measureOverview(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
   for (const node of NODES) {
-    const rows = [...rowsOf(MINUTE_MS, 2 * DAY_MS, now), ...rowsOf(HOUR_MS, 30 * DAY_MS, now)];
-    for (let at = 0; at < rows.length; at += BATCH) await store.writeTraffic(node, rows.slice(at, at + BATCH));
+    const rows = [...trafficRows(MINUTE_MS, 2 * DAY_MS, now), ...trafficRows(HOUR_MS, 30 * DAY_MS, now)];
+    for (let offset = 0; offset < rows.length; offset += BATCH)
+      await store.writeTraffic(node, rows.slice(offset, offset + BATCH));
   }
   const settings = loadSettings({}, null);
   const status = () => ({ node: 'bench', version: '0', storeFault: null, delivery: null });
   const publish = () => undefined;
   const context = { actor: 'bench', clock: systemClock, store, settings, random: randomBytes, status, publish };
-  let worst = 0;
+  let worstMs = 0;
   for (const range of RANGES) {
-    const times: number[] = [];
+    const durations: number[] = [];
     for (let round = 0; round <= ROUNDS; round += 1) {
-      const began = performance.now();
-      const performed = await perform(showOverview, { range }, context);
-      if (!performed.ok) throw new Error(performed.error.message);
-      times.push(performance.now() - began);
+      const startedAt = performance.now();
+      const result = await perform(showOverview, { range }, context);
+      if (!result.ok) throw new Error(result.error.message);
+      durations.push(performance.now() - startedAt);
     }
-    const [first = 0, ...later] = times;
-    later.sort((a, b) => a - b);
-    worst = Math.max(worst, later.at(-1) ?? 0);
-    record(`${name}: overview of ${range}: the first answer`, first, 'ms');
-    record(`${name}: overview of ${range}: median of later ones`, later[ROUNDS >> 1] ?? 0, 'ms');
+    const [firstMs = 0, ...laterMs] = durations;
+    laterMs.sort((a, b) => a - b);
+    worstMs = Math.max(worstMs, laterMs.at(-1) ?? 0);
+    record(`${name}: overview of ${range}: the first answer`, firstMs, 'ms');
+    record(`${name}: overview of ${range}: median of later ones`, laterMs[ROUNDS >> 1] ?? 0, 'ms');
   }
-  record(`${name}: the worst later overview`, worst, 'ms', 'under 50');
+  record(`${name}: the worst later overview`, worstMs, 'ms', 'under 50');
 }
 
-function rowsOf(spanMs: TrafficRow['spanMs'], back: number, now: number): TrafficRow[] {
-  const last = Math.floor(now / spanMs) * spanMs;
+function trafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {
+  const newestAt = Math.floor(now / spanMs) * spanMs;
   const latencies = parseLatencies('60:200 70:120 80:60 90:20 100:8 110:4 120:2 130:1');
   const counts = { accepted: 420, delivered: 400, deferred: 12, bounced: 5, complained: 1, suppressed: 3, expired: 1 };
-  return Array.from({ length: back / spanMs }, (_, n) => ({
+  return Array.from({ length: durationMs / spanMs }, (_, n) => ({
     spanMs,
-    at: last - n * spanMs,
+    at: newestAt - n * spanMs,
     ...counts,
     ended: 411,
     alarmed: 0,

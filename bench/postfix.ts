@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const POSTFIX = '/usr/sbin/postfix';
-const SOURCE = '/usr/sbin/smtp-source';
+const SMTP_SOURCE = '/usr/sbin/smtp-source';
 const SERVICES = `
 pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
@@ -32,13 +32,13 @@ postlog unix-dgram n - n - 1 postlogd
 
 export interface Postfix {
   /** Messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
-  acknowledged(messages: number, sessions: number, bytes: number): number;
+  measureAcknowledged(messages: number, sessions: number, bytes: number): number;
   stop(): void;
 }
 
 /** True if Postfix can run on this machine. */
 export function isPostfixInstalled(): boolean {
-  return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SOURCE);
+  return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SMTP_SOURCE);
 }
 
 /** Starts an instance that relays to the sink. */
@@ -78,11 +78,11 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
   );
   writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES.trimStart()}`);
   const run = (command: string) => spawnSync(POSTFIX, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
-  const started = run('start');
-  if (started.status !== 0) throw new Error(`postfix did not start: ${started.stderr}`);
+  const startResult = run('start');
+  if (startResult.status !== 0) throw new Error(`postfix did not start: ${startResult.stderr}`);
   return {
-    acknowledged(messages, sessions, bytes) {
-      const began = performance.now();
+    measureAcknowledged(messages, sessions, bytes) {
+      const startedAt = performance.now();
       // -d keeps the connection of a session open for its messages.
       const args = [
         '-d',
@@ -98,9 +98,9 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
         'rita@example.com',
         `127.0.0.1:${port}`,
       ];
-      const { status, stderr } = spawnSync(SOURCE, args, { encoding: 'utf8' });
+      const { status, stderr } = spawnSync(SMTP_SOURCE, args, { encoding: 'utf8' });
       if (status !== 0) throw new Error(`smtp-source: ${stderr}`);
-      return messages / ((performance.now() - began) / 1000);
+      return messages / ((performance.now() - startedAt) / 1000);
     },
     stop() {
       run('stop');

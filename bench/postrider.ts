@@ -28,12 +28,15 @@ export interface BenchService {
 }
 
 /** Creates a temporary folder; `removeFolder` removes it. */
-export function benchFolder(): string {
+export function createBenchFolder(): string {
   return mkdtempSync(join(tmpdir(), 'postrider-bench-'));
 }
 
 /** Starts `serve` with these settings and resolves once it listens. */
-export async function startPostrider(settings: Record<string, string>, folder = benchFolder()): Promise<BenchService> {
+export async function startPostrider(
+  settings: Record<string, string>,
+  folder = createBenchFolder(),
+): Promise<BenchService> {
   const env = {
     ...process.env,
     POSTRIDER_LISTEN: '127.0.0.1:0',
@@ -42,24 +45,24 @@ export async function startPostrider(settings: Record<string, string>, folder = 
     POSTRIDER_LOG: 'warn',
     ...settings,
   };
-  const began = performance.now();
+  const startedAt = performance.now();
   const child = spawn(process.execPath, [...NODE_FLAGS, LAUNCHER, 'serve', '--json'], {
     cwd: folder,
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const started = JSON.parse(await firstLine(child)) as {
+  const startLine = JSON.parse(await firstLine(child)) as {
     publicUrl: string | null;
     operatorUrl: string | null;
     key: string | null;
   };
-  const startedMs = performance.now() - began;
-  const key = started.key ?? '';
+  const startedMs = performance.now() - startedAt;
+  const key = startLine.key ?? '';
   const pid = child.pid ?? 0;
   return {
-    port: Number(new URL(started.publicUrl ?? 'http://x:0').port),
-    operatorPort: Number(new URL(started.operatorUrl ?? 'http://x:0').port),
+    port: Number(new URL(startLine.publicUrl ?? 'http://x:0').port),
+    operatorPort: Number(new URL(startLine.operatorUrl ?? 'http://x:0').port),
     key,
     folder,
     startedMs,
@@ -78,19 +81,19 @@ export async function startPostrider(settings: Record<string, string>, folder = 
 }
 
 /** Runs one command of the CLI in the service's folder. */
-export async function command(folder: string, settings: Record<string, string>, ...args: string[]): Promise<string> {
+export async function runCommand(folder: string, settings: Record<string, string>, ...args: string[]): Promise<string> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
     env: { ...process.env, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let out = '';
+  let output = '';
   child.stdout.on('data', (chunk: Buffer) => {
-    out += chunk.toString();
+    output += chunk.toString();
   });
   const code = await new Promise((resolve) => child.once('exit', resolve));
   if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}`);
-  return out;
+  return output;
 }
 
 /** The first line that a process prints; rejects if the process ends before. */

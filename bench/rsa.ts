@@ -2,22 +2,22 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 
 const SECONDS = 3;
-const AT_ONCE = 8;
+const CONCURRENCY = 8;
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const data = Buffer.alloc(512, 'x');
-const began = performance.now();
-let signed = 0;
+const startedAt = performance.now();
+let signatures = 0;
 
-function next(): void {
-  if (performance.now() - began >= SECONDS * 1000) return;
+function signNext(): void {
+  if (performance.now() - startedAt >= SECONDS * 1000) return;
   sign('sha256', data, privateKey, () => {
-    signed += 1;
-    next();
+    signatures += 1;
+    signNext();
   });
 }
 
-for (let n = 0; n < AT_ONCE; n += 1) next();
+for (let n = 0; n < CONCURRENCY; n += 1) signNext();
 process.once('beforeExit', () => {
-  console.log(JSON.stringify({ perSecond: Math.round(signed / ((performance.now() - began) / 1000)) }));
+  console.log(JSON.stringify({ perSecond: Math.round(signatures / ((performance.now() - startedAt) / 1000)) }));
 });

@@ -18,12 +18,19 @@ import { benchClaims } from './claims.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
 import { isPostfixInstalled, startPostfix } from './postfix.ts';
-import { type BenchService, benchFolder, command, firstLine, removeFolder, startPostrider } from './postrider.ts';
+import {
+  type BenchService,
+  createBenchFolder,
+  firstLine,
+  removeFolder,
+  runCommand,
+  startPostrider,
+} from './postrider.ts';
 import { startScript, withSink } from './script.ts';
 import { benchSearch } from './search.ts';
 import { seedStore } from './seed.ts';
 
-const BYTES = 2048;
+const MESSAGE_BYTES = 2048;
 const MILLION = 1_000_000;
 const POSTFIX_PORT = 2599;
 const PARTS = [
@@ -56,18 +63,18 @@ interface Figure {
   readonly value: number;
   readonly unit: string;
   /** The target, or null if the figure has none. */
-  readonly reach: string | null;
+  readonly target: string | null;
 }
 
 /** The start time of a load, without the start of its generator. Milliseconds since the epoch. */
-type Begun = Pick<LoadResult, 'startedAt'>;
+type StartedLoad = Pick<LoadResult, 'startedAt'>;
 
 const figures: Figure[] = [];
 
-function record(measure: string, value: number, unit: string, reach: string | null = null): void {
-  figures.push({ measure, value: Number(value.toFixed(3)), unit, reach });
+function record(measure: string, value: number, unit: string, target: string | null = null): void {
+  figures.push({ measure, value: Number(value.toFixed(3)), unit, target });
   console.log(
-    `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${reach === null ? '' : `(target: ${reach})`}`,
+    `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${target === null ? '' : `(target: ${target})`}`,
   );
 }
 
@@ -78,61 +85,69 @@ async function load(
   requests: number,
   rate: number | null = null,
 ): Promise<LoadResult> {
-  const child = startScript('load.ts', JSON.stringify({ port, key, connections, requests, bytes: BYTES, rate }));
+  const child = startScript(
+    'load.ts',
+    JSON.stringify({ port, key, connections, requests, bytes: MESSAGE_BYTES, rate }),
+  );
   const result = JSON.parse(await firstLine(child)) as LoadResult;
-  const good = result.statuses['201'] ?? 0;
-  if (good !== requests) throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
+  const createdCount = result.statuses['201'] ?? 0;
+  if (createdCount !== requests)
+    throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
   return result;
 }
 
-const LIMITED = ['--volume', '1000000000', '--rate', '1000000000/1h', '--throttle', '1000000/s'];
+const LIMIT_FLAGS = ['--volume', '1000000000', '--rate', '1000000000/1h', '--throttle', '1000000/s'];
 
-async function limited(service: BenchService): Promise<BenchService> {
-  await command(service.folder, {}, 'account', 'set', 'default', ...LIMITED);
+async function setLimits(service: BenchService): Promise<BenchService> {
+  await runCommand(service.folder, {}, 'account', 'set', 'default', ...LIMIT_FLAGS);
   return service;
 }
 
-async function end(service: BenchService): Promise<void> {
+async function stopAndRemove(service: BenchService): Promise<void> {
   await service.stop();
   removeFolder(service.folder);
 }
 
 /** The median of the ratios of several rounds. A round measures both sides, so that a change of the machine's speed affects both. */
-async function rounds(count: number, round: () => Promise<number>): Promise<number> {
+async function medianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
-  for (let n = 0; n < count; n += 1) ratios.push(await round());
+  for (let n = 0; n < count; n += 1) ratios.push(await measureRatio());
   return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
 }
 
 /** Resolves to the seconds from the first request of `begin` until the sink has received `count` more messages. */
-async function untilTaken(taken: () => Promise<number>, count: number, begin: () => Promise<Begun>): Promise<number> {
-  const goal = (await taken()) + count;
-  const begun = begin();
-  while ((await taken()) < goal) await new Promise((resolve) => setTimeout(resolve, 20));
+async function secondsUntilReceived(
+  receivedCount: () => Promise<number>,
+  count: number,
+  startLoad: () => Promise<StartedLoad>,
+): Promise<number> {
+  const goal = (await receivedCount()) + count;
+  const loadResult = startLoad();
+  while ((await receivedCount()) < goal) await new Promise((resolve) => setTimeout(resolve, 20));
   const ended = performance.timeOrigin + performance.now();
-  return (ended - (await begun).startedAt) / 1000;
+  return (ended - (await loadResult).startedAt) / 1000;
 }
 
-async function accept(): Promise<void> {
-  const bare = startScript('bare.ts');
-  const { port } = JSON.parse(await firstLine(bare)) as { port: number };
-  const service = await limited(await startPostrider({ POSTRIDER_ROLES: 'api' }));
+async function benchAccept(): Promise<void> {
+  const bareServer = startScript('bare.ts');
+  const { port } = JSON.parse(await firstLine(bareServer)) as { port: number };
+  const service = await setLimits(await startPostrider({ POSTRIDER_ROLES: 'api' }));
   await load(port, 'none', 64, 10_000);
   await load(service.port, service.key, 64, 10_000);
   for (const connections of [64, 256]) {
-    const parts = { bare: 0, ours: 0, cpu: 0 };
-    const ratio = await rounds(3, async () => {
-      const yardstick = await load(port, 'none', connections, 40_000);
+    const lastRound = { bare: 0, accept: 0, cpu: 0 };
+    const ratio = await medianRatio(3, async () => {
+      const bareResult = await load(port, 'none', connections, 40_000);
       const cpu = service.cpuMs();
-      const ours = await load(service.port, service.key, connections, 40_000);
-      parts.bare = yardstick.perSecond;
-      parts.ours = ours.perSecond;
-      parts.cpu = ((service.cpuMs() - cpu) * 1000) / 40_000;
-      return ours.perSecond / yardstick.perSecond;
+      const acceptResult = await load(service.port, service.key, connections, 40_000);
+      lastRound.bare = bareResult.perSecond;
+      lastRound.accept = acceptResult.perSecond;
+      lastRound.cpu = ((service.cpuMs() - cpu) * 1000) / 40_000;
+      return acceptResult.perSecond / bareResult.perSecond;
     });
-    record(`bare Fastify, ${connections} connections (last round)`, parts.bare, '/s');
-    record(`durable accept, ${connections} connections (last round)`, parts.ours, '/s');
-    record(`processor time of one durable accept`, parts.cpu, 'µs');
+    record(`bare Fastify, ${connections} connections (last round)`, lastRound.bare, '/s');
+    record(`durable accept, ${connections} connections (last round)`, lastRound.accept, '/s');
+    record(`processor time of one durable accept`, lastRound.cpu, 'µs');
     record(
       `durable accept over bare Fastify, ${connections} connections`,
       ratio,
@@ -140,25 +155,25 @@ async function accept(): Promise<void> {
       connections === 256 ? '0.6' : null,
     );
   }
-  bare.stdin?.end();
+  bareServer.stdin?.end();
   if (isPostfixInstalled()) {
-    await withSink(async (sinkPort, taken) => {
+    await withSink(async (sinkPort, receivedCount) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
         // Waits until Postfix has relayed everything, before the other side is measured.
-        const acknowledged = async (count: number) => {
+        const measureAcknowledged = async (count: number) => {
           let rate = 0;
-          await untilTaken(taken, count, async () => {
+          await secondsUntilReceived(receivedCount, count, async () => {
             const startedAt = Date.now();
-            rate = postfix.acknowledged(count, 64, BYTES);
+            rate = postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
             return { startedAt };
           });
           return rate;
         };
-        await acknowledged(1_000);
+        await measureAcknowledged(1_000);
         let rate = 0;
-        const ratio = await rounds(3, async () => {
-          rate = await acknowledged(4_000);
+        const ratio = await medianRatio(3, async () => {
+          rate = await measureAcknowledged(4_000);
           return (await load(service.port, service.key, 256, 30_000)).perSecond / rate;
         });
         record('Postfix acknowledges from smtp-source (last round)', rate, '/s');
@@ -168,40 +183,41 @@ async function accept(): Promise<void> {
       }
     });
   }
-  await end(service);
+  await stopAndRemove(service);
 }
 
-async function relay(): Promise<void> {
-  await withSink(async (sinkPort, taken) => {
-    const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    const ours = (count: number) => untilTaken(taken, count, () => load(service.port, service.key, 64, count));
-    await ours(5_000);
+async function benchRelay(): Promise<void> {
+  await withSink(async (sinkPort, receivedCount) => {
+    const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
+    const deliver = (count: number) =>
+      secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+    await deliver(5_000);
     if (!isPostfixInstalled()) {
-      record('end to end, relay, 10,000 messages', 10_000 / (await ours(10_000)), '/s');
-      return end(service);
+      record('end to end, relay, 10,000 messages', 10_000 / (await deliver(10_000)), '/s');
+      return stopAndRemove(service);
     }
     const postfix = startPostfix(sinkPort, POSTFIX_PORT);
-    const relayed = (count: number) =>
-      untilTaken(taken, count, async () => {
+    const deliverWithPostfix = (count: number) =>
+      secondsUntilReceived(receivedCount, count, async () => {
         const startedAt = Date.now();
-        postfix.acknowledged(count, 64, BYTES);
+        postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
         return { startedAt };
       });
     try {
-      await relayed(1_000);
-      let [mine, theirs] = [0, 0];
-      const ratio = await rounds(3, async () => {
-        theirs = 10_000 / (await relayed(10_000));
-        mine = 10_000 / (await ours(10_000));
-        return mine / theirs;
+      await deliverWithPostfix(1_000);
+      let [postriderRate, baselineRate] = [0, 0];
+      const ratio = await medianRatio(3, async () => {
+        baselineRate = 10_000 / (await deliverWithPostfix(10_000));
+        postriderRate = 10_000 / (await deliver(10_000));
+        return postriderRate / baselineRate;
       });
-      record('Postfix, end to end into the sink (last round)', theirs, '/s');
-      record('end to end, relay, into the same sink (last round)', mine, '/s');
+      record('Postfix, end to end into the sink (last round)', baselineRate, '/s');
+      record('end to end, relay, into the same sink (last round)', postriderRate, '/s');
       record('end to end, relay, over Postfix', ratio, 'ratio', '6');
     } finally {
       postfix.stop();
     }
-    await end(service);
+    await stopAndRemove(service);
   });
 }
 
@@ -209,7 +225,7 @@ async function relay(): Promise<void> {
 async function authenticate(folder: string, name: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   const now = Date.now();
-  const sealing = deriveKey(loadOrCreateSecret(join(folder, 'data/secret')), 'dkim');
+  const sealingKey = deriveKey(loadOrCreateSecret(join(folder, 'data/secret')), 'dkim');
   const algorithms = ['rsa', 'ed25519'] as const;
   const random = () => Math.random();
   const keys = await createKeys({
@@ -217,14 +233,14 @@ async function authenticate(folder: string, name: string): Promise<void> {
     algorithms,
     state: 'active',
     usedSelectors: [],
-    sealingKey: sealing,
+    sealingKey,
     now,
     random,
   });
-  const added = await store.addDomain('default', { name, subdomains: false, keys }, now);
-  if (added.kind !== 'done') throw new Error(`the domain could not be added: ${added.kind}`);
-  const { id, revision } = added.value;
-  const records = recordsFor(added.value, { returnPath: null, returnPathHost: null, spf: '', reportsTo: null });
+  const result = await store.addDomain('default', { name, subdomains: false, keys }, now);
+  if (result.kind !== 'done') throw new Error(`the domain could not be added: ${result.kind}`);
+  const { id, revision } = result.value;
+  const records = recordsFor(result.value, { returnPath: null, returnPathHost: null, spf: '', reportsTo: null });
   const checks = records.map((record) => ({ ...record, found: 'found', seen: [], detail: 'found' }) as const);
   await store.updateDomain({
     id,
@@ -239,110 +255,113 @@ async function authenticate(folder: string, name: string): Promise<void> {
   await store.close();
 }
 
-async function signed(): Promise<void> {
-  await withSink(async (sinkPort, taken) => {
+async function benchSigned(): Promise<void> {
+  await withSink(async (sinkPort, receivedCount) => {
     const transport = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}`, POSTRIDER_SENDERS: 'authenticated' };
-    const service = await limited(await startPostrider(transport));
+    const service = await setLimits(await startPostrider(transport));
     await authenticate(service.folder, 'example.org');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
-    const ours = (count: number) => untilTaken(taken, count, () => load(service.port, service.key, 64, count));
+    const deliver = (count: number) =>
+      secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
     // Warms up: the first burst of this size compiles the code.
-    await ours(10_000);
-    let [mine, theirs] = [0, 0];
-    const ratio = await rounds(3, async () => {
+    await deliver(10_000);
+    let [postriderRate, baselineRate] = [0, 0];
+    const ratio = await medianRatio(3, async () => {
       const rsa = startScript('rsa.ts');
-      theirs = (JSON.parse(await firstLine(rsa)) as { perSecond: number }).perSecond;
-      mine = 10_000 / (await ours(10_000));
-      return mine / theirs;
+      baselineRate = (JSON.parse(await firstLine(rsa)) as { perSecond: number }).perSecond;
+      postriderRate = 10_000 / (await deliver(10_000));
+      return postriderRate / baselineRate;
     });
-    record('RSA-2048 signatures of crypto.sign, all cores (last round)', theirs, '/s');
-    record('end to end, signed with RSA-2048 and Ed25519 (last round)', mine, '/s');
+    record('RSA-2048 signatures of crypto.sign, all cores (last round)', baselineRate, '/s');
+    record('end to end, signed with RSA-2048 and Ed25519 (last round)', postriderRate, '/s');
     record('end to end, signed, over crypto.sign', ratio, 'ratio', '0.5');
-    await end(service);
+    await stopAndRemove(service);
   });
 }
 
-async function latency(): Promise<void> {
-  await withSink(async (sinkPort, taken) => {
-    const service = await limited(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    await untilTaken(taken, 10_000, () => load(service.port, service.key, 64, 10_000));
+async function benchLatency(): Promise<void> {
+  await withSink(async (sinkPort, receivedCount) => {
+    const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
+    await secondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
     // The greatest sustainable rate: messages are delivered as fast as they are accepted.
-    const seconds = await untilTaken(taken, 30_000, () => load(service.port, service.key, 256, 30_000));
-    const greatest = 30_000 / seconds;
-    const half = await load(service.port, service.key, 256, Math.round(greatest / 2) * 10, greatest / 2);
-    record('greatest rate accepted and delivered', greatest, '/s');
-    record('accept latency at half of it, p50', half.p50, 'ms');
-    record('accept latency at half of it, p99', half.p99, 'ms', 'under 25');
-    await end(service);
+    const seconds = await secondsUntilReceived(receivedCount, 30_000, () =>
+      load(service.port, service.key, 256, 30_000),
+    );
+    const maxRate = 30_000 / seconds;
+    const halfRateResult = await load(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
+    record('greatest rate accepted and delivered', maxRate, '/s');
+    record('accept latency at half of it, p50', halfRateResult.p50, 'ms');
+    record('accept latency at half of it, p99', halfRateResult.p99, 'ms', 'under 25');
+    await stopAndRemove(service);
   });
 }
 
-async function growth(): Promise<void> {
+async function benchGrowth(): Promise<void> {
   // Accepting only, with all the checks of a relay, including the authenticated domain.
-  const accepting = {
+  const acceptSettings = {
     POSTRIDER_ROLES: 'api',
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9',
     POSTRIDER_SENDERS: 'authenticated',
   };
-  const empty = await limited(await startPostrider(accepting));
-  await authenticate(empty.folder, 'example.org');
-  const folder = benchFolder();
-  const first = await startPostrider(accepting, folder);
+  const emptyService = await setLimits(await startPostrider(acceptSettings));
+  await authenticate(emptyService.folder, 'example.org');
+  const folder = createBenchFolder();
+  const seededService = await startPostrider(acceptSettings, folder);
   await authenticate(folder, 'example.org');
-  await first.stop();
+  await seededService.stop();
   const seed = { accounts: 1_000, messages: MILLION, queued: MILLION, suppressions: MILLION };
   seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
 
-  const began = performance.now();
-  const full = await startPostrider(accepting, folder);
-  await load(full.port, first.key, 1, 1);
-  record('serve to first 201 on a store of 1,000,000', performance.now() - began, 'ms', 'under 2000');
-  await limited(full);
+  const startedAt = performance.now();
+  const fullService = await startPostrider(acceptSettings, folder);
+  await load(fullService.port, seededService.key, 1, 1);
+  record('serve to first 201 on a store of 1,000,000', performance.now() - startedAt, 'ms', 'under 2000');
+  await setLimits(fullService);
 
-  await load(empty.port, empty.key, 64, 10_000);
-  await load(full.port, first.key, 64, 10_000);
-  const ratio = await rounds(3, async () => {
-    const small = await load(empty.port, empty.key, 256, 30_000);
-    return (await load(full.port, first.key, 256, 30_000)).perSecond / small.perSecond;
+  await load(emptyService.port, emptyService.key, 64, 10_000);
+  await load(fullService.port, seededService.key, 64, 10_000);
+  const ratio = await medianRatio(3, async () => {
+    const emptyResult = await load(emptyService.port, emptyService.key, 256, 30_000);
+    return (await load(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
   });
   record('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
-  await full.stop();
+  await fullService.stop();
 
   // The relay refuses connections, so everything stays queued.
-  const delivering = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
-  await load(delivering.port, first.key, 64, 20_000);
-  const early = delivering.residentMb();
+  const deliveringService = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
+  await load(deliveringService.port, seededService.key, 64, 20_000);
+  const earlierMb = deliveringService.residentMb();
   await new Promise((resolve) => setTimeout(resolve, 10_000));
-  await load(delivering.port, first.key, 64, 20_000);
-  record('resident size with 1,000,000 queued', delivering.residentMb(), 'MB', 'under 400');
-  record('resident size with 1,000,000 queued, 20,000 messages earlier', early, 'MB');
-  await delivering.stop();
-  await end(empty);
+  await load(deliveringService.port, seededService.key, 64, 20_000);
+  record('resident size with 1,000,000 queued', deliveringService.residentMb(), 'MB', 'under 400');
+  record('resident size with 1,000,000 queued, 20,000 messages earlier', earlierMb, 'MB');
+  await deliveringService.stop();
+  await stopAndRemove(emptyService);
   removeFolder(folder);
 }
 
-function showProgress(done: number, of: number): void {
+function showProgress(done: number, total: number): void {
   if (!process.stderr.isTTY) return;
-  process.stderr.write(done === of ? '\r\x1b[K' : `\rfilling the store: ${Math.round((done / of) * 100)} %  `);
+  process.stderr.write(done === total ? '\r\x1b[K' : `\rfilling the store: ${Math.round((done / total) * 100)} %  `);
 }
 
-async function idle(): Promise<void> {
+async function benchIdle(): Promise<void> {
   const service = await startPostrider({});
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   const before = service.cpuMs();
   await new Promise((resolve) => setTimeout(resolve, 20_000));
   record('processor of an idle node', (service.cpuMs() - before) / 200, '%', 'under 1');
-  await end(service);
+  await stopAndRemove(service);
 }
 
 /** A steady load with and without hostile clients. */
-async function hostile(): Promise<void> {
+async function benchHostile(): Promise<void> {
   const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const progress = (line: string) => process.stderr.write(`${line}\n`);
   const perSecond = 1_000;
   const result = await runHostile({ windows, windowSeconds: 60, perSecond, kills: true, progress });
-  const median = (member: 'acceptedPerSecond' | 'p99', of: typeof result.calm) =>
-    of.map((one) => one[member]).sort((a, b) => a - b)[Math.floor(of.length / 2)] ?? 0;
+  const median = (member: 'acceptedPerSecond' | 'p99', windowsOfKind: typeof result.calm) =>
+    windowsOfKind.map((window) => window[member]).sort((a, b) => a - b)[Math.floor(windowsOfKind.length / 2)] ?? 0;
   record(`accepted without hostile clients, ${perSecond}/s offered`, median('acceptedPerSecond', result.calm), '/s');
   record('accepted beside hostile clients and a kill', median('acceptedPerSecond', result.hostile), '/s');
   record('accept p99 without hostile clients', median('p99', result.calm), 'ms');
@@ -355,28 +374,28 @@ async function hostile(): Promise<void> {
 }
 
 /** PostgreSQL with 1, 2 and 3 nodes, which share the load. */
-function nodes(): Promise<void> {
-  const shared = async (targets: readonly { port: number; key: string }[], requests: number) => {
+function runNodes(): Promise<void> {
+  const loadAllNodes = async (targets: readonly { port: number; key: string }[], requests: number) => {
     const share = Math.floor(requests / targets.length);
     const connections = Math.floor(192 / targets.length);
-    const loads = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, share)));
-    const startedAt = Math.min(...loads.map((one) => one.startedAt));
-    return { startedAt, perSecond: loads.reduce((sum, { perSecond }) => sum + perSecond, 0) };
+    const results = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, share)));
+    const startedAt = Math.min(...results.map((result) => result.startedAt));
+    return { startedAt, perSecond: results.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
-  return benchNodes({ record, load: shared, withSink, secondsUntilReceived: untilTaken });
+  return benchNodes({ record, load: loadAllNodes, withSink, secondsUntilReceived });
 }
 
-const RUN: Readonly<Record<Part, () => Promise<void>>> = {
-  accept,
-  relay,
-  signed,
-  latency,
-  growth,
+const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
+  accept: benchAccept,
+  relay: benchRelay,
+  signed: benchSigned,
+  latency: benchLatency,
+  growth: benchGrowth,
   claims: async () => benchClaims(record),
-  idle,
-  nodes,
+  idle: benchIdle,
+  nodes: runNodes,
   search: () => benchSearch(record),
-  hostile,
+  hostile: benchHostile,
 };
 const requested = process.argv.slice(2);
 const unknown = requested.filter((name) => !PARTS.some((part) => part === name));
@@ -388,12 +407,13 @@ console.log(
   `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not installed, so its ratios are omitted'}`,
 );
 for (const part of PARTS) {
-  if (requested.length === 0 || requested.includes(part)) await RUN[part]();
+  if (requested.length === 0 || requested.includes(part)) await RUN_PART[part]();
 }
-const RESULTS = new URL('results.json', import.meta.url);
-const earlier = (JSON.parse(readFileSync(RESULTS, 'utf8')) as { readonly figures: readonly Figure[] }).figures;
-const kept = earlier.filter(({ measure }) => figures.every((figure) => figure.measure !== measure));
+const RESULTS_FILE = new URL('results.json', import.meta.url);
+const earlierFigures = (JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as { readonly figures: readonly Figure[] })
+  .figures;
+const unchangedFigures = earlierFigures.filter(({ measure }) => figures.every((figure) => figure.measure !== measure));
 writeFileSync(
-  RESULTS,
-  `${JSON.stringify({ node: process.versions.node, cores: cpus().length, figures: [...kept, ...figures] }, null, 2)}\n`,
+  RESULTS_FILE,
+  `${JSON.stringify({ node: process.versions.node, cores: cpus().length, figures: [...unchangedFigures, ...figures] }, null, 2)}\n`,
 );

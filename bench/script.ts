@@ -17,17 +17,17 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
 }
 
 /** Calls `use` with the port of a sink and a function that returns the number of received messages. The sink stops afterwards. */
-export async function withSink<T>(use: (port: number, taken: () => Promise<number>) => Promise<T>): Promise<T> {
+export async function withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T> {
   const sink = startScript('sink.ts');
   const { port } = JSON.parse(await firstLine(sink)) as { port: number };
   const lines = createInterface(sink.stdout ?? process.stdin);
-  const taken = () =>
+  const receivedCount = () =>
     new Promise<number>((resolve) => {
-      lines.once('line', (line) => resolve((JSON.parse(line) as { taken: number }).taken));
+      lines.once('line', (line) => resolve((JSON.parse(line) as { receivedCount: number }).receivedCount));
       sink.stdin?.write('?\n');
     });
   try {
-    return await use(port, taken);
+    return await run(port, receivedCount);
   } finally {
     sink.stdin?.end();
   }

@@ -6,17 +6,17 @@
 import type { State } from '../src/model/message.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
 
-const FIRST =
+const FIRST_NAMES =
   'anna ben carla david elena farid greta hans ines jonas kaori lars maria nadia omar paula quentin rita sven tariq ute vera wim xenia yusuf zoe amelie björn chloé dmitri'.split(
     ' ',
   );
-const LAST =
+const LAST_NAMES =
   'smith jones müller schmidt garcia rossi dubois novak kowalski jensen larsen silva costa yamada tanaka kim lee chen wang singh patel khan ali haddad cohen levi ivanov petrov horvath nagy'.split(
     ' ',
   );
 const PROVIDERS =
   'gmail.com outlook.com yahoo.com icloud.com hotmail.com gmx.net web.de orange.fr libero.it proton.me'.split(' ');
-const SHOPS = 'garden books coffee bikes tools music toys wine shoes lamps'.split(' ');
+const SHOP_NAMES = 'garden books coffee bikes tools music toys wine shoes lamps'.split(' ');
 /** Subjects with their share in percent and placeholders. `password` and `receipt` are never in the same subject. */
 const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
   [26, 'Your receipt for order #N'],
@@ -31,7 +31,7 @@ const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
   [0.9, 'Your subscription ends soon'],
   [0.1, 'Final notice: account suspension'],
 ];
-const ENDED: readonly (readonly [share: number, state: State])[] = [
+const END_STATES: readonly (readonly [share: number, state: State])[] = [
   [96.3, 'delivered'],
   [1.5, 'bounced'],
   [1, 'suppressed'],
@@ -54,56 +54,56 @@ export interface SeededMessage {
 
 /** Yields `count` messages before `now`, in the order of acceptance; the newest ones are open. */
 export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
-  const random = seeded(42);
+  const random = seededRandom(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-  const share = <T>(from: readonly (readonly [number, T])[]): T => {
-    let rest = random() * 100;
-    for (const [part, value] of from) {
-      rest -= part;
-      if (rest < 0) return value;
+  const pickByShare = <T>(from: readonly (readonly [number, T])[]): T => {
+    let remaining = random() * 100;
+    for (const [share, value] of from) {
+      remaining -= share;
+      if (remaining < 0) return value;
     }
     return (from[0] as readonly [number, T])[1];
   };
-  const uuid = () => `00000000-0000-4000-8${hex(random, 3)}-${hex(random, 6)}${hex(random, 6)}`;
+  const uuid = () => `00000000-0000-4000-8${randomHex(random, 3)}-${randomHex(random, 6)}${randomHex(random, 6)}`;
   const ids = createMessageIdGenerator(null, uuid);
-  const people = Math.max(10, Math.floor(count / 4));
-  const open = Math.floor(count * 0.01);
+  const recipientCount = Math.max(10, Math.floor(count / 4));
+  const openCount = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {
-    const at = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
+    const acceptedAt = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
     // A tenth of the accounts have about half of the messages.
-    const account = 1 + Math.floor(random() ** 3 * accounts);
-    const person = Math.floor(random() ** 1.5 * people);
-    const first = FIRST[person % FIRST.length] as string;
-    const last = LAST[Math.floor(person / FIRST.length) % LAST.length] as string;
-    const domain = person % 3 === 0 ? `firm-${person % 20_000}.example` : PROVIDERS[person % PROVIDERS.length];
-    const subject = share(SUBJECTS)
+    const accountId = 1 + Math.floor(random() ** 3 * accounts);
+    const recipient = Math.floor(random() ** 1.5 * recipientCount);
+    const first = FIRST_NAMES[recipient % FIRST_NAMES.length] as string;
+    const last = LAST_NAMES[Math.floor(recipient / FIRST_NAMES.length) % LAST_NAMES.length] as string;
+    const domain = recipient % 3 === 0 ? `firm-${recipient % 20_000}.example` : PROVIDERS[recipient % PROVIDERS.length];
+    const subject = pickByShare(SUBJECTS)
       .replace('#N', `#${1_000_000 + n}`)
       .replace('N', String(1_000_000 + n))
       .replace('C', String(Math.floor(random() * 900_000) + 100_000))
       .replace('F', first);
-    const isOpen = n >= count - open;
-    const state = isOpen ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending']) : share(ENDED);
+    const isOpen = n >= count - openCount;
+    const state = isOpen ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending']) : pickByShare(END_STATES);
     yield {
-      id: ids.next(at),
-      accountId: account,
+      id: ids.next(acceptedAt),
+      accountId,
       state: isOpen && n % 1_000 === 7 ? 'uncertain' : state,
-      acceptedAt: at,
-      endedAt: isOpen ? null : at + 1_000,
-      to: `${first}.${last}${person}@${domain}`,
-      from: `${account % 7 === 0 ? 'noreply' : 'orders'}@${SHOPS[account % SHOPS.length]}-${account}.example.com`,
+      acceptedAt,
+      endedAt: isOpen ? null : acceptedAt + 1_000,
+      to: `${first}.${last}${recipient}@${domain}`,
+      from: `${accountId % 7 === 0 ? 'noreply' : 'orders'}@${SHOP_NAMES[accountId % SHOP_NAMES.length]}-${accountId}.example.com`,
       subject,
     };
   }
 }
 
-function hex(random: () => number, digits: number): string {
+function randomHex(random: () => number, digits: number): string {
   return Math.floor(random() * 16 ** digits)
     .toString(16)
     .padStart(digits, '0');
 }
 
 /** Random numbers in [0, 1), the same for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

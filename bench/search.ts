@@ -12,10 +12,10 @@ import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../src/store/se
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
 import { measureOverview } from './overview.ts';
-import { benchFolder, removeFolder } from './postrider.ts';
+import { createBenchFolder, removeFolder } from './postrider.ts';
 import { generateMessages, type SeededMessage } from './search-messages.ts';
 
-const MAILS = 1_000_000;
+const MESSAGES = 1_000_000;
 const ACCOUNTS = 1_000;
 const ROUNDS = 9;
 /** The time limit of one call by the operator API. */
@@ -23,7 +23,7 @@ const BUDGET_MS = 60;
 const DAY_MS = 86_400_000;
 const BATCH = 5_000;
 
-type Record = (measure: string, value: number, unit: string, reach?: string | null) => void;
+type RecordFigure = (measureSearch: string, value: number, unit: string, target?: string | null) => void;
 
 interface SearchInput extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly q?: string;
@@ -32,7 +32,7 @@ interface SearchInput extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly subject?: string;
 }
 
-function searches(now: number): readonly (readonly [name: string, input: SearchInput])[] {
+function searchCases(now: number): readonly (readonly [name: string, input: SearchInput])[] {
   return [
     ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
@@ -71,19 +71,19 @@ function searches(now: number): readonly (readonly [name: string, input: SearchI
   ];
 }
 
-export async function benchSearch(record: Record): Promise<void> {
+export async function benchSearch(record: RecordFigure): Promise<void> {
   const now = Date.now() - 60_000;
-  const folder = benchFolder();
+  const folder = createBenchFolder();
   try {
     const path = join(folder, 'postrider.db');
     await (await openStore({ kind: 'sqlite', path }, { exclusive: true })).close();
     seedSqlite(path, now);
     const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
-    await measure('SQLite', store, now, record);
+    await measureSearch('SQLite', store, now, record);
     await measureOverview('SQLite', store, now, record);
     await store.close();
     queueAllSqlite(path);
-    await figures('SQLite', await openStore({ kind: 'sqlite', path }, { exclusive: true }), record);
+    await measureQueueFigures('SQLite', await openStore({ kind: 'sqlite', path }, { exclusive: true }), record);
   } finally {
     removeFolder(folder);
   }
@@ -97,54 +97,58 @@ export async function benchSearch(record: Record): Promise<void> {
     await client.connect();
     await seedPostgres(client, now);
     const store = await openStore(setting.value, { exclusive: true });
-    await measure('PostgreSQL', store, now, record);
+    await measureSearch('PostgreSQL', store, now, record);
     await measureOverview('PostgreSQL', store, now, record);
     await queueAllPostgres(client);
     await client.end();
-    await figures('PostgreSQL', store, record);
+    await measureQueueFigures('PostgreSQL', store, record);
   } finally {
     await server.stop();
   }
 }
 
-async function measure(name: string, store: Store, now: number, record: Record): Promise<void> {
-  const [began, cpu] = [performance.now(), process.cpuUsage()];
-  let longest = 0;
-  for (let worked = true; worked; ) {
-    const step = performance.now();
-    ({ changed: worked } = await store.indexMessages({
+async function measureSearch(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
+  const [startedAt, cpu] = [performance.now(), process.cpuUsage()];
+  let longestMs = 0;
+  for (let hasMore = true; hasMore; ) {
+    const stepStartedAt = performance.now();
+    ({ changed: hasMore } = await store.indexMessages({
       horizon: minIdAt(now + 1_000),
       minSegmentMessages: 2_048,
       now,
     }));
-    longest = Math.max(longest, performance.now() - step);
+    longestMs = Math.max(longestMs, performance.now() - stepStartedAt);
   }
-  const used = process.cpuUsage(cpu);
-  record(`${name}: indexing 1,000,000 messages without a pause`, (performance.now() - began) / 1_000, 's');
-  record(`${name}: processor time of indexing one message, of this process`, (used.user + used.system) / MAILS, 'µs');
-  record(`${name}: longest step of indexing`, longest, 'ms');
+  const cpuUsage = process.cpuUsage(cpu);
+  record(`${name}: indexing 1,000,000 messages without a pause`, (performance.now() - startedAt) / 1_000, 's');
+  record(
+    `${name}: processor time of indexing one message, of this process`,
+    (cpuUsage.user + cpuUsage.system) / MESSAGES,
+    'µs',
+  );
+  record(`${name}: longest step of indexing`, longestMs, 'ms');
   // Starts the reader thread or connection, which a running service has already.
   await store.readQueueStatistics();
-  let [worstCall, worstAnswer] = [0, 0];
-  for (const [what, input] of searches(now)) {
-    const times: number[] = [];
+  let [worstCallMs, worstSearchMs] = [0, 0];
+  for (const [caseName, input] of searchCases(now)) {
+    const durations: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      const { completeMs, callMs } = await complete(store, input);
-      times.push(completeMs);
-      worstCall = Math.max(worstCall, callMs);
+      const { completeMs, callMs } = await completeSearch(store, input);
+      durations.push(completeMs);
+      worstCallMs = Math.max(worstCallMs, callMs);
     }
-    times.sort((a, b) => a - b);
-    const worst = times.at(-1) ?? 0;
-    worstAnswer = Math.max(worstAnswer, worst);
-    record(`${name}: ${what}: median until complete`, times[ROUNDS >> 1] ?? 0, 'ms');
-    record(`${name}: ${what}: worst of ${ROUNDS}`, worst, 'ms');
+    durations.sort((a, b) => a - b);
+    const worstMs = durations.at(-1) ?? 0;
+    worstSearchMs = Math.max(worstSearchMs, worstMs);
+    record(`${name}: ${caseName}: median until complete`, durations[ROUNDS >> 1] ?? 0, 'ms');
+    record(`${name}: ${caseName}: worst of ${ROUNDS}`, worstMs, 'ms');
   }
-  record(`${name}: the worst complete answer`, worstAnswer, 'ms', 'under 100');
-  record(`${name}: the worst single call`, worstCall, 'ms', 'under 100');
+  record(`${name}: the worst complete answer`, worstSearchMs, 'ms', 'under 100');
+  record(`${name}: the worst single call`, worstCallMs, 'ms', 'under 100');
 }
 
-async function complete(store: Store, input: SearchInput): Promise<{ completeMs: number; callMs: number }> {
-  const { q = '', to = '', from = '', subject = '', ...rest } = input;
+async function completeSearch(store: Store, input: SearchInput): Promise<{ completeMs: number; callMs: number }> {
+  const { q = '', to = '', from = '', subject = '', ...filters } = input;
   const wants = [
     ...(parseSearchText(q, ALL_FIELDS) ?? []),
     ...(parseSearchText(to, ['to']) ?? []),
@@ -158,33 +162,33 @@ async function complete(store: Store, input: SearchInput): Promise<{ completeMs:
     until: null,
     before: null,
     limit: 50,
-    ...rest,
+    ...filters,
     criteria: wants,
   };
-  const began = performance.now();
+  const startedAt = performance.now();
   let callMs = 0;
   let before: string | null = null;
   for (let found = 0; found < search.limit; ) {
-    const call = performance.now();
+    const callStartedAt = performance.now();
     const answer = await store.searchMessages({ ...search, before, limit: search.limit - found }, BUDGET_MS);
-    callMs = Math.max(callMs, performance.now() - call);
+    callMs = Math.max(callMs, performance.now() - callStartedAt);
     found += answer.messages.length;
     if (answer.searchedTo === null) break;
     before = answer.searchedTo;
   }
-  return { completeMs: performance.now() - began, callMs };
+  return { completeMs: performance.now() - startedAt, callMs };
 }
 
-async function figures(name: string, store: Store, record: Record): Promise<void> {
-  const times: number[] = [];
+async function measureQueueFigures(name: string, store: Store, record: RecordFigure): Promise<void> {
+  const durations: number[] = [];
   for (let round = 0; round < ROUNDS; round += 1) {
-    const began = performance.now();
+    const startedAt = performance.now();
     await store.readQueueStatistics();
-    times.push(performance.now() - began);
+    durations.push(performance.now() - startedAt);
   }
   await store.close();
-  times.sort((a, b) => a - b);
-  record(`${name}: figures of the queue with 1,000,000 queued, median`, times[ROUNDS >> 1] ?? 0, 'ms', 'under 50');
+  durations.sort((a, b) => a - b);
+  record(`${name}: figures of the queue with 1,000,000 queued, median`, durations[ROUNDS >> 1] ?? 0, 'ms', 'under 50');
 }
 
 function seedSqlite(path: string, now: number): void {
@@ -197,10 +201,10 @@ function seedSqlite(path: string, now: number): void {
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
        "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
   );
-  for (const message of generateMessages(MAILS, ACCOUNTS, now)) {
+  for (const message of generateMessages(MESSAGES, ACCOUNTS, now)) {
     const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
-    const due = endedAt === null ? now + DAY_MS : null;
-    insert.run(seqOf(id), id, accountId, state, due, acceptedAt, endedAt, to, from, subject);
+    const dueAt = endedAt === null ? now + DAY_MS : null;
+    insert.run(seqOf(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
   }
   database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
   database.close();
@@ -243,7 +247,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     );
     batch = [];
   };
-  for (const message of generateMessages(MAILS, ACCOUNTS, now)) {
+  for (const message of generateMessages(MESSAGES, ACCOUNTS, now)) {
     batch.push(message);
     if (batch.length === BATCH) await write();
   }

@@ -17,22 +17,22 @@ export interface Seed {
 }
 
 /** Fills the database at `path`, in which `serve` has created the account `default`. */
-export function seedStore(path: string, seed: Seed, progress: (done: number, of: number) => void): void {
+export function seedStore(path: string, seed: Seed, progress: (done: number, total: number) => void): void {
   const database = openDatabase(path);
   // The database is removed after the run, so it needs no durability.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
-  const whole = seed.accounts + seed.messages + seed.suppressions;
+  const total = seed.accounts + seed.messages + seed.suppressions;
   for (let n = 2; n <= seed.accounts; n += 1) {
     operations.createAccount(`account-${n}`, LIMITS, now);
     operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
   }
   const ids = createMessageIdGenerator(null, randomUUID);
   const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);
-  for (let begin = 0; begin < seed.messages; begin += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, seed.messages - begin) }, (_, index): NewMessage => {
-      const n = begin + index;
+  for (let offset = 0; offset < seed.messages; offset += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, seed.messages - offset) }, (_, index): NewMessage => {
+      const n = offset + index;
       const to = `reader.${n}@example.net`;
       return {
         id: ids.next(now),
@@ -52,21 +52,21 @@ export function seedStore(path: string, seed: Seed, progress: (done: number, of:
     database.exec('BEGIN');
     operations.accept(batch);
     database.exec('COMMIT');
-    progress(begin + batch.length, whole);
+    progress(offset + batch.length, total);
   }
-  const suppress = database.prepare(
+  const insertSuppression = database.prepare(
     "INSERT INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, 'manual', NULL, ?)",
   );
-  for (let begin = 0; begin < seed.suppressions; begin += BATCH) {
+  for (let offset = 0; offset < seed.suppressions; offset += BATCH) {
     database.exec('BEGIN');
-    for (let n = begin; n < Math.min(begin + BATCH, seed.suppressions); n += 1)
-      suppress.run(`gone.${randomUUID()}@example.net`, (n % seed.accounts) + 1, now);
+    for (let n = offset; n < Math.min(offset + BATCH, seed.suppressions); n += 1)
+      insertSuppression.run(`gone.${randomUUID()}@example.net`, (n % seed.accounts) + 1, now);
     database.exec('COMMIT');
-    progress(seed.messages + begin, whole);
+    progress(seed.messages + offset, total);
   }
   database.exec(
     "UPDATE mail_request SET due_at = due_at + 7200000 WHERE state = 'queued'; PRAGMA wal_checkpoint(TRUNCATE)",
   );
   database.close();
-  progress(whole, whole);
+  progress(total, total);
 }

@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:net';
 
-let taken = 0;
+let receivedCount = 0;
 const END = Buffer.from('\r\n.\r\n');
 const GREETING = '220 sink ESMTP\r\n';
 const EHLO = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n';
@@ -17,37 +17,37 @@ const server = createServer({ noDelay: true }, (socket) => {
   socket.on('data', (chunk) => {
     let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
     buffered = null;
-    let answer = '';
+    let reply = '';
     while (bytes.length > 0) {
-      const at = inContent ? bytes.indexOf(END) : bytes.indexOf(10);
-      if (at < 0) {
+      const end = inContent ? bytes.indexOf(END) : bytes.indexOf(10);
+      if (end < 0) {
         buffered = bytes;
         break;
       }
       if (inContent) {
         inContent = false;
-        taken += 1;
-        answer += '250 2.0.0 Ok\r\n';
-        bytes = bytes.subarray(at + END.length);
+        receivedCount += 1;
+        reply += '250 2.0.0 Ok\r\n';
+        bytes = bytes.subarray(end + END.length);
         continue;
       }
       const verb = bytes.toString('latin1', 0, 4).toUpperCase();
-      bytes = bytes.subarray(at + 1);
-      if (verb === 'EHLO' || verb === 'HELO') answer += EHLO;
+      bytes = bytes.subarray(end + 1);
+      if (verb === 'EHLO' || verb === 'HELO') reply += EHLO;
       else if (verb === 'DATA') {
         inContent = true;
-        answer += '354 go\r\n';
+        reply += '354 go\r\n';
       } else if (verb === 'QUIT') {
-        socket.end(`${answer}221 bye\r\n`);
+        socket.end(`${reply}221 bye\r\n`);
         return;
-      } else answer += '250 2.1.0 Ok\r\n';
+      } else reply += '250 2.1.0 Ok\r\n';
     }
-    if (answer !== '') socket.write(answer);
+    if (reply !== '') socket.write(reply);
   });
 });
 server.listen(0, '127.0.0.1', () => {
   const address = server.address();
   console.log(JSON.stringify({ port: typeof address === 'object' && address !== null ? address.port : 0 }));
 });
-process.stdin.on('data', () => console.log(JSON.stringify({ taken })));
+process.stdin.on('data', () => console.log(JSON.stringify({ receivedCount })));
 process.stdin.once('end', () => process.exit(0));

@@ -9,7 +9,7 @@
 import { appendFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 
-interface Steady {
+interface SteadyLoad {
   readonly port: number;
   readonly key: string;
   readonly perSecond: number;
@@ -19,79 +19,88 @@ interface Steady {
   readonly idsFile: string;
 }
 
-const steady = JSON.parse(process.argv[2] ?? '{}') as Steady;
+const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad;
 const MAX_IN_PROGRESS = 512;
 /** A submission without a response within this time has failed. */
 const TIMEOUT_MS = 10_000;
 const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_PROGRESS });
 const message = 'Thank you for your order. It is on its way to you.\n'
-  .repeat(Math.ceil(steady.bytes / 51))
-  .slice(0, steady.bytes);
-const headers = { Authorization: steady.key, 'Content-Type': 'application/json' };
+  .repeat(Math.ceil(load.bytes / 51))
+  .slice(0, load.bytes);
+const headers = { Authorization: load.key, 'Content-Type': 'application/json' };
 const latencies: number[] = [];
 const ids: string[] = [];
-let [due, underWay, failed, n] = [0, 0, 0, 0];
+let [due, inProgress, failed, n] = [0, 0, 0, 0];
 
 function submit(): void {
-  const began = performance.now();
-  underWay += 1;
-  let over = false;
-  const end = (id: string | null) => {
-    if (over) return;
-    over = true;
-    underWay -= 1;
+  const requestStartedAt = performance.now();
+  inProgress += 1;
+  let isFinished = false;
+  const complete = (id: string | null) => {
+    if (isFinished) return;
+    isFinished = true;
+    inProgress -= 1;
     if (id === null) failed += 1;
     else {
       ids.push(id);
-      latencies.push(performance.now() - began);
+      latencies.push(performance.now() - requestStartedAt);
     }
   };
   const outgoing = request(
     {
       host: '127.0.0.1',
-      port: steady.port,
+      port: load.port,
       method: 'POST',
       path: '/api/v1/send-mail',
       headers,
       agent,
       timeout: TIMEOUT_MS,
     },
-    (answer) => {
+    (response) => {
       let text = '';
-      answer.setEncoding('utf8');
-      answer.on('data', (part: string) => {
-        text += part;
+      response.setEncoding('utf8');
+      response.on('data', (share: string) => {
+        text += share;
       });
-      answer.on('error', () => end(null));
-      answer.on('end', () =>
-        end(answer.statusCode === 201 ? (JSON.parse(text) as { result: { id: string } }).result.id : null),
+      response.on('error', () => complete(null));
+      response.on('end', () =>
+        complete(response.statusCode === 201 ? (JSON.parse(text) as { result: { id: string } }).result.id : null),
       );
     },
   );
   outgoing.on('timeout', () => outgoing.destroy());
-  outgoing.on('error', () => end(null));
+  outgoing.on('error', () => complete(null));
   const body = { to: `rita.${n}@example.com`, from: 'shop@example.org', subject: 'Your receipt', message };
   n += 1;
   outgoing.end(JSON.stringify(body));
 }
 
-const started = performance.now();
+const loadStartedAt = performance.now();
 const timer = setInterval(() => {
-  const elapsedSeconds = Math.min(steady.seconds, (performance.now() - started) / 1000);
-  const goal = Math.floor(elapsedSeconds * steady.perSecond);
-  for (; due < goal; due += 1) {
+  const elapsedSeconds = Math.min(load.seconds, (performance.now() - loadStartedAt) / 1000);
+  const dueCount = Math.floor(elapsedSeconds * load.perSecond);
+  for (; due < dueCount; due += 1) {
     // An open loop: a submission that cannot be sent at its time has failed.
-    if (underWay < MAX_IN_PROGRESS) submit();
+    if (inProgress < MAX_IN_PROGRESS) submit();
     else failed += 1;
   }
-  if (elapsedSeconds >= steady.seconds && underWay === 0) finish();
+  if (elapsedSeconds >= load.seconds && inProgress === 0) finish();
 }, 2);
 
 function finish(): void {
   clearInterval(timer);
   agent.destroy();
-  appendFileSync(steady.idsFile, ids.map((id) => `${id}\n`).join(''));
+  appendFileSync(load.idsFile, ids.map((id) => `${id}\n`).join(''));
   latencies.sort((a, b) => a - b);
-  const at = (part: number) => Number((latencies[Math.floor((latencies.length - 1) * part)] ?? 0).toFixed(2));
-  console.log(JSON.stringify({ due, accepted: ids.length, failed, p50: at(0.5), p99: at(0.99), max: at(1) }));
+  const percentile = (share: number) => Number((latencies[Math.floor((latencies.length - 1) * share)] ?? 0).toFixed(2));
+  console.log(
+    JSON.stringify({
+      due,
+      accepted: ids.length,
+      failed,
+      p50: percentile(0.5),
+      p99: percentile(0.99),
+      max: percentile(1),
+    }),
+  );
 }

@@ -21,7 +21,7 @@ export interface Application {
 }
 
 /** The usual distribution of recipient behaviours. */
-const USUAL: Readonly<Partial<Record<Behaviour, number>>> = {
+const USUAL_BEHAVIOURS: Readonly<Partial<Record<Behaviour, number>>> = {
   fine: 890,
   greylisted: 32,
   busy: 14,
@@ -47,7 +47,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'lumen-shop.example',
     messageCount: 2_900,
     messageKinds: { order: 5, shipped: 4, invoice: 2 },
-    behaviours: USUAL,
+    behaviours: USUAL_BEHAVIOURS,
     limits: { rate: { limit: 2_000, periodMs: HOUR_MS }, throttle: { perSecond: 50, burst: 200 } },
     liveWeight: 5,
   },
@@ -57,7 +57,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'id.lumen.example',
     messageCount: 1_900,
     messageKinds: { code: 6, reset: 3, welcome: 1 },
-    behaviours: USUAL,
+    behaviours: USUAL_BEHAVIOURS,
     limits: { rate: { limit: 1_200, periodMs: HOUR_MS }, throttle: { perSecond: 20, burst: 60 } },
     liveWeight: 5,
   },
@@ -67,7 +67,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'billing.lumen.example',
     messageCount: 660,
     messageKinds: { receipt: 3, invoice: 2 },
-    behaviours: USUAL,
+    behaviours: USUAL_BEHAVIOURS,
     limits: {},
     liveWeight: 1,
   },
@@ -77,7 +77,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'community.example.org',
     messageCount: 760,
     messageKinds: { reply: 1 },
-    behaviours: { ...USUAL, gone: 0, 'bounces-later': 0 },
+    behaviours: { ...USUAL_BEHAVIOURS, gone: 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 2,
   },
@@ -87,7 +87,7 @@ export const APPLICATIONS: readonly Application[] = [
     domain: 'market.example',
     messageCount: 240,
     messageKinds: { sold: 3, welcome: 1 },
-    behaviours: { ...USUAL, gone: 0, 'bounces-later': 0 },
+    behaviours: { ...USUAL_BEHAVIOURS, gone: 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 0,
   },

@@ -52,10 +52,10 @@ export interface BehaviourScript {
   } | null;
 }
 
-const QUICK = [90, 900] as const;
+const DEFAULT_DURATION_MS = [90, 900] as const;
 
-function story(more: Partial<BehaviourScript> = {}): BehaviourScript {
-  return { failures: [], repeatsLast: false, tookMs: QUICK, report: null, ...more };
+function createScript(changes: Partial<BehaviourScript> = {}): BehaviourScript {
+  return { failures: [], repeatsLast: false, tookMs: DEFAULT_DURATION_MS, report: null, ...changes };
 }
 
 /** `{to}` is the recipient, `{host}` the name of the server with its port. */
@@ -64,32 +64,41 @@ const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readon
   stage,
   lines,
 });
-const lost = (stage: 'connect' | 'starttls' | 'content', text: string): AttemptFailure => ({
+const connectionLost = (stage: 'connect' | 'starttls' | 'content', text: string): AttemptFailure => ({
   kind: 'lost',
   stage,
   text,
 });
 
-const FULL = reply('rcpt', '452 4.2.2 <{to}>: The mailbox is full and takes no further mail; please try again later');
-const GREY = reply('rcpt', '450 4.2.0 <{to}>: Recipient address rejected: Greylisted, please come again in 60 seconds');
-const BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
-const TLS = lost('starttls', 'the TLS handshake with {host} failed: certificate has expired');
+const MAILBOX_FULL = reply(
+  'rcpt',
+  '452 4.2.2 <{to}>: The mailbox is full and takes no further mail; please try again later',
+);
+const GREYLISTED = reply(
+  'rcpt',
+  '450 4.2.0 <{to}>: Recipient address rejected: Greylisted, please come again in 60 seconds',
+);
+const SERVER_BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
+const TLS_FAILED = connectionLost('starttls', 'the TLS handshake with {host} failed: certificate has expired');
 
 export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
-  fine: story(),
-  slow: story({ tookMs: [15_000, 50_000] }),
-  greylisted: story({ failures: [GREY], tookMs: [200, 1_500] }),
-  busy: story({ failures: [BUSY, BUSY] }),
-  full: story({ failures: [FULL], repeatsLast: true }),
-  'full-for-hours': story({ failures: [FULL, FULL, FULL, FULL] }),
-  unreachable: story({
-    failures: [lost('connect', '{host} did not answer in time; waited for the connection')],
+  fine: createScript(),
+  slow: createScript({ tookMs: [15_000, 50_000] }),
+  greylisted: createScript({ failures: [GREYLISTED], tookMs: [200, 1_500] }),
+  busy: createScript({ failures: [SERVER_BUSY, SERVER_BUSY] }),
+  full: createScript({ failures: [MAILBOX_FULL], repeatsLast: true }),
+  'full-for-hours': createScript({ failures: [MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL] }),
+  unreachable: createScript({
+    failures: [connectionLost('connect', '{host} did not answer in time; waited for the connection')],
     repeatsLast: true,
     tookMs: [30_000, 30_040],
   }),
-  'broken-tls': story({ failures: [TLS, TLS, TLS] }),
-  'cut-off': story({ failures: [lost('content', '{host} closed the connection')], tookMs: [2_000, 9_000] }),
-  gone: story({
+  'broken-tls': createScript({ failures: [TLS_FAILED, TLS_FAILED, TLS_FAILED] }),
+  'cut-off': createScript({
+    failures: [connectionLost('content', '{host} closed the connection')],
+    tookMs: [2_000, 9_000],
+  }),
+  gone: createScript({
     failures: [
       reply(
         'rcpt',
@@ -99,15 +108,15 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
       ),
     ],
   }),
-  disabled: story({
+  disabled: createScript({
     failures: [reply('rcpt', '550 5.2.1 The email account that you tried to reach is disabled.')],
   }),
-  policy: story({
+  policy: createScript({
     failures: [
       reply('content', '554 5.7.1 [HM08] Message rejected due to local policy. Please visit the support page.'),
     ],
   }),
-  spam: story({
+  spam: createScript({
     failures: [
       reply(
         'content',
@@ -117,17 +126,20 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
       ),
     ],
   }),
-  'too-large': story({
+  'too-large': createScript({
     failures: [reply('mail', '552 5.3.4 Message size exceeds fixed maximum message size')],
   }),
-  'bounces-later': story({ report: { kind: 'bounce', afterMinutes: [1, 30] } }),
-  'full-later': story({ report: { kind: 'full', afterMinutes: [2, 40] } }),
-  complains: story({ report: { kind: 'complaint', afterMinutes: [20, 300] } }),
-  away: story({ report: { kind: 'away', afterMinutes: [0, 1] } }),
-  'odd-report': story({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
+  'bounces-later': createScript({ report: { kind: 'bounce', afterMinutes: [1, 30] } }),
+  'full-later': createScript({ report: { kind: 'full', afterMinutes: [2, 40] } }),
+  complains: createScript({ report: { kind: 'complaint', afterMinutes: [20, 300] } }),
+  away: createScript({ report: { kind: 'away', afterMinutes: [0, 1] } }),
+  'odd-report': createScript({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
 };
 
 /** The failure of attempt `tries` (1 for the first), or null if it succeeds. */
-export function failureOf({ failures, repeatsLast }: BehaviourScript, tries: number): AttemptFailure | null {
-  return failures[tries - 1] ?? (repeatsLast ? (failures.at(-1) ?? null) : null);
+export function attemptFailure(
+  { failures, repeatsLast }: BehaviourScript,
+  attemptNumber: number,
+): AttemptFailure | null {
+  return failures[attemptNumber - 1] ?? (repeatsLast ? (failures.at(-1) ?? null) : null);
 }

@@ -23,7 +23,7 @@ import { writeHistory } from './history.ts';
 import { operatorActions } from './operators.ts';
 import { pauseStore } from './paused-store.ts';
 import { planHistory } from './plan.ts';
-import { seededRandom as chanceOf } from './random.ts';
+import { seededRandom } from './random.ts';
 import { Recipients } from './recipients.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 import { createDemoTransport } from './transport.ts';
@@ -55,33 +55,33 @@ export interface History {
 
 export const VISITOR_ACCOUNT = 'shop';
 /** The number of messages of the history in the inbox, the newest ones. */
-const CAPTURED = 80;
+const CAPTURED_MESSAGES = 80;
 /** A stop aborts delivery attempts, so it needs little time. */
 const DRAIN_MS = 2_000;
 
-export async function startDemo(options: DemoOptions, progress: (part: number) => void): Promise<Demo> {
+export async function startDemo(options: DemoOptions, progress: (share: number) => void): Promise<Demo> {
   const disposers: (() => unknown)[] = [];
   const stop = async () => {
     for (const dispose of disposers.splice(0).reverse()) await dispose();
   };
   try {
-    return { ...(await start(options, progress, disposers)), stop };
+    return { ...(await createDemo(options, progress, disposers)), stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-async function start(
+async function createDemo(
   { listen, operatorListen, seed, now, live }: DemoOptions,
-  progress: (part: number) => void,
+  progress: (share: number) => void,
   disposers: (() => unknown)[],
 ): Promise<Omit<Demo, 'stop'>> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
   disposers.push(() => rmSync(folder, { recursive: true, force: true }));
   const dns = await startDns();
   disposers.push(() => dns.close());
-  const chance = chanceOf(seed);
+  const random = seededRandom(seed);
   const environment = {
     POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
     POSTRIDER_LISTEN: listen,
@@ -91,29 +91,29 @@ async function start(
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
     POSTRIDER_ON_UNCERTAIN: 'hold',
     POSTRIDER_LOG: 'error',
-    ...(now === null ? {} : { POSTRIDER_SECRET: chance.bytes(32).toString('hex') }),
+    ...(now === null ? {} : { POSTRIDER_SECRET: random.bytes(32).toString('hex') }),
   };
   const settings = loadSettings(environment, null);
   const clock: MonotonicClock = now === null ? systemClock : { ...systemClock, now: () => now };
   const startedAt = clock.now();
-  const people = new Recipients(chance);
-  const tries = new Map<string, number>();
+  const recipients = new Recipients(random);
+  const attemptCounts = new Map<string, number>();
   let traffic: Traffic | null = null;
-  const played = createDemoTransport({
-    people,
-    chance,
+  const demoTransport = createDemoTransport({
+    recipients,
+    random,
     clock,
-    attemptCounts: tries,
-    onDelivered: (message, fate) => traffic?.onDelivered(message, fate),
+    attemptCounts,
+    onDelivered: (message, behaviour) => traffic?.onDelivered(message, behaviour),
   });
 
   const store = await openStore(settings.database, { exclusive: true });
-  const gate = pauseStore(store);
+  const pausedStore = pauseStore(store);
   // The service closes the store, also when its start fails.
   const service = await startService(settings, {
     clock,
-    openStore: () => Promise.resolve(gate.store),
-    wrapTransport: played.wrap,
+    openStore: () => Promise.resolve(pausedStore.store),
+    wrapTransport: demoTransport.wrap,
     drainMs: DRAIN_MS,
     operatorApi: {
       version: version(),
@@ -121,63 +121,64 @@ async function start(
     },
   });
   disposers.push(() => service.stop());
-  disposers.push(() => played.abortAttempts());
+  disposers.push(() => demoTransport.abortAttempts());
 
-  let stopped = false;
-  const filled = fill();
+  let isStopped = false;
+  const history = createHistory();
   // The caller handles a failure; without a caller it must not be an unhandled rejection.
-  filled.catch(() => undefined);
+  history.catch(() => undefined);
   disposers.push(async () => {
-    stopped = true;
-    await filled.catch(() => undefined);
+    isStopped = true;
+    await history.catch(() => undefined);
     await traffic?.stop();
   });
-  return { service, folder, history: filled };
+  return { service, folder, history };
 
-  async function fill(): Promise<History | null> {
+  async function createHistory(): Promise<History | null> {
     const returnPath = returnPathKey(settings);
     if (returnPath === null) throw new Error('the return path is not set');
-    const plan = planHistory(startedAt, people, chance);
-    const planned = new Map<string, number>();
-    for (const { application } of plan) planned.set(application.account, (planned.get(application.account) ?? 0) + 1);
+    const plan = planHistory(startedAt, recipients, random);
+    const messageCounts = new Map<string, number>();
+    for (const { application } of plan)
+      messageCounts.set(application.account, (messageCounts.get(application.account) ?? 0) + 1);
     const keys = new Map<string, { readonly id: number; readonly key: string }>();
-    const acts = await operatorActions({
+    const actions = await operatorActions({
       settings,
       zone: dns.zone,
       resolver: createResolver(settings.dns),
       store,
-      chance,
-      randomBytes: now === null ? randomBytes : chance.bytes,
+      random,
+      randomBytes: now === null ? randomBytes : random.bytes,
       now: startedAt,
-      messageCounts: planned,
+      messageCounts,
       onKeyCreated: (account, id, key) => keys.set(account, { id, key }),
     });
     let delivered: LeasedMessage[] = [];
     await writeHistory({
       store,
       plan,
-      actions: acts,
-      people,
-      chance,
+      actions,
+      recipients,
+      random,
       returnPath,
       policy: settings,
-      keyOf: (account) => keys.get(account)?.id ?? 0,
+      keyIdOf: (account) => keys.get(account)?.id ?? 0,
       now: startedAt,
       onAttempt(message, { outcome: { kind } }) {
-        if (kind === 'deferred') tries.set(message.id, message.attempts);
-        else tries.delete(message.id);
-        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED), message];
+        if (kind === 'deferred') attemptCounts.set(message.id, message.attempts);
+        else attemptCounts.delete(message.id);
+        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED_MESSAGES), message];
       },
       progress,
-      isStopped: () => stopped,
+      isStopped: () => isStopped,
     });
     await captureHistory(delivered);
-    if (stopped) return null;
-    gate.resume();
+    if (isStopped) return null;
+    pausedStore.resume();
     const { publicUrl, feedback } = service;
     if (live && publicUrl !== null && feedback.smtp !== null) {
       const keyOf = (account: string) => keys.get(account)?.key;
-      traffic = startTraffic({ publicUrl, feedback: feedback.smtp, keyOf, people, chance, clock });
+      traffic = startTraffic({ publicUrl, feedback: feedback.smtp, keyOf, recipients, random, clock });
     }
     return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }
@@ -188,10 +189,11 @@ async function start(
     await store.watchDirectory((changes) => domains.apply(changes));
     const prepare = createPrepare({ domains, ...signingParts(settings), onError: () => undefined });
     for (const message of messages) {
-      if (stopped) return;
-      await played.capture(await prepare(message));
-      const at = message.acceptedAt / 1000;
-      if (service.inboxPath !== null) await utimes(join(service.inboxPath, 'new', `${message.id}.eml`), at, at);
+      if (isStopped) return;
+      await demoTransport.capture(await prepare(message));
+      const seconds = message.acceptedAt / 1000;
+      if (service.inboxPath !== null)
+        await utimes(join(service.inboxPath, 'new', `${message.id}.eml`), seconds, seconds);
     }
   }
 }

@@ -10,17 +10,17 @@ import {
   type TrafficRow,
 } from '../src/model/traffic.ts';
 
-type Sums = Record<TrafficCount, number> &
+type TrafficSums = Record<TrafficCount, number> &
   Pick<TrafficRow, 'spanMs' | 'at'> & { readonly latencies: Map<number, number> };
 
 const SPANS = [MINUTE_MS, HOUR_MS] as const;
 
 export class HistoryTraffic {
-  readonly #sums = new Map<string, Sums>();
-  readonly #fresh = new Set<Sums>();
+  readonly #sums = new Map<string, TrafficSums>();
+  readonly #changed = new Set<TrafficSums>();
 
   count(name: TrafficCount, at: number): void {
-    for (const sums of this.#spansOf(at)) sums[name] += 1;
+    for (const sums of this.#sumsAt(at)) sums[name] += 1;
   }
 
   /** Counts the end of a message; `tookMs` is the time from accepted to delivered. */
@@ -33,29 +33,29 @@ export class HistoryTraffic {
     this.count('ended', at);
     if (tookMs === undefined) return;
     const bucket = latencyBucket(tookMs);
-    for (const { latencies } of this.#spansOf(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
+    for (const { latencies } of this.#sumsAt(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 
   /** Returns the rows that have changed since the last call. */
   takeChanged(): readonly TrafficRow[] {
-    const rows = [...this.#fresh];
-    this.#fresh.clear();
+    const rows = [...this.#changed];
+    this.#changed.clear();
     return rows;
   }
 
-  #spansOf(at: number): readonly Sums[] {
+  #sumsAt(at: number): readonly TrafficSums[] {
     return SPANS.map((spanMs) => {
-      const begins = at - (at % spanMs);
-      const key = `${spanMs} ${begins}`;
-      const sums = this.#sums.get(key) ?? emptySums(spanMs, begins);
+      const startAt = at - (at % spanMs);
+      const key = `${spanMs} ${startAt}`;
+      const sums = this.#sums.get(key) ?? emptySums(spanMs, startAt);
       this.#sums.set(key, sums);
-      this.#fresh.add(sums);
+      this.#changed.add(sums);
       return sums;
     });
   }
 }
 
-function emptySums(spanMs: TrafficRow['spanMs'], at: number): Sums {
+function emptySums(spanMs: TrafficRow['spanMs'], at: number): TrafficSums {
   const counts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<TrafficCount, number>;
   return { ...counts, spanMs, at, latencies: new Map() };
 }

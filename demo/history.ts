@@ -32,24 +32,24 @@ import type { OperatorAction } from './operators.ts';
 import { DAYS, type PlannedMessage } from './plan.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
-import { type ReportKind, rawReport } from './reports.ts';
+import { composeReport, type ReportKind } from './reports.ts';
 import { attemptDelivery } from './servers.ts';
 
 export interface HistoryParts {
   readonly store: Store;
   readonly plan: readonly PlannedMessage[];
   readonly actions: readonly OperatorAction[];
-  readonly people: Recipients;
-  readonly chance: Random;
+  readonly recipients: Recipients;
+  readonly random: Random;
   readonly returnPath: ReturnPathKey;
   readonly policy: DeliveryPolicy;
   /** The id of the current key of an account; actions create the keys. */
-  readonly keyOf: (account: string) => number;
+  readonly keyIdOf: (account: string) => number;
   readonly now: number;
   /** Called for every delivery attempt. */
   readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
   /** From 0 to 1. */
-  readonly progress: (part: number) => void;
+  readonly progress: (share: number) => void;
   readonly isStopped: () => boolean;
 }
 
@@ -59,39 +59,39 @@ const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
 /** Most claims in one slice: a message may be retried several times in it. */
 const MAX_CLAIMS_PER_SLICE = 12;
 
-interface Due {
+interface DueReport {
   readonly at: number;
   readonly message: LeasedMessage;
   readonly kind: ReportKind;
 }
 
 export async function writeHistory(parts: HistoryParts): Promise<void> {
-  const { store, plan, actions, now, chance, policy, people, returnPath } = parts;
-  const ids = createMessageIdGenerator(null, chance.uuid);
+  const { store, plan, actions, now, random, policy, recipients, returnPath } = parts;
+  const ids = createMessageIdGenerator(null, random.uuid);
   const accounts = new Map<string, number>();
   const dueAt = new Map<string, number>();
-  const keyUsed = new Map<number, number>();
+  const keyLastUsedAt = new Map<number, number>();
   const figures = new HistoryTraffic();
-  let reports: Due[] = [];
-  let [written, acted] = [0, 0];
+  let reports: DueReport[] = [];
+  let [plannedIndex, actionIndex] = [0, 0];
 
-  for (const until of slices(now)) {
+  for (const until of sliceEnds(now)) {
     if (parts.isStopped()) return;
-    for (; (actions[acted]?.at ?? now) < until; acted += 1) await perform(actions[acted]);
-    const batch = plan.slice(written, firstAfter(plan, written, until));
-    written += batch.length;
+    for (; (actions[actionIndex]?.at ?? now) < until; actionIndex += 1) await perform(actions[actionIndex]);
+    const batch = plan.slice(plannedIndex, indexAfter(plan, plannedIndex, until));
+    plannedIndex += batch.length;
     await settle(await accept(batch), until);
     for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDue(until)); round += 1);
     for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE)) figures.countEnd('expired', until);
     await recordReports(until);
     await store.writeTraffic(NODE, figures.takeChanged());
-    parts.progress(written / plan.length);
+    parts.progress(plannedIndex / plan.length);
   }
-  await store.updateKeysLastUsed([...keyUsed].map(([id, at]) => ({ id, at })));
+  await store.updateKeysLastUsed([...keyLastUsedAt].map(([id, at]) => ({ id, at })));
 
-  async function perform(act: OperatorAction | undefined): Promise<void> {
-    if (act === undefined) return;
-    await act.run(act.actor === '' ? store : createAuditedStore(store, act.actor, () => act.at), act.at);
+  async function perform(action: OperatorAction | undefined): Promise<void> {
+    if (action === undefined) return;
+    await action.run(action.actor === '' ? store : createAuditedStore(store, action.actor, () => action.at), action.at);
     for (const { name, id } of await store.listAccounts()) accounts.set(name, id);
   }
 
@@ -103,7 +103,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       return {
         id: ids.next(at),
         accountId: accounts.get(application.account) ?? 0,
-        keyId: parts.keyOf(application.account),
+        keyId: parts.keyIdOf(application.account),
         acceptedAt: at,
         to,
         recipient: address === null ? to : canonicalAddress(address),
@@ -116,14 +116,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       };
     });
     if (messages.length === 0) return [];
-    for (const { keyId, acceptedAt } of messages) keyUsed.set(keyId, acceptedAt);
-    const answers = await store.accept(messages);
+    for (const { keyId, acceptedAt } of messages) keyLastUsedAt.set(keyId, acceptedAt);
+    const results = await store.accept(messages);
     return messages.flatMap((message, at) => {
-      const answer = answers[at];
-      if (answer?.kind === 'accepted') figures.count('accepted', message.acceptedAt);
-      if (answer?.kind === 'accepted' && answer.state === 'suppressed')
+      const result = results[at];
+      if (result?.kind === 'accepted') figures.count('accepted', message.acceptedAt);
+      if (result?.kind === 'accepted' && result.state === 'suppressed')
         figures.countEnd('suppressed', message.acceptedAt);
-      if (answer?.kind !== 'accepted' || answer.state !== 'sending' || message.lease === null) return [];
+      if (result?.kind !== 'accepted' || result.state !== 'sending' || message.lease === null) return [];
       return [{ ...message, attempts: 1, lease: message.lease }];
     });
   }
@@ -141,32 +141,32 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   }
 
   async function settle(messages: readonly LeasedMessage[], until: number): Promise<void> {
-    if (messages.length > 0) await store.settle(messages.map((message) => settlementOf(message, until)));
+    if (messages.length > 0) await store.settle(messages.map((message) => createSettlement(message, until)));
   }
 
-  function settlementOf(message: LeasedMessage, until: number): Settlement {
+  function createSettlement(message: LeasedMessage, until: number): Settlement {
     const { id, attempts } = message;
     // An operator may have made it due earlier.
-    const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + chance.integer(2, 40));
+    const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.integer(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       figures.countEnd('expired', startedAt);
       return { id, owner: NODE, attempts, changes: [expiredBeforeAttempt(NODE, startedAt)], refundAttempt: true };
     }
     const attempt = attemptDelivery(
       {
-        behaviour: people.behaviourOf(message.to) ?? 'fine',
+        behaviour: recipients.findBehaviour(message.to) ?? 'fine',
         attemptNumber: attempts,
         envelopeFrom: `${returnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
         to: message.to,
-        sizeBytes: sizeOf(message),
+        sizeBytes: estimateSize(message),
         startedAt,
       },
-      chance,
+      random,
     );
     const endedAt = startedAt + attempt.tookMs;
-    const change = afterAttempt(message, attempt, policy, NODE, endedAt, chance.next());
+    const change = afterAttempt(message, attempt, policy, NODE, endedAt, random.next());
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
-    if (change.to === 'delivered') awaitReport(message, endedAt);
+    if (change.to === 'delivered') scheduleReport(message, endedAt);
     countChange(message, attempt, change);
     return { id, owner: NODE, attempts, changes: [change], refundAttempt: false };
   }
@@ -179,11 +179,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);
   }
 
-  function awaitReport(message: LeasedMessage, from: number): void {
-    const report = BEHAVIOURS[people.behaviourOf(message.to) ?? 'fine'].report;
+  function scheduleReport(message: LeasedMessage, from: number): void {
+    const report = BEHAVIOURS[recipients.findBehaviour(message.to) ?? 'fine'].report;
     if (report === null) return;
     reports.push({
-      at: from + chance.integer(...report.afterMinutes) * MINUTE_MS + chance.integer(1, 50_000),
+      at: from + random.integer(...report.afterMinutes) * MINUTE_MS + random.integer(1, 50_000),
       message,
       kind: report.kind,
     });
@@ -194,10 +194,10 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const arrived = reports.filter(({ at }) => at < until).sort((a, b) => a.at - b.at);
     if (arrived.length === 0) return;
     reports = reports.filter(({ at }) => at >= until);
-    const answers = await store.recordFeedback(
+    const results = await store.recordFeedback(
       arrived.map(({ at, message, kind }) => {
         const path = `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
-        const raw = rawReport(kind, { ...message, returnPath: path });
+        const raw = composeReport(kind, { ...message, returnPath: path });
         const from = kind === 'bounce' ? '' : message.to;
         return createSmtpReport(
           { raw, events: readFeedbackEvents(raw), messageRef: { id: message.id }, from },
@@ -206,14 +206,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         );
       }),
     );
-    for (const [at, answer] of answers.entries()) {
-      if (answer.kind === 'applied') figures.count(answer.to, arrived[at]?.at ?? until);
+    for (const [at, result] of results.entries()) {
+      if (result.kind === 'applied') figures.count(result.to, arrived[at]?.at ?? until);
     }
   }
 }
 
 /** The ends of the slices; the last one is `now`. Recent slices are shorter, because suppression and locks depend on earlier slices. */
-function slices(now: number): readonly number[] {
+function sliceEnds(now: number): readonly number[] {
   const ends: number[] = [];
   let age = (DAYS + 3) * DAY_MS;
   while (age > 0) {
@@ -224,13 +224,13 @@ function slices(now: number): readonly number[] {
   return ends;
 }
 
-function firstAfter(plan: readonly PlannedMessage[], from: number, until: number): number {
-  let at = from;
-  while ((plan[at]?.at ?? until) < until) at += 1;
-  return at;
+function indexAfter(plan: readonly PlannedMessage[], start: number, until: number): number {
+  let index = start;
+  while ((plan[index]?.at ?? until) < until) index += 1;
+  return index;
 }
 
 /** The approximate size of the composed message with header and signatures. */
-function sizeOf({ message }: LeasedMessage): number {
+function estimateSize({ message }: LeasedMessage): number {
   return Math.round(Buffer.byteLength(message) * 1.1) + 2_100;
 }

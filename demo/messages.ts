@@ -21,31 +21,31 @@ export interface MessageText {
 }
 
 /** Composes a message of a kind for a recipient. */
-export function composeMessage(kind: MessageKind, to: Recipient, chance: Random): MessageText {
-  const number = chance.integer(20_000, 99_999);
+export function composeMessage(kind: MessageKind, to: Recipient, random: Random): MessageText {
+  const number = random.integer(20_000, 99_999);
   switch (kind) {
     case 'order':
-      return order(to, number, [item(chance), item(chance), item(chance)].slice(0, chance.integer(1, 3)));
+      return order(to, number, [item(random), item(random), item(random)].slice(0, random.integer(1, 3)));
     case 'shipped':
-      return shipped(to, number, chance.integer(1, 4));
+      return shipped(to, number, random.integer(1, 4));
     case 'invoice':
-      return invoice(to, number, [item(chance), item(chance)]);
+      return invoice(to, number, [item(random), item(random)]);
     case 'receipt':
-      return receipt(to, number, chance.integer(900, 12_900));
+      return receipt(to, number, random.integer(900, 12_900));
     case 'reset':
-      return reset(to, chance.bytes(12).toString('hex'));
+      return reset(to, random.bytes(12).toString('hex'));
     case 'code':
-      return code(to, String(chance.integer(100_000, 999_999)));
+      return code(to, String(random.integer(100_000, 999_999)));
     case 'welcome':
       return welcome(to);
     case 'reply':
       return {
-        subject: `Re: ${chance.pick(THREADS)}`,
-        message: `Hi ${to.name},\n\n${chance.pick(ANSWERS)}\n\nRead on or answer: https://community.example.org/t/${number}\n\nYou follow this thread. Stop following it: https://community.example.org/t/${number}/mute\n`,
+        subject: `Re: ${random.pick(THREADS)}`,
+        message: `Hi ${to.name},\n\n${random.pick(ANSWERS)}\n\nRead on or answer: https://community.example.org/t/${number}\n\nYou follow this thread. Stop following it: https://community.example.org/t/${number}/mute\n`,
       };
     case 'sold':
       return {
-        subject: `Sold: ${item(chance).name}`,
+        subject: `Sold: ${item(random).name}`,
         message: `Hello ${to.name},\n\nyour offer has found a buyer. Please send it within two working days and enter the parcel's number:\n\nhttps://market.example/sales/${number}\n\nThe money is paid out once it has arrived.\n`,
       };
     case 'relaunch':

@@ -31,7 +31,7 @@ export interface ActionContext {
   readonly resolver: Resolver;
   /** A store without an audit log, for actions of the service. */
   readonly store: Store;
-  readonly chance: Random;
+  readonly random: Random;
   /** Random bytes for keys and tokens. */
   readonly randomBytes: (octets: number) => Buffer;
   readonly now: number;
@@ -41,173 +41,198 @@ export interface ActionContext {
   readonly onKeyCreated: (account: string, id: number, key: string) => void;
 }
 
-const ADA = 'cli:ada';
-const PAGE = 'page';
-const SCRIPT = 'token:provisioning';
+const CLI_ACTOR = 'cli:ada';
+const DASHBOARD_ACTOR = 'page';
+const TOKEN_ACTOR = 'token:provisioning';
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** The actions in order of time. */
-export async function operatorActions(stage: ActionContext): Promise<readonly OperatorAction[]> {
-  const dkim = await keysOf(stage);
-  const acts = [
-    ...APPLICATIONS.flatMap((application, at) => opening(stage, application, at)),
-    ...APPLICATIONS.flatMap((application) => domainActs(stage, application, dkim.get(application.domain) ?? [])),
-    ...keyActs(stage),
-    ...listActs(stage),
-    ...laterActs(stage),
+export async function operatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
+  const dkim = await createDkimKeys(context);
+  const actions = [
+    ...APPLICATIONS.flatMap((application, at) => accountActions(context, application, at)),
+    ...APPLICATIONS.flatMap((application) => domainActions(context, application, dkim.get(application.domain) ?? [])),
+    ...keyActions(context),
+    ...suppressionActions(context),
+    ...laterActions(context),
   ];
-  return acts.sort((a, b) => a.at - b.at);
+  return actions.sort((a, b) => a.at - b.at);
 }
 
-function done<T>(changed: ChangeResult<T>): T {
+function requireDone<T>(changed: ChangeResult<T>): T {
   if (changed.kind === 'done') return changed.value;
   throw new Error(`a change by the demo failed: ${changed.kind}`);
 }
 
-const before = ({ now }: ActionContext, ms: number, actor: string, run: OperatorAction['run']): OperatorAction => ({
-  at: now - ms,
+const createAction = (
+  { now }: ActionContext,
+  ageMs: number,
+  actor: string,
+  run: OperatorAction['run'],
+): OperatorAction => ({
+  at: now - ageMs,
   actor,
   run,
 });
 
 /** Creates the account and its first key, before its first message. */
-function opening(stage: ActionContext, { account, limits }: Application, number: number): readonly OperatorAction[] {
-  const { now, randomBytes, messageCounts, onKeyCreated } = stage;
-  const since = 32 * DAY_MS - number * 11 * MINUTE_MS;
+function accountActions(
+  context: ActionContext,
+  { account, limits }: Application,
+  number: number,
+): readonly OperatorAction[] {
+  const { now, randomBytes, messageCounts, onKeyCreated } = context;
+  const accountAgeMs = 32 * DAY_MS - number * 11 * MINUTE_MS;
   // Nearly used up at present.
   const count = messageCounts.get(account) ?? 0;
   const volume =
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
   return [
-    before(stage, since, ADA, async (store, at) => {
-      done(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
+    createAction(context, accountAgeMs, CLI_ACTOR, async (store, at) => {
+      requireDone(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
     }),
-    before(stage, since - MINUTE_MS, ADA, async (store, at) => {
+    createAction(context, accountAgeMs - MINUTE_MS, CLI_ACTOR, async (store, at) => {
       const { key, prefix, hash } = newApiKey(randomBytes);
-      const made = done(await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at));
-      onKeyCreated(account, made.id, key);
+      const createdKey = requireDone(
+        await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at),
+      );
+      onKeyCreated(account, createdKey.id, key);
     }),
   ];
 }
 
-async function keysOf({ settings, chance, now }: ActionContext): Promise<ReadonlyMap<string, readonly DkimKey[]>> {
-  const made = APPLICATIONS.map(async ({ domain }) => {
+async function createDkimKeys({
+  settings,
+  random,
+  now,
+}: ActionContext): Promise<ReadonlyMap<string, readonly DkimKey[]>> {
+  const entries = APPLICATIONS.map(async ({ domain }) => {
     const keys = await createKeys({
       domain,
       algorithms: ['rsa', 'ed25519'],
       state: 'active',
       usedSelectors: [],
       sealingKey: sealingKey(settings),
-      now: now - addedBefore(domain),
-      random: chance.next,
+      now: now - domainAgeMs(domain),
+      random: random.next,
     });
     return [domain, keys] as const;
   });
-  return new Map(await Promise.all(made));
+  return new Map(await Promise.all(entries));
 }
 
-const PENDING = 'community.example.org';
-const FAILING = 'market.example';
+const PENDING_DOMAIN = 'community.example.org';
+const FAILING_DOMAIN = 'market.example';
 
-function addedBefore(domain: string): number {
-  return domain === PENDING ? 20 * HOUR_MS : 31 * DAY_MS;
+function domainAgeMs(domain: string): number {
+  return domain === PENDING_DOMAIN ? 20 * HOUR_MS : 31 * DAY_MS;
 }
 
 /** Adds the domains and checks their records. The records of one are not published yet; those of another are removed. */
-function domainActs(
-  stage: ActionContext,
+function domainActions(
+  context: ActionContext,
   { account, domain }: Application,
   keys: readonly DkimKey[],
 ): readonly OperatorAction[] {
-  const { store: serviceStore, settings, zone, resolver } = stage;
-  const checked = (ms: number) =>
-    before(stage, ms, '', (_store, at) => checkDomain(serviceStore, domain, settings, resolver, at));
-  const added = addedBefore(domain);
-  const add = before(stage, added, ADA, async (store, at) => {
+  const { store: serviceStore, settings, zone, resolver } = context;
+  const checkAction = (ageMs: number) =>
+    createAction(context, ageMs, '', (_store, at) => checkDomain(serviceStore, domain, settings, resolver, at));
+  const ageMs = domainAgeMs(domain);
+  const add = createAction(context, ageMs, CLI_ACTOR, async (store, at) => {
     const subdomains = account === 'shop';
-    const made = done(await store.addDomain(account, { name: domain, subdomains, keys }, at));
-    publishRecords(zone, made, settings, ({ purpose }) => domain !== PENDING || purpose !== 'dkim');
+    const addedDomain = requireDone(await store.addDomain(account, { name: domain, subdomains, keys }, at));
+    publishRecords(zone, addedDomain, settings, ({ purpose }) => domain !== PENDING_DOMAIN || purpose !== 'dkim');
   });
-  if (domain === FAILING) {
-    const removeRecords = before(stage, 5 * HOUR_MS, '', async () => {
+  if (domain === FAILING_DOMAIN) {
+    const removeRecords = createAction(context, 5 * HOUR_MS, '', async () => {
       const found = await serviceStore.findDomain(domain);
       if (found !== null) publishRecords(zone, found, settings, ({ purpose }) => purpose !== 'dkim');
     });
-    return [add, checked(added - 3 * HOUR_MS), removeRecords, checked(5 * HOUR_MS - 1), checked(4 * MINUTE_MS)];
+    return [
+      add,
+      checkAction(ageMs - 3 * HOUR_MS),
+      removeRecords,
+      checkAction(5 * HOUR_MS - 1),
+      checkAction(4 * MINUTE_MS),
+    ];
   }
-  return [add, checked(added - HOUR_MS), checked(domain === PENDING ? 2 * MINUTE_MS : 4 * HOUR_MS)];
+  return [add, checkAction(ageMs - HOUR_MS), checkAction(domain === PENDING_DOMAIN ? 2 * MINUTE_MS : 4 * HOUR_MS)];
 }
 
 /** A key that expires soon, a revoked key, and a rotated key whose predecessor is still valid. */
-function keyActs(stage: ActionContext): readonly OperatorAction[] {
-  const { now, randomBytes, onKeyCreated } = stage;
-  const make =
+function keyActions(context: ActionContext): readonly OperatorAction[] {
+  const { now, randomBytes, onKeyCreated } = context;
+  const createKey =
     (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
     async (store, at) => {
       const { prefix, hash } = newApiKey(randomBytes);
-      return done(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
+      return requireDone(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
     };
-  const named = async (store: Store, account: string, name: string) =>
-    done(await store.listKeys(account)).find((key) => key.name === name)?.id ?? 0;
+  const findKeyId = async (store: Store, account: string, name: string) =>
+    requireDone(await store.listKeys(account)).find((key) => key.name === name)?.id ?? 0;
   return [
-    before(stage, 29 * DAY_MS, PAGE, make('shop', 'warehouse', now + 3 * DAY_MS)),
-    before(stage, 28 * DAY_MS, ADA, make('shop', 'agency', null)),
-    before(stage, 6 * DAY_MS, PAGE, async (store, at) => store.revokeKey(await named(store, 'shop', 'agency'), at)),
-    before(stage, 6 * HOUR_MS, PAGE, async (store, at) => {
+    createAction(context, 29 * DAY_MS, DASHBOARD_ACTOR, createKey('shop', 'warehouse', now + 3 * DAY_MS)),
+    createAction(context, 28 * DAY_MS, CLI_ACTOR, createKey('shop', 'agency', null)),
+    createAction(context, 6 * DAY_MS, DASHBOARD_ACTOR, async (store, at) =>
+      store.revokeKey(await findKeyId(store, 'shop', 'agency'), at),
+    ),
+    createAction(context, 6 * HOUR_MS, DASHBOARD_ACTOR, async (store, at) => {
       const { key, prefix, hash } = newApiKey(randomBytes);
-      const old = await named(store, 'sign-in', 'production');
-      const made = done(await store.rotateKey(old, { prefix, hash }, at + DAY_MS, at));
-      onKeyCreated('sign-in', made.id, key);
+      const oldId = await findKeyId(store, 'sign-in', 'production');
+      const rotatedKey = requireDone(await store.rotateKey(oldId, { prefix, hash }, at + DAY_MS, at));
+      onKeyCreated('sign-in', rotatedKey.id, key);
     }),
-    before(stage, 27 * DAY_MS, ADA, async (store, at) => {
+    createAction(context, 27 * DAY_MS, CLI_ACTOR, async (store, at) => {
       const { prefix, hash } = newToken(randomBytes);
-      done(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
+      requireDone(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];
 }
 
 /** Suppresses addresses manually, for an account and for the whole service. */
-function listActs(stage: ActionContext): readonly OperatorAction[] {
+function suppressionActions(context: ActionContext): readonly OperatorAction[] {
   const entry = (address: string, at: number): Suppression => ({ address, reason: 'manual', source: null, at });
-  const many = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
+  const addresses = Array.from({ length: 60 }, (_, n) => `former.customer${n + 1}@webpost.example.net`);
   return [
-    before(stage, 30 * DAY_MS, SCRIPT, (store, at) =>
+    createAction(context, 30 * DAY_MS, TOKEN_ACTOR, (store, at) =>
       store.addSuppressions(
         'shop',
-        many.map((one) => entry(one, at)),
+        addresses.map((address) => entry(address, at)),
       ),
     ),
-    before(stage, 12 * DAY_MS, PAGE, (store, at) =>
+    createAction(context, 12 * DAY_MS, DASHBOARD_ACTOR, (store, at) =>
       store.addSuppressions('*', [entry('legal-hold@outpost.example', at), entry('everyone@uni.example.org', at)]),
     ),
-    before(stage, 3 * DAY_MS, PAGE, (store, at) =>
+    createAction(context, 3 * DAY_MS, DASHBOARD_ACTOR, (store, at) =>
       store.addSuppressions('sign-in', [entry('tester@studio.example.com', at)]),
     ),
-    before(stage, 2 * DAY_MS, PAGE, (store) => store.removeSuppression('shop', many[0] ?? '')),
+    createAction(context, 2 * DAY_MS, DASHBOARD_ACTOR, (store) => store.removeSuppression('shop', addresses[0] ?? '')),
   ];
 }
 
 /** A lock and its removal, higher limits, and retried and cancelled messages. */
-function laterActs(stage: ActionContext): readonly OperatorAction[] {
-  const waiting = async (store: Store, limit: number) =>
+function laterActions(context: ActionContext): readonly OperatorAction[] {
+  const queuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [
-    before(stage, 31 * DAY_MS, ADA, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
-    before(stage, 16 * DAY_MS, PAGE, (store, at) =>
+    createAction(context, 31 * DAY_MS, CLI_ACTOR, (store, at) => store.setAccount('shop', { complaintRate: 0.01 }, at)),
+    createAction(context, 16 * DAY_MS, DASHBOARD_ACTOR, (store, at) =>
       store.lockAccount('billing', 'wrong amounts in invoices, ticket 4711', at),
     ),
-    before(stage, 16 * DAY_MS - 70 * MINUTE_MS, PAGE, (store, at) => store.unlockAccount('billing', at)),
-    before(stage, 8 * DAY_MS, SCRIPT, (store, at) =>
+    createAction(context, 16 * DAY_MS - 70 * MINUTE_MS, DASHBOARD_ACTOR, (store, at) =>
+      store.unlockAccount('billing', at),
+    ),
+    createAction(context, 8 * DAY_MS, TOKEN_ACTOR, (store, at) =>
       store.setAccount('shop', { rate: { limit: 5_000, periodMs: HOUR_MS } }, at),
     ),
-    before(stage, 20 * HOUR_MS, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 4)) await store.cancelMessage(id, at);
+    createAction(context, 20 * HOUR_MS, DASHBOARD_ACTOR, async (store, at) => {
+      for (const id of await queuedIds(store, 4)) await store.cancelMessage(id, at);
     }),
-    before(stage, 90 * MINUTE_MS, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 2)) await store.retryMessage(id, at);
+    createAction(context, 90 * MINUTE_MS, DASHBOARD_ACTOR, async (store, at) => {
+      for (const id of await queuedIds(store, 2)) await store.retryMessage(id, at);
     }),
-    before(stage, 25 * MINUTE_MS, PAGE, async (store, at) => {
-      for (const id of await waiting(store, 3)) await store.cancelMessage(id, at);
+    createAction(context, 25 * MINUTE_MS, DASHBOARD_ACTOR, async (store, at) => {
+      for (const id of await queuedIds(store, 3)) await store.cancelMessage(id, at);
     }),
   ];
 }

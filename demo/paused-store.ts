@@ -11,23 +11,23 @@ export interface PausedStore {
 }
 
 export function pauseStore(store: Store): PausedStore {
-  let isOpen = false;
-  const whenOpen = <A extends readonly unknown[], T>(work: (...args: A) => Promise<T>, nothing: T) => {
-    return (...args: A): Promise<T> => (isOpen ? work(...args) : Promise.resolve(nothing));
+  let isResumed = false;
+  const whenResumed = <A extends readonly unknown[], T>(operation: (...args: A) => Promise<T>, emptyResult: T) => {
+    return (...args: A): Promise<T> => (isResumed ? operation(...args) : Promise.resolve(emptyResult));
   };
   return {
     store: {
       ...store,
-      claim: whenOpen(store.claim, { messages: [], suppressed: [], hasMore: false }),
-      recover: whenOpen(store.recover, 0),
-      expire: whenOpen(store.expire, []),
-      resetExcessiveDueTimes: whenOpen(store.resetExcessiveDueTimes, 0),
-      purgeBodiesAndKeys: whenOpen(store.purgeBodiesAndKeys, 0),
-      purgeFeedback: whenOpen(store.purgeFeedback, 0),
-      purgeTraffic: whenOpen(store.purgeTraffic, 0),
+      claim: whenResumed(store.claim, { messages: [], suppressed: [], hasMore: false }),
+      recover: whenResumed(store.recover, 0),
+      expire: whenResumed(store.expire, []),
+      resetExcessiveDueTimes: whenResumed(store.resetExcessiveDueTimes, 0),
+      purgeBodiesAndKeys: whenResumed(store.purgeBodiesAndKeys, 0),
+      purgeFeedback: whenResumed(store.purgeFeedback, 0),
+      purgeTraffic: whenResumed(store.purgeTraffic, 0),
     },
     resume() {
-      isOpen = true;
+      isResumed = true;
     },
   };
 }

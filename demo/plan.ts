@@ -17,55 +17,60 @@ export interface PlannedMessage extends MessageText {
 
 export const DAYS = 30;
 /** Share of the messages on the last day, and the share of those in the current rush. */
-const LAST_DAY = 0.3;
-const RUSH = 0.3;
-const RUSH_MEAN = 80 * MINUTE_MS;
+const LAST_DAY_SHARE = 0.3;
+const RUSH_SHARE = 0.3;
+const RUSH_MEAN_AGE_MS = 80 * MINUTE_MS;
 
 /** All messages before `now`, in order. */
-export function planHistory(now: number, people: Recipients, chance: Random): readonly PlannedMessage[] {
+export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
   const messages: PlannedMessage[] = [];
-  const add = (application: Application, at: number, fate: Behaviour, kind: MessageKind) => {
-    const to = people.pick(fate);
-    messages.push({ at, application, to: to.address, behaviour: fate, ...composeMessage(kind, to, chance) });
+  const add = (application: Application, at: number, behaviour: Behaviour, kind: MessageKind) => {
+    const to = recipients.pick(behaviour);
+    messages.push({ at, application, to: to.address, behaviour, ...composeMessage(kind, to, random) });
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
-      const at = now - Math.round(ageOf(chance));
-      add(application, at, chance.weighted(application.behaviours), chance.weighted(application.messageKinds));
+      const at = now - Math.round(randomAge(random));
+      add(application, at, random.weighted(application.behaviours), random.weighted(application.messageKinds));
     }
   }
-  for (const { account, kind, count, from, to, fates } of INCIDENTS) {
-    const application = APPLICATIONS.find((one) => one.account === account);
+  for (const { account, kind, count, startAgeMs: from, endAgeMs: to, behaviours } of INCIDENTS) {
+    const application = APPLICATIONS.find((candidate) => candidate.account === account);
     if (application === undefined) continue;
     for (let n = 0; n < count; n += 1) {
-      add(application, now - chance.integer(to, from), chance.weighted(fates), kind);
+      add(application, now - random.integer(to, from), random.weighted(behaviours), kind);
     }
   }
-  return [...messages, ...messages.flatMap((message) => onceMore(message, now, people, chance))].sort(
+  return [...messages, ...messages.flatMap((message) => repeatMessage(message, now, recipients, random))].sort(
     (a, b) => a.at - b.at,
   );
 }
 
 /** A second message to a recipient whose mailbox is missing or who complained; by then the address is suppressed. */
-function onceMore(message: PlannedMessage, now: number, people: Recipients, chance: Random): readonly PlannedMessage[] {
-  const person = people.find(message.to);
-  if (person === null || !LOST.includes(message.behaviour) || chance.next() > 0.6) return [];
-  const at = message.at + chance.integer(2 * HOUR_MS, 40 * HOUR_MS);
+function repeatMessage(
+  message: PlannedMessage,
+  now: number,
+  recipients: Recipients,
+  random: Random,
+): readonly PlannedMessage[] {
+  const recipient = recipients.find(message.to);
+  if (recipient === null || !SUPPRESSING_BEHAVIOURS.includes(message.behaviour) || random.next() > 0.6) return [];
+  const at = message.at + random.integer(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
-    ? [{ ...message, at, ...composeMessage(chance.weighted(message.application.messageKinds), person, chance) }]
+    ? [{ ...message, at, ...composeMessage(random.weighted(message.application.messageKinds), recipient, random) }]
     : [];
 }
 
-const LOST: readonly Behaviour[] = ['gone', 'bounces-later', 'complains'];
+const SUPPRESSING_BEHAVIOURS: readonly Behaviour[] = ['gone', 'bounces-later', 'complains'];
 
 interface Incident {
   readonly account: string;
   readonly kind: MessageKind;
   readonly count: number;
   /** Age of its begin and end, in ms. */
-  readonly from: number;
-  readonly to: number;
-  readonly fates: Readonly<Partial<Record<Behaviour, number>>>;
+  readonly startAgeMs: number;
+  readonly endAgeMs: number;
+  readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
 }
 
 const INCIDENTS: readonly Incident[] = [
@@ -73,32 +78,53 @@ const INCIDENTS: readonly Incident[] = [
     account: 'marketplace',
     kind: 'relaunch',
     count: 170,
-    from: 4 * HOUR_MS,
-    to: 2.5 * HOUR_MS,
-    fates: { fine: 50, gone: 30, greylisted: 12, full: 3 },
+    startAgeMs: 4 * HOUR_MS,
+    endAgeMs: 2.5 * HOUR_MS,
+    behaviours: { fine: 50, gone: 30, greylisted: 12, full: 3 },
   },
-  { account: 'community', kind: 'reply', count: 30, from: 9 * HOUR_MS, to: 15 * MINUTE_MS, fates: { gone: 1 } },
-  { account: 'shop', kind: 'order', count: 4, from: 20 * HOUR_MS, to: 3 * HOUR_MS, fates: { complains: 1 } },
-  { account: 'sign-in', kind: 'welcome', count: 3, from: 9 * DAY_MS, to: 2 * DAY_MS, fates: { 'odd-report': 1 } },
+  {
+    account: 'community',
+    kind: 'reply',
+    count: 30,
+    startAgeMs: 9 * HOUR_MS,
+    endAgeMs: 15 * MINUTE_MS,
+    behaviours: { gone: 1 },
+  },
+  {
+    account: 'shop',
+    kind: 'order',
+    count: 4,
+    startAgeMs: 20 * HOUR_MS,
+    endAgeMs: 3 * HOUR_MS,
+    behaviours: { complains: 1 },
+  },
+  {
+    account: 'sign-in',
+    kind: 'welcome',
+    count: 3,
+    startAgeMs: 9 * DAY_MS,
+    endAgeMs: 2 * DAY_MS,
+    behaviours: { 'odd-report': 1 },
+  },
   // The current queue: servers with temporary failures.
   {
     account: 'shop',
     kind: 'shipped',
     count: 12,
-    from: 50 * MINUTE_MS,
-    to: 2 * MINUTE_MS,
-    fates: { unreachable: 1, full: 2, greylisted: 2 },
+    startAgeMs: 50 * MINUTE_MS,
+    endAgeMs: 2 * MINUTE_MS,
+    behaviours: { unreachable: 1, full: 2, greylisted: 2 },
   },
 ];
 
 /** The age of one message, in ms. */
-function ageOf(chance: Random): number {
-  if (chance.next() < LAST_DAY) {
-    if (chance.next() < RUSH) return Math.min(DAY_MS, 2_000 - Math.log(1 - chance.next()) * RUSH_MEAN);
-    return 2_000 + Math.abs(chance.next() * DAY_MS - (chance.next() < 0.4 ? 8 * HOUR_MS : 0));
+function randomAge(random: Random): number {
+  if (random.next() < LAST_DAY_SHARE) {
+    if (random.next() < RUSH_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * RUSH_MEAN_AGE_MS);
+    return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
   // Recent days are more likely. The hour is near the current one.
-  const day = 1 + Math.floor((DAYS - 1) * chance.next() ** 1.8);
-  const offset = (chance.next() + chance.next() + chance.next() - 1.5) * 8 * HOUR_MS;
+  const day = 1 + Math.floor((DAYS - 1) * random.next() ** 1.8);
+  const offset = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, day * DAY_MS + offset);
 }

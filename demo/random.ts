@@ -5,7 +5,7 @@ export interface Random {
   next(): number;
   /** An integer from `min` to `max`, both inclusive. */
   integer(min: number, max: number): number;
-  pick<T>(from: readonly T[]): T;
+  pick<T>(items: readonly T[]): T;
   /** One of the keys, with the probability of its weight. */
   weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
   /** Random bytes, for keys. */
@@ -23,13 +23,14 @@ export function seededRandom(seed: number): Random {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  const octets = (count: number): Buffer => Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
+  const randomBytes = (count: number): Buffer =>
+    Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
   return {
     next,
-    bytes: octets,
+    bytes: randomBytes,
     integer: (min, max) => min + Math.floor(next() * (max - min + 1)),
-    pick(from) {
-      const picked = from[Math.floor(next() * from.length)];
+    pick(items) {
+      const picked = items[Math.floor(next() * items.length)];
       if (picked === undefined) throw new RangeError('nothing to pick from');
       return picked;
     },
@@ -45,7 +46,7 @@ export function seededRandom(seed: number): Random {
       return last[0];
     },
     uuid() {
-      const bytes = octets(16);
+      const bytes = randomBytes(16);
       bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x40;
       bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
       const hex = bytes.toString('hex');

@@ -47,43 +47,44 @@ const LANGUAGES = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
 
 /** Stores the behaviour of each recipient, so that every attempt for a recipient meets the same behaviour. */
 export class Recipients {
-  readonly #chance: Random;
-  readonly #known = new Map<string, Recipient>();
+  readonly #random: Random;
+  readonly #recipients = new Map<string, Recipient>();
   readonly #reusable: Recipient[] = [];
   /** Number of recipients with the same name and mail server; a number makes their addresses unique. */
-  readonly #namesakes = new Map<string, number>();
+  readonly #sameNameCounts = new Map<string, number>();
 
-  constructor(chance: Random) {
-    this.#chance = chance;
+  constructor(random: Random) {
+    this.#random = random;
   }
 
   /** A recipient with this behaviour; with `fine`, often an existing one. */
-  pick(fate: Behaviour): Recipient {
-    const known = this.#reusable.length;
-    if (fate === 'fine' && known > 40 && this.#chance.next() < 0.5) return this.#chance.pick(this.#reusable);
-    const person = this.#make(fate);
-    if (fate === 'fine') this.#reusable.push(person);
-    return person;
+  pick(behaviour: Behaviour): Recipient {
+    const reusableCount = this.#reusable.length;
+    if (behaviour === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)
+      return this.#random.pick(this.#reusable);
+    const recipient = this.#create(behaviour);
+    if (behaviour === 'fine') this.#reusable.push(recipient);
+    return recipient;
   }
 
   /** Null for an unknown address, such as one of a visitor. */
-  behaviourOf(address: string): Behaviour | null {
+  findBehaviour(address: string): Behaviour | null {
     return this.find(address)?.behaviour ?? null;
   }
 
   find(address: string): Recipient | null {
-    return this.#known.get(address) ?? null;
+    return this.#recipients.get(address) ?? null;
   }
 
-  #make(behaviour: Behaviour): Recipient {
-    const language = this.#chance.weighted(LANGUAGES);
-    const [given, family, local] = this.#chance.pick(NAMES[language]);
-    const domain = this.#chance.pick(RECIPIENT_DOMAINS);
-    const namesakes = (this.#namesakes.get(local + domain) ?? 0) + 1;
-    this.#namesakes.set(local + domain, namesakes);
-    const address = `${local}${namesakes === 1 ? '' : namesakes}@${domain}`;
-    const person = { address, name: `${given} ${family}`, language, behaviour };
-    this.#known.set(address, person);
-    return person;
+  #create(behaviour: Behaviour): Recipient {
+    const language = this.#random.weighted(LANGUAGES);
+    const [given, family, local] = this.#random.pick(NAMES[language]);
+    const domain = this.#random.pick(RECIPIENT_DOMAINS);
+    const sameNameCount = (this.#sameNameCounts.get(local + domain) ?? 0) + 1;
+    this.#sameNameCounts.set(local + domain, sameNameCount);
+    const address = `${local}${sameNameCount === 1 ? '' : sameNameCount}@${domain}`;
+    const recipient = { address, name: `${given} ${family}`, language, behaviour };
+    this.#recipients.set(address, recipient);
+    return recipient;
   }
 }

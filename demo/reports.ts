@@ -13,22 +13,22 @@ export interface ReportedMessage {
 export type ReportKind = NonNullable<BehaviourScript['report']>['kind'];
 
 /** The report as received over SMTP. */
-export function rawReport(kind: ReportKind, about: ReportedMessage): Buffer {
-  return Buffer.from(TEXTS[kind](about).join('\r\n'), 'utf8');
+export function composeReport(kind: ReportKind, message: ReportedMessage): Buffer {
+  return Buffer.from(REPORT_LINES[kind](message).join('\r\n'), 'utf8');
 }
 
-const TEXTS: Readonly<Record<ReportKind, (about: ReportedMessage) => readonly string[]>> = {
-  bounce: (about) =>
+const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => readonly string[]>> = {
+  bounce: (message) =>
     deliveryStatus(
-      about,
+      message,
       '5.1.1',
-      `550 5.1.1 <${about.to}>: Recipient address rejected: User unknown in virtual mailbox table`,
+      `550 5.1.1 <${message.to}>: Recipient address rejected: User unknown in virtual mailbox table`,
     ),
-  full: (about) => deliveryStatus(about, '5.2.2', `552 5.2.2 <${about.to}>: user is over quota`),
-  complaint: (about) => [
-    `From: feedback-loop@${domainOf(about)}`,
-    `To: <${about.returnPath}>`,
-    `Subject: FW: complaint about ${about.id}`,
+  full: (message) => deliveryStatus(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
+  complaint: (message) => [
+    `From: feedback-loop@${domainOf(message)}`,
+    `To: <${message.returnPath}>`,
+    `Subject: FW: complaint about ${message.id}`,
     'MIME-Version: 1.0',
     'Content-Type: multipart/report; report-type=feedback-report; boundary="report"',
     '',
@@ -43,14 +43,14 @@ const TEXTS: Readonly<Record<ReportKind, (about: ReportedMessage) => readonly st
     'Feedback-Type: abuse',
     'User-Agent: FeedbackLoop/2.1',
     'Version: 1',
-    `Original-Rcpt-To: ${about.to}`,
-    `Reporting-MTA: dns; fbl.${domainOf(about)}`,
+    `Original-Rcpt-To: ${message.to}`,
+    `Reporting-MTA: dns; fbl.${domainOf(message)}`,
     '',
-    ...returned(about),
+    ...originalMessage(message),
   ],
-  away: (about) => [
-    `From: <${about.to}>`,
-    `To: <${about.returnPath}>`,
+  away: (message) => [
+    `From: <${message.to}>`,
+    `To: <${message.returnPath}>`,
     'Subject: Automatic reply: out of office until Monday',
     'Auto-Submitted: auto-replied',
     'Content-Type: text/plain; charset=utf-8',
@@ -58,9 +58,9 @@ const TEXTS: Readonly<Record<ReportKind, (about: ReportedMessage) => readonly st
     'Thank you for your message. I am away and will read it on Monday.',
     '',
   ],
-  odd: (about) => [
-    `From: <${about.to}>`,
-    `To: <${about.returnPath}>`,
+  odd: (message) => [
+    `From: <${message.to}>`,
+    `To: <${message.returnPath}>`,
     'Subject: who are you?',
     'Content-Type: text/plain; charset=utf-8',
     '',
@@ -74,11 +74,11 @@ function domainOf({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
 
-function deliveryStatus(about: ReportedMessage, status: string, diagnostic: string): readonly string[] {
-  const host = `mx.${domainOf(about)}`;
+function deliveryStatus(message: ReportedMessage, status: string, diagnostic: string): readonly string[] {
+  const host = `mx.${domainOf(message)}`;
   return [
     `From: MAILER-DAEMON@${host} (Mail Delivery System)`,
-    `To: <${about.returnPath}>`,
+    `To: <${message.returnPath}>`,
     'Subject: Undelivered Mail Returned to Sender',
     'Auto-Submitted: auto-replied',
     'MIME-Version: 1.0',
@@ -91,32 +91,32 @@ function deliveryStatus(about: ReportedMessage, status: string, diagnostic: stri
     '',
     'Your message could not be delivered to one or more recipients.',
     '',
-    `<${about.to}>: ${diagnostic}`,
+    `<${message.to}>: ${diagnostic}`,
     '',
     '--report',
     'Content-Type: message/delivery-status',
     '',
     `Reporting-MTA: dns; ${host}`,
     '',
-    `Final-Recipient: rfc822; ${about.to}`,
+    `Final-Recipient: rfc822; ${message.to}`,
     'Action: failed',
     `Status: ${status}`,
     `Diagnostic-Code: smtp; ${diagnostic}`,
     '',
-    ...returned(about),
+    ...originalMessage(message),
   ];
 }
 
-function returned(about: ReportedMessage): readonly string[] {
+function originalMessage(message: ReportedMessage): readonly string[] {
   return [
     '--report',
     'Content-Type: message/rfc822',
     '',
-    `From: <${about.from}>`,
-    `To: <${about.to}>`,
+    `From: <${message.from}>`,
+    `To: <${message.to}>`,
     // A subject with non-ASCII characters would be encoded; it is left out.
-    ...(/^[ -~]*$/.test(about.subject) ? [`Subject: ${about.subject}`] : []),
-    `Message-ID: <${about.id}@${about.from.slice(about.from.lastIndexOf('@') + 1)}>`,
+    ...(/^[ -~]*$/.test(message.subject) ? [`Subject: ${message.subject}`] : []),
+    `Message-ID: <${message.id}@${message.from.slice(message.from.lastIndexOf('@') + 1)}>`,
     '',
     '(text left out)',
     '--report--',

@@ -14,7 +14,7 @@ import { describeError } from '../src/printing/error-line.ts';
 import { formatCount } from '../src/printing/text.ts';
 import { type Demo, startDemo, VISITOR_ACCOUNT } from './demo.ts';
 
-const FREE = '127.0.0.1:0';
+const ANY_PORT = '127.0.0.1:0';
 
 try {
   await run();
@@ -30,13 +30,13 @@ try {
 async function run(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      listen: { type: 'string', default: FREE },
-      'operator-listen': { type: 'string', default: FREE },
+      listen: { type: 'string', default: ANY_PORT },
+      'operator-listen': { type: 'string', default: ANY_PORT },
       seed: { type: 'string', default: '1' },
     },
   });
   if (!/^[0-9]{1,9}$/.test(values.seed)) throw new Error('--seed must be a whole number, such as 1');
-  const stopped = waitForStopSignal({ clock: systemClock });
+  const stopSignal = waitForStopSignal({ clock: systemClock });
   const status = new StatusLine(process.stderr);
   const demo = await startDemo(
     {
@@ -46,26 +46,26 @@ async function run(): Promise<void> {
       now: null,
       live: true,
     },
-    (part) => status.show(`Writing thirty days of messages: ${Math.floor(part * 100)} %`),
+    (share) => status.show(`Writing thirty days of messages: ${Math.floor(share * 100)} %`),
   );
   process.stdout.write(banner(demo));
-  const begun = systemClock.now();
-  const filled = demo.history.then((past) => {
-    if (past === null) return;
-    const seconds = ((systemClock.now() - begun) / 1000).toFixed(1);
+  const startedAt = systemClock.now();
+  const historyReported = demo.history.then((history) => {
+    if (history === null) return;
+    const seconds = ((systemClock.now() - startedAt) / 1000).toFixed(1);
     status.clear();
     status.writeLine(
-      `${formatCount(past.messageCount)} messages of thirty days were written in ${seconds} s; the applications now send more.`,
+      `${formatCount(history.messageCount)} messages of thirty days were written in ${seconds} s; the applications now send more.`,
     );
-    status.writeLine(`An API key of the account ${VISITOR_ACCOUNT}: ${past.key}`);
+    status.writeLine(`An API key of the account ${VISITOR_ACCOUNT}: ${history.key}`);
   });
-  const ended = await Promise.race([stopped, demo.service.failed, filled.then(() => stopped)]).catch(
+  const result = await Promise.race([stopSignal, demo.service.failed, historyReported.then(() => stopSignal)]).catch(
     (error: unknown) => (error instanceof Error ? error : new Error(String(error))),
   );
   status.clear();
   await demo.stop();
-  if (ended instanceof Error) throw ended;
-  process.stderr.write(`${ended}: stopped, and removed ${demo.folder}\n`);
+  if (result instanceof Error) throw result;
+  process.stderr.write(`${result}: stopped, and removed ${demo.folder}\n`);
   // A handle that a library left open must not keep the process alive.
   process.exit(0);
 }
@@ -77,12 +77,12 @@ function banner({ service, folder }: Demo): string {
     ['  Public interface', `${publicUrl ?? ''}/api/v1/send-mail`],
     ['  Folder', folder],
   ];
-  const about = [
+  const notes = [
     'Open the link of the dashboard; it signs in once. The service is real, the mail servers are simulated,',
     'and nothing leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
     `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
   ].join('\n');
-  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${about}\n\n`;
+  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
 }

@@ -21,7 +21,7 @@ const MAX_TOTAL_BYTES = 1_500_000;
 interface Screenshot {
   readonly name: string;
   /** The path of the page, or a function that finds it through the API. */
-  readonly path: string | ((get: Get) => Promise<string>);
+  readonly path: string | ((getJson: GetJson) => Promise<string>);
   /** A text that the page must show before the screenshot is taken. */
   readonly text: string | RegExp;
   /** A text that the frame in the page must show. */
@@ -34,12 +34,12 @@ interface Screenshot {
   readonly phone?: boolean;
 }
 
-type Get = <T>(path: string) => Promise<T>;
+type GetJson = <T>(path: string) => Promise<T>;
 
-interface Found {
+interface MessageList {
   readonly messages: readonly { readonly id: string; readonly subject: string }[];
 }
-interface Details {
+interface MessageDetails {
   readonly id: string;
   readonly attempts: readonly { readonly outcome: string; readonly reason: string | null }[];
 }
@@ -57,24 +57,24 @@ const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', dark: true },
 ];
 
-async function greylistedThenDelivered(get: Get): Promise<string> {
-  const { messages } = await get<Found>('/messages?state=delivered&limit=200');
+async function greylistedThenDelivered(getJson: GetJson): Promise<string> {
+  const { messages } = await getJson<MessageList>('/messages?state=delivered&limit=200');
   for (const { id } of messages) {
-    const { attempts } = await get<Details>(`/messages/${id}`);
+    const { attempts } = await getJson<MessageDetails>(`/messages/${id}`);
     if (attempts[0]?.reason === 'greylisted' && attempts.at(-1)?.outcome === 'delivered') return `/messages/${id}`;
   }
   throw new Error('no message was greylisted and then delivered');
 }
 
-async function orderInInbox(get: Get): Promise<string> {
-  const { messages } = await get<Found>('/inbox');
+async function orderInInbox(getJson: GetJson): Promise<string> {
+  const { messages } = await getJson<MessageList>('/inbox');
   const order = messages.find(({ subject }) => /^Your order [0-9]+$/.test(subject));
   if (order === undefined) throw new Error('no order is in the inbox');
   return `/inbox/${order.id}`;
 }
 
 /** A browser context that is signed in. */
-async function signedIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
+async function signIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: demo.service.operatorUrl ?? '' });
   const page = await context.newPage();
   await page.goto(demo.service.signInUrl ?? '/');
@@ -83,29 +83,36 @@ async function signedIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   return context;
 }
 
-async function take(browser: Browser, signed: BrowserContext, screenshot: Screenshot, home: string): Promise<void> {
+async function takeScreenshot(
+  browser: Browser,
+  signedInContext: BrowserContext,
+  screenshot: Screenshot,
+  baseUrl: string,
+): Promise<void> {
   const { name, path, text, frameText, click, height = DESKTOP.height, dark, phone } = screenshot;
   const context = await browser.newContext({
-    baseURL: home,
+    baseURL: baseUrl,
     viewport: phone === true ? PHONE : { ...DESKTOP, height },
     deviceScaleFactor: 1,
     colorScheme: dark === true ? 'dark' : 'light',
     reducedMotion: 'reduce',
     locale: 'en-GB',
     timezoneId: 'UTC',
-    storageState: await signed.storageState(),
+    storageState: await signedInContext.storageState(),
   });
   try {
     const page = await context.newPage();
     await page.clock.setFixedTime(NOW);
-    const get: Get = async (apiPath) => {
-      const { origins } = await signed.storageState();
+    const getJson: GetJson = async (apiPath) => {
+      const { origins } = await signedInContext.storageState();
       const secret = origins[0]?.localStorage.find(({ name: key }) => key === 'postrider-session')?.value ?? '';
-      const answer = await signed.request.get(`${home}/api/v1${apiPath}`, { headers: { 'Postrider-Session': secret } });
-      if (!answer.ok()) throw new Error(`${apiPath}: ${answer.status()} ${await answer.text()}`);
-      return (await answer.json()) as never;
+      const response = await signedInContext.request.get(`${baseUrl}/api/v1${apiPath}`, {
+        headers: { 'Postrider-Session': secret },
+      });
+      if (!response.ok()) throw new Error(`${apiPath}: ${response.status()} ${await response.text()}`);
+      return (await response.json()) as never;
     };
-    await page.goto(typeof path === 'string' ? path : await path(get));
+    await page.goto(typeof path === 'string' ? path : await path(getJson));
     await waitForText(page, name, text);
     if (frameText !== undefined) await page.frameLocator('iframe').getByText(frameText).waitFor();
     if (click !== undefined) await page.getByText(click).first().click();
@@ -137,8 +144,9 @@ async function run(): Promise<void> {
     try {
       rmSync(FOLDER, { recursive: true, force: true });
       mkdirSync(FOLDER, { recursive: true });
-      const signed = await signedIn(browser, demo);
-      for (const screenshot of SCREENSHOTS) await take(browser, signed, screenshot, demo.service.operatorUrl ?? '');
+      const signedInContext = await signIn(browser, demo);
+      for (const screenshot of SCREENSHOTS)
+        await takeScreenshot(browser, signedInContext, screenshot, demo.service.operatorUrl ?? '');
     } finally {
       await browser.close();
     }
@@ -146,8 +154,8 @@ async function run(): Promise<void> {
     await demo.stop();
   }
   const sizes = SCREENSHOTS.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, `${name}.png`)).size }));
-  const bytes = sizes.reduce((sum, one) => sum + one.bytes, 0);
-  for (const one of sizes) process.stdout.write(`${one.name.padEnd(20)} ${String(one.bytes).padStart(8)}\n`);
+  const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
+  for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
   if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}`);
 }
 

@@ -6,11 +6,11 @@ import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
 import { Transcript } from '../src/transports/smtp/channel.ts';
 import { toReply } from '../src/transports/smtp/protocol.ts';
-import { type AttemptFailure, BEHAVIOURS, type Behaviour, failureOf } from './behaviours.ts';
+import { type AttemptFailure, attemptFailure, BEHAVIOURS, type Behaviour } from './behaviours.ts';
 import type { Random } from './random.ts';
 
 /** The host name of this installation. */
-const OWN_NAME = 'mail.lumen.example';
+const EHLO_NAME = 'mail.lumen.example';
 
 interface Server {
   readonly address: string;
@@ -18,7 +18,7 @@ interface Server {
   readonly tls: string | null;
   readonly pipelining: boolean;
   /** `{n}` is a queue id. */
-  readonly taken: string;
+  readonly acceptReply: string;
 }
 
 /** Servers by recipient domain, with names and networks reserved for documentation (RFC 2606, RFC 5737). */
@@ -28,35 +28,35 @@ const SERVERS: Readonly<Record<string, Server>> = {
     greeting: 'ESMTP {n}.24 - bigsmtp',
     tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
     pipelining: true,
-    taken: '250 2.0.0 OK {n} - bigsmtp',
+    acceptReply: '250 2.0.0 OK {n} - bigsmtp',
   },
   'outpost.example': {
     address: '192.0.2.60',
     greeting: 'Outpost ESMTP MAIL Service ready',
     tls: 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384',
     pipelining: true,
-    taken: '250 2.6.0 <{n}@outpost.example> Queued mail for delivery',
+    acceptReply: '250 2.6.0 <{n}@outpost.example> Queued mail for delivery',
   },
   'webpost.example.net': {
     address: '203.0.113.12',
     greeting: 'ESMTP Postfix',
     tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
     pipelining: true,
-    taken: '250 2.0.0 Ok: queued as {n}',
+    acceptReply: '250 2.0.0 Ok: queued as {n}',
   },
   'uni.example.org': {
     address: '203.0.113.80',
     greeting: 'ESMTP Exim 4.98',
     tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256',
     pipelining: true,
-    taken: '250 OK id={n}',
+    acceptReply: '250 OK id={n}',
   },
   'studio.example.com': {
     address: '198.51.100.44',
     greeting: 'ESMTP ready',
     tls: null,
     pipelining: false,
-    taken: '250 2.0.0 Message accepted for delivery',
+    acceptReply: '250 2.0.0 Message accepted for delivery',
   },
 };
 
@@ -74,109 +74,112 @@ export interface SimulatedAttempt {
 }
 
 /** One attempt at the simulated server of `to`; `tookMs` is the duration that the caller waits. */
-export function attemptDelivery(attempt: SimulatedAttempt, chance: Random): Attempt {
+export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Attempt {
   const { behaviour, attemptNumber, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
-  const server = SERVERS[domain] ?? FALLBACK;
-  const story = BEHAVIOURS[behaviour];
+  const server = SERVERS[domain] ?? FALLBACK_SERVER;
+  const script = BEHAVIOURS[behaviour];
   const host = `mx.${domain}:25`;
   const { outcome, lines } = simulate(
     attempt,
     server,
     `mx.${domain}`,
-    failureOf(story, attemptNumber),
-    queueId(chance),
+    attemptFailure(script, attemptNumber),
+    createQueueId(random),
   );
   const reached = outcome.reply.stage !== 'connect';
-  const tookMs = chance.integer(...story.tookMs);
+  const tookMs = random.integer(...script.tookMs);
   return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
 }
 
-const FALLBACK: Server = {
+const FALLBACK_SERVER: Server = {
   address: '192.0.2.200',
   greeting: 'ESMTP',
   tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
   pipelining: true,
-  taken: '250 2.0.0 Ok: queued as {n}',
+  acceptReply: '250 2.0.0 Ok: queued as {n}',
 };
 
-function simulate(attempt: SimulatedAttempt, server: Server, name: string, hitch: AttemptFailure | null, id: string) {
+function simulate(attempt: SimulatedAttempt, server: Server, name: string, failure: AttemptFailure | null, id: string) {
   const transcript = new Transcript();
   const host = `${name}:25`;
-  const fill = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
-  const done = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
+  const fillTemplate = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
+  const finish = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
   const respond = (...lines: readonly string[]) => {
-    for (const line of lines) transcript.server(fill(line));
+    for (const line of lines) transcript.server(fillTemplate(line));
   };
-  const classified = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
-    const text = lines.map(fill);
+  const classifyReply = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
+    const text = lines.map(fillTemplate);
     const reply = toReply(stage, { kind: 'reply', code: Number(lines[0]?.slice(0, 3)), lines: text });
     return classify(reply);
   };
-  const isAt = (stage: Reply['stage']) => (hitch?.stage === stage ? hitch : null);
+  const isAt = (stage: Reply['stage']) => (failure?.stage === stage ? failure : null);
 
   const atConnect = isAt('connect');
-  if (atConnect?.kind === 'lost') return done(lostBefore('connect', fill(atConnect.text)));
+  if (atConnect?.kind === 'lost') return finish(connectionOutcome('connect', fillTemplate(atConnect.text)));
   transcript.remark(`${host} [${server.address}], clear text`);
   const atGreeting = isAt('greeting');
   if (atGreeting?.kind === 'reply') {
     respond(...atGreeting.lines);
-    return done(classified('greeting', atGreeting.lines));
+    return finish(classifyReply('greeting', atGreeting.lines));
   }
   respond(`220 ${name} ${server.greeting}`);
   const extensions = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
-  hello(transcript, [...extensions, ...(server.tls === null ? [] : ['STARTTLS'])]);
+  writeEhlo(transcript, [...extensions, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.client('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
-    if (atTls?.kind === 'lost') return done(lostBefore('starttls', fill(atTls.text)));
+    if (atTls?.kind === 'lost') return finish(connectionOutcome('starttls', fillTemplate(atTls.text)));
     transcript.remark(`${host} [${server.address}], ${server.tls}`);
-    hello(transcript, [...extensions, 'SMTPUTF8']);
+    writeEhlo(transcript, [...extensions, 'SMTPUTF8']);
   }
-  return done(transact(attempt, server, hitch, { transcript, respond, fill, classified }));
+  return finish(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
 }
 
 interface Dialog {
   readonly transcript: Transcript;
   readonly respond: (...lines: readonly string[]) => void;
-  readonly fill: (text: string) => string;
-  readonly classified: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
+  readonly fillTemplate: (text: string) => string;
+  readonly classifyReply: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
 }
 
 /** MAIL, RCPT, DATA and the message; in one group if the server supports PIPELINING. */
-function transact(attempt: SimulatedAttempt, server: Server, hitch: AttemptFailure | null, dialog: Dialog): Outcome {
-  const { transcript, respond, fill, classified } = dialog;
+function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFailure | null, dialog: Dialog): Outcome {
+  const { transcript, respond, fillTemplate, classifyReply } = dialog;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
-  const refusedAt = hitch?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(hitch.stage) : -1;
+  const refusedAt = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
   if (server.pipelining) for (const command of commands) transcript.client(command);
   for (const [at, command] of commands.entries()) {
     if (!server.pipelining) transcript.client(command);
-    if (hitch?.kind === 'reply' && at === refusedAt) {
-      respond(...hitch.lines);
+    if (failure?.kind === 'reply' && at === refusedAt) {
+      respond(...failure.lines);
       // The server also refuses the rest of the group.
       if (server.pipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
-      return classified(hitch.stage, hitch.lines);
+      return classifyReply(failure.stage, failure.lines);
     }
     respond(replies[at] ?? '');
   }
   transcript.client(`(${attempt.sizeBytes} octets)`);
   // A connection lost after the message leaves the outcome unknown.
-  if (hitch?.kind === 'lost' && hitch.stage === 'content') {
-    return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: fill(hitch.text) } };
+  if (failure?.kind === 'lost' && failure.stage === 'content') {
+    return {
+      kind: 'unanswered',
+      reply: { stage: 'content', code: null, enhanced: null, text: fillTemplate(failure.text) },
+    };
   }
-  const lines = hitch?.kind === 'reply' ? hitch.lines : [server.taken];
+  const lines = failure?.kind === 'reply' ? failure.lines : [server.acceptReply];
   respond(...lines);
-  return classified('content', lines);
+  return classifyReply('content', lines);
 }
 
-function hello(transcript: Transcript, lines: readonly string[]): void {
-  transcript.client(`EHLO ${OWN_NAME}`);
+function writeEhlo(transcript: Transcript, lines: readonly string[]): void {
+  transcript.client(`EHLO ${EHLO_NAME}`);
   for (const [at, line] of lines.entries()) transcript.server(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
 }
 
-function lostBefore(stage: 'connect' | 'starttls', text: string): Outcome {
+function connectionOutcome(stage: 'connect' | 'starttls', text: string): Outcome {
   return {
     kind: 'deferred',
     reply: { stage, code: null, enhanced: null, text },
@@ -185,6 +188,6 @@ function lostBefore(stage: 'connect' | 'starttls', text: string): Outcome {
   };
 }
 
-function queueId(chance: Random): string {
-  return chance.bytes(5).toString('hex').toUpperCase();
+function createQueueId(random: Random): string {
+  return random.bytes(5).toString('hex').toUpperCase();
 }

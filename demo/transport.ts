@@ -11,13 +11,13 @@ import type { Recipients } from './recipients.ts';
 import { attemptDelivery } from './servers.ts';
 
 export interface DemoTransportParts {
-  readonly people: Recipients;
-  readonly chance: Random;
+  readonly recipients: Recipients;
+  readonly random: Random;
   readonly clock: Clock;
   /** Attempts made in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
   /** Called when a simulated server accepts a message. */
-  readonly onDelivered: (message: OutgoingMessage, fate: Behaviour) => void;
+  readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
 }
 
 /** High, because slow servers must not delay the other ones. */
@@ -32,19 +32,19 @@ export interface DemoTransport {
 }
 
 export function createDemoTransport({
-  people,
-  chance,
+  recipients,
+  random,
   clock,
   attemptCounts,
   onDelivered,
 }: DemoTransportParts): DemoTransport {
-  const ended = Promise.withResolvers<'ended'>();
-  let capturing: Transport | null = null;
+  const aborted = Promise.withResolvers<'ended'>();
+  let captureTransport: Transport | null = null;
 
   async function simulate(
     inner: Transport,
     message: OutgoingMessage,
-    fate: Behaviour,
+    behaviour: Behaviour,
     beforeCompletion: (() => Promise<void>) | null,
   ) {
     const { id, envelope, data } = message;
@@ -53,57 +53,57 @@ export function createDemoTransport({
     attemptCounts.set(id, attemptNumber);
     const attempt = attemptDelivery(
       {
-        behaviour: fate,
-        attemptNumber: attemptNumber,
+        behaviour,
+        attemptNumber,
         envelopeFrom: envelope.from,
         to: envelope.to,
         sizeBytes: data.length,
         startedAt,
       },
-      chance,
+      random,
     );
-    const aborted = await Promise.race([ended.promise, pause(clock, attempt.tookMs)]);
-    if (aborted === 'ended') return stopping(startedAt);
+    const result = await Promise.race([aborted.promise, delay(clock, attempt.tookMs)]);
+    if (result === 'ended') return abortedAttempt(startedAt);
     const { kind } = attempt.outcome;
     if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
     if (kind !== 'deferred') attemptCounts.delete(id);
     if (kind === 'delivered') {
       await inner.attempt(message, null);
-      onDelivered(message, fate);
+      onDelivered(message, behaviour);
     }
     return { ...attempt, tookMs: clock.now() - startedAt };
   }
 
   return {
     wrap(inner) {
-      capturing = inner;
+      captureTransport = inner;
       return {
         concurrency: CONCURRENCY,
         ...(inner.localAnswer === undefined ? {} : { localAnswer: inner.localAnswer }),
         close: (timeoutMs) => inner.close(timeoutMs),
         attempt(message, beforeCompletion) {
-          const fate = people.behaviourOf(message.envelope.to);
-          return fate === null
+          const behaviour = recipients.findBehaviour(message.envelope.to);
+          return behaviour === null
             ? inner.attempt(message, beforeCompletion)
-            : simulate(inner, message, fate, beforeCompletion);
+            : simulate(inner, message, behaviour, beforeCompletion);
         },
       };
     },
     async capture(message) {
-      await capturing?.attempt(message, null);
+      await captureTransport?.attempt(message, null);
     },
     abortAttempts() {
-      ended.resolve('ended');
+      aborted.resolve('ended');
     },
   };
 }
 
-function stopping(startedAt: number): Attempt {
+function abortedAttempt(startedAt: number): Attempt {
   const reply = { stage: 'connect', code: null, enhanced: null, text: 'the service is stopping' } as const;
   const outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'message' } as const;
   return { outcome, startedAt, tookMs: 0, remote: null, conversation: [] };
 }
 
-function pause(clock: Clock, ms: number): Promise<void> {
+function delay(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => clock.after(ms, resolve));
 }

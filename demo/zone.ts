@@ -14,12 +14,12 @@ export function publishRecords(
   zone: Zone,
   domain: SendingDomain,
   settings: Settings,
-  which: (record: DnsRecord) => boolean,
+  isPublished: (record: DnsRecord) => boolean,
 ): void {
   for (const record of recordsFor(domain, sendingSetup(settings))) {
     if (record.type !== 'TXT' && record.type !== 'MX') continue;
-    if (!which(record)) delete zone[record.name];
-    else if (record.type === 'TXT') zone[record.name] = { ...zone[record.name], TXT: [strings(record.value)] };
+    if (!isPublished(record)) delete zone[record.name];
+    else if (record.type === 'TXT') zone[record.name] = { ...zone[record.name], TXT: [splitStrings(record.value)] };
     else {
       const [priority = '10', exchange = ''] = record.value.split(' ');
       zone[record.name] = { ...zone[record.name], MX: [[Number(priority), exchange]] };
@@ -42,6 +42,6 @@ export async function checkDomain(
 }
 
 /** A TXT record in strings of at most 255 octets (RFC 1035 section 3.3). */
-function strings(value: string): readonly string[] {
+function splitStrings(value: string): readonly string[] {
   return value.match(/.{1,255}/g) ?? [''];
 }

@@ -110,19 +110,19 @@ export function createPrepare({
   mustSign,
   onError,
   returnPath,
-}: PrepareParts): (mail: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
-  return function prepare(mail) {
-    const domain = parseAddress(mail.from)?.domain ?? '';
-    const signing = domains.signingFor(mail.accountId, domain);
+}: PrepareParts): (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
+  return function prepare(message) {
+    const domain = parseAddress(message.from)?.domain ?? '';
+    const signing = domains.signingFor(message.accountId, domain);
     // Only for signed messages: Gmail counts a Feedback-ID for the signing domain.
-    const feedback = { name: 'Feedback-ID', value: `transactional:${mail.accountId}:${domain}:${SENDER_ID}` };
-    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(mail, signing === null ? [] : [feedback]);
+    const feedback = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
+    const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, signing === null ? [] : [feedback]);
     const from =
       returnPath === null
         ? envelopeFrom
-        : `${returnPathToken(returnPath.key, mail.id, mail.acceptedAt)}@${returnPath.domain}`;
+        : `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
     const toOutgoing = (bytes: Buffer): OutgoingMessage => ({
-      id: mail.id,
+      id: message.id,
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
     });
@@ -142,7 +142,7 @@ export function createPrepare({
       algorithm,
       sealed,
     }));
-    return signer.sign(data, bodyAt, keys, mail.acceptedAt).then(toOutgoing, (error: unknown) => {
+    return signer.sign(data, bodyAt, keys, message.acceptedAt).then(toOutgoing, (error: unknown) => {
       onError(error);
       throw error;
     });

@@ -33,9 +33,9 @@ const PLAIN = 'text/plain; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
 /** Composes `mail`, with `extra` fields behind its own. */
-export function compose(mail: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
-  const from = parseRequiredAddress(mail.from, 'from');
-  const to = parseRequiredAddress(mail.to, 'to');
+export function compose(message: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
+  const from = parseRequiredAddress(message.from, 'from');
+  const to = parseRequiredAddress(message.to, 'to');
   const smtputf8 = !(from.ascii && to.ascii);
   const envelopeFrom = addrSpec(from);
   const envelopeTo = addrSpec(to);
@@ -43,15 +43,15 @@ export function compose(mail: MessageSource, extra: readonly ExtraHeader[] = [])
   const headers = new HeaderWriter(smtputf8);
   headers.add('From', formatMailbox(from, envelopeFrom));
   headers.add('To', formatMailbox(to, envelopeTo));
-  headers.add('Subject', subjectLines(mail.subject, SUBJECT_COLUMN));
-  headers.add('Date', formatDateTime(mail.acceptedAt));
-  headers.add('Message-ID', `<${mail.id}@${from.domain}>`);
+  headers.add('Subject', subjectLines(message.subject, SUBJECT_COLUMN));
+  headers.add('Date', formatDateTime(message.acceptedAt));
+  headers.add('Message-ID', `<${message.id}@${from.domain}>`);
   for (const { name, value } of extra) headers.add(name, value);
   headers.add('MIME-Version', '1.0');
 
-  const chunks: (string | Buffer)[] = isHtml(mail.message)
-    ? composeAlternative(headers, mail.id, encodeText(textFromHtml(mail.message)), encodeText(mail.message))
-    : composeText(headers, encodeText(mail.message), mail.message);
+  const chunks: (string | Buffer)[] = isHtml(message.message)
+    ? composeAlternative(headers, message.id, encodeText(textFromHtml(message.message)), encodeText(message.message))
+    : composeText(headers, encodeText(message.message), message.message);
   const header = `${headers.text}\r\n`;
   return { ...joinChunks(header, chunks, smtputf8), smtputf8, envelopeFrom, envelopeTo };
 }

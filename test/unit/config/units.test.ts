@@ -16,7 +16,7 @@ import {
 } from '../../../src/config/units.ts';
 
 const NOW = Date.UTC(2030, 0, 31, 12);
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 
 function unwrap<T>(parsed: Parsed<T>): T {
   if (!parsed.ok) throw new Error(parsed.fault);
@@ -30,8 +30,8 @@ function faultOf(parsed: Parsed<unknown>): string {
 
 describe('durations, sizes, rates and throttles', () => {
   it.each([
-    ['30d', 30 * DAY],
-    ['24h', DAY],
+    ['30d', 30 * DAY_MS],
+    ['24h', DAY_MS],
     ['15m', 900_000],
     ['10s', 10_000],
     ['500ms', 500],
@@ -49,7 +49,7 @@ describe('durations, sizes, rates and throttles', () => {
   it('a rate has a number and a period; a 1 before the unit may be omitted', () => {
     expect(unwrap(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
     expect(unwrap(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
-    expect(unwrap(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY });
+    expect(unwrap(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY_MS });
   });
 
   it('the default burst of a throttle is its rate', () => {
@@ -90,7 +90,7 @@ describe('durations, sizes, rates and throttles', () => {
 
   it('a formatted value parses to the same value', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 0, max: 3650 * DAY }), (ms) => {
+      fc.property(fc.integer({ min: 0, max: 3650 * DAY_MS }), (ms) => {
         expect(unwrap(parseDuration(formatDuration(ms)))).toBe(ms);
       }),
     );
@@ -140,8 +140,8 @@ describe('times', () => {
   ])('%s is %s', (text, iso) => expect(isoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso));
 
   it('a duration is added to or subtracted from the current time', () => {
-    expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY);
-    expect(unwrap(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY);
+    expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY_MS);
+    expect(unwrap(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY_MS);
   });
 
   it.each([

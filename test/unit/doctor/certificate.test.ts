@@ -2,7 +2,7 @@ import { generate } from 'selfsigned';
 import { beforeAll, expect, test } from 'vitest';
 import { checkCertificate } from '../../../src/doctor/certificate.ts';
 
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const listen = { host: '0.0.0.0', port: 443 };
 let authority: { cert: string; private: string };
 let leaf: { cert: string; private: string };
@@ -11,7 +11,11 @@ let now = 0;
 
 beforeAll(async () => {
   now = Date.now();
-  const options = { algorithm: 'sha256', notBeforeDate: new Date(now - DAY), notAfterDate: new Date(now + 90 * DAY) };
+  const options = {
+    algorithm: 'sha256',
+    notBeforeDate: new Date(now - DAY_MS),
+    notAfterDate: new Date(now + 90 * DAY_MS),
+  };
   const named = { name: 'subjectAltName' as const, altNames: [{ type: 2 as const, value: 'mail.example.org' }] };
   const isAuthority = { name: 'basicConstraints' as const, cA: true };
   authority = await generate([{ name: 'commonName', value: 'Test CA' }], { ...options, extensions: [isAuthority] });
@@ -45,12 +49,14 @@ test('a complete and valid chain with its key is ok', async () => {
 
 test('a certificate is a warning three weeks before it expires and a failure after', async () => {
   const chain = leaf.cert + authority.cert;
-  expect(await check(chain, leaf.private, now + 68 * DAY)).toMatchObject({ result: 'ok' });
-  expect(await check(chain, leaf.private, now + 70 * DAY)).toMatchObject(
+  expect(await check(chain, leaf.private, now + 68 * DAY_MS)).toMatchObject({ result: 'ok' });
+  expect(await check(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(
     expectFinding('warning', /, 20 days from now$/),
   );
-  expect(await check(chain, leaf.private, now + 91 * DAY)).toMatchObject(expectFinding('failure', /it expired on/));
-  expect(await check(chain, leaf.private, now - 30 * DAY)).toMatchObject(expectFinding('failure', /not valid before/));
+  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(expectFinding('failure', /it expired on/));
+  expect(await check(chain, leaf.private, now - 30 * DAY_MS)).toMatchObject(
+    expectFinding('failure', /not valid before/),
+  );
 });
 
 test('a key of another certificate and a malformed file are failures', async () => {

@@ -51,13 +51,13 @@ describe('database', () => {
 describe('clock', () => {
   /** The wall clock follows the monotonic clock, except for `jumpMs` during the check. */
   function parts(change: Partial<ClockParts>, jumpMs = 0): ClockParts {
-    let [wall, steady] = [NOW, 0];
+    let [wall, monotonic] = [NOW, 0];
     return {
       now: () => wall,
-      monotonic: () => steady,
+      monotonic: () => monotonic,
       wait: async (ms) => {
         wall += ms + jumpMs;
-        steady += ms;
+        monotonic += ms;
       },
       newestAcceptedAt: null,
       readFileSystemTime: async () => wall,

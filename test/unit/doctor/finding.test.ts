@@ -4,13 +4,13 @@ import { virtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const never = new Promise<never>(() => undefined);
-const good = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
+const passingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: async () => [ok(name, 'fine')] });
 const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
 test('findings have the order of the checks, and progress names the running checks', async () => {
   const seen: string[] = [];
   const clock = virtualClock(NOW);
-  const findings = await runChecks([good('a'), good('b'), good('c')], {
+  const findings = await runChecks([passingCheck('a'), passingCheck('b'), passingCheck('c')], {
     ...LIMITS,
     clock,
     onProgress: (done, running) => seen.push(`${done} ${running.join(',')}`),
@@ -22,8 +22,8 @@ test('findings have the order of the checks, and progress names the running chec
 
 test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
   const clock = virtualClock(NOW);
-  const hangs: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
-  const running = runChecks([hangs, good('b'), good('c')], { ...LIMITS, clock });
+  const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => never };
+  const running = runChecks([hangingCheck, passingCheck('b'), passingCheck('c')], { ...LIMITS, clock });
   await clock.advance(1_000);
   expect((await running).map(({ check, result }) => [check, result])).toEqual([
     ['dns', 'warning'],
@@ -33,15 +33,23 @@ test('a check that hangs ends at its timeout with its own result, without effect
 });
 
 test('a check that rejects is a failure', async () => {
-  const breaks: Check = { name: 'b', onTimeout: 'warning', run: () => Promise.reject(new Error('no such thing')) };
-  const findings = await runChecks([breaks, good('c')], { ...LIMITS, clock: virtualClock(NOW) });
+  const rejectingCheck: Check = {
+    name: 'b',
+    onTimeout: 'warning',
+    run: () => Promise.reject(new Error('no such thing')),
+  };
+  const findings = await runChecks([rejectingCheck, passingCheck('c')], { ...LIMITS, clock: virtualClock(NOW) });
   expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
 });
 
 test('the total time is bounded: a check that did not start in time is a warning', async () => {
   const clock = virtualClock(NOW);
-  const hangs = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
-  const running = runChecks([hangs('a'), hangs('b'), hangs('c')], { ...LIMITS, totalTimeoutMs: 1_000, clock });
+  const hangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => never });
+  const running = runChecks([hangingCheck('a'), hangingCheck('b'), hangingCheck('c')], {
+    ...LIMITS,
+    totalTimeoutMs: 1_000,
+    clock,
+  });
   await clock.advance(1_000);
   expect((await running).map(({ result, detail }) => [result, detail])).toEqual([
     ['failure', 'no result within 1 s'],

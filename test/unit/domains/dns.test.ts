@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createResolver, type Resolver } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 
-const LONG = 'x'.repeat(3000);
+const LONG_TEXT = 'x'.repeat(3000);
 let dns: FakeDns;
 let resolver: Resolver;
 
@@ -12,7 +12,7 @@ beforeAll(async () => {
     'one.test': { TXT: ['hello'], A: ['192.0.2.1'], AAAA: ['2001:db8::5'], MX: [[10, 'Mx.Other.test']] },
     'split.test': { TXT: [['v=DKIM1; p=', 'MIIB', 'abc']] },
     'several.test': { TXT: ['first', 'second'] },
-    'long.test': { TXT: [LONG] },
+    'long.test': { TXT: [LONG_TEXT] },
     'cut.test': { TXT: ['over tcp'], fault: 'truncate' },
     'only4.test': { A: ['192.0.2.9'] },
     'alias.test': { CNAME: 'one.test' },
@@ -40,7 +40,7 @@ describe('a lookup', () => {
 
   it('asks again over TCP where an answer is cut short or too long for UDP', async () => {
     expect(await resolver.txt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
-    expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG] });
+    expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG_TEXT] });
     expect(dns.queries).toContain('tcp TXT cut.test');
   });
 
@@ -92,10 +92,10 @@ describe('a lookup', () => {
   });
 
   it('fails, and finds nothing, where no server listens', async () => {
-    const gone = await startDns();
-    await gone.close();
-    const lost = createResolver(gone, { timeoutMs: 100, tries: 1 });
-    expect(await lost.txt('one.test')).toMatchObject({ kind: 'failed' });
+    const closedServer = await startDns();
+    await closedServer.close();
+    const unreachable = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
+    expect(await unreachable.txt('one.test')).toMatchObject({ kind: 'failed' });
   });
 
   it('sees a record as soon as it is published, and its removal as well', async () => {

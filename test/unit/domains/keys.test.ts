@@ -5,7 +5,7 @@ import { createKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.
 import { deriveKey } from '../../../src/domains/secret.ts';
 
 const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
-const wanted = {
+const request = {
   domain: 'example.org',
   algorithms: ['rsa', 'ed25519'],
   state: 'active',
@@ -17,7 +17,7 @@ const wanted = {
 
 describe('new keys', () => {
   it('are an RSA-2048 and an Ed25519 pair whose private halves open under their own names alone', async () => {
-    const keys = await createKeys(wanted);
+    const keys = await createKeys(request);
     expect(keys.map(({ selector, algorithm, state }) => [selector, algorithm, state])).toEqual([
       ['pr20261121aaaaa', 'rsa', 'active'],
       ['pr20261121aaaae', 'ed25519', 'active'],
@@ -37,11 +37,16 @@ describe('new keys', () => {
   });
 
   it('never take a selector that the domain has had, and fit into one label', async () => {
-    const draws = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
-    const again = { ...wanted, algorithms: ['ed25519'], usedSelectors: ['pr20261121aaaaa'], state: 'staged' } as const;
-    const [key] = await createKeys({ ...again, random: () => draws.shift() ?? 0 });
+    const randomNumbers = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
+    const nextRequest = {
+      ...request,
+      algorithms: ['ed25519'],
+      usedSelectors: ['pr20261121aaaaa'],
+      state: 'staged',
+    } as const;
+    const [key] = await createKeys({ ...nextRequest, random: () => randomNumbers.shift() ?? 0 });
     expect(key).toMatchObject({ selector: 'pr202611219999e', state: 'staged', activatedAt: null });
     expect(key?.selector).toMatch(/^[a-z0-9]{1,63}$/);
-    await expect(createKeys(again)).rejects.toThrow('No free selector');
+    await expect(createKeys(nextRequest)).rejects.toThrow('No free selector');
   });
 });

@@ -39,8 +39,8 @@ describe('the records of a domain', () => {
       'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
       'return-path MX bounces.example.org 10 bounces.example.org',
     ]);
-    const elsewhere = recordsFor(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
-    expect(elsewhere.at(-1)?.value).toBe('10 mx.example.org');
+    const withHost = recordsFor(sendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    expect(withHost.at(-1)?.value).toBe('10 mx.example.org');
   });
 });
 

@@ -78,9 +78,9 @@ function messageOf(run: () => unknown): string {
 describe('POSTRIDER_SECRET', () => {
   it('is 64 hexadecimal digits, and its fault does not repeat it', () => {
     expect(parseSecretSetting(HEX)).toEqual(parseSecret(HEX));
-    const wrong = `${HEX}77`;
-    expect(() => parseSecretSetting(wrong)).toThrow('POSTRIDER_SECRET has 66 characters');
-    expect(messageOf(() => parseSecretSetting(wrong))).not.toContain(wrong);
+    const invalidSecret = `${HEX}77`;
+    expect(() => parseSecretSetting(invalidSecret)).toThrow('POSTRIDER_SECRET has 66 characters');
+    expect(messageOf(() => parseSecretSetting(invalidSecret))).not.toContain(invalidSecret);
   });
 
   it('gives each use a key of its own, always the same', () => {
@@ -115,9 +115,9 @@ describe('what is sealed', () => {
     expect(() => unseal(key, sealed, 'dkim:example.org:pr20261121e')).toThrow(fault);
     const bytes = Buffer.from(sealed, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {
-      const changed = Buffer.from(bytes);
-      changed[bit >> 3] = (changed[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(() => unseal(key, changed.toString('base64url'), name)).toThrow(SecretError);
+      const tampered = Buffer.from(bytes);
+      tampered[bit >> 3] = (tampered[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(() => unseal(key, tampered.toString('base64url'), name)).toThrow(SecretError);
     }
     for (let length = 0; length < bytes.length; length++) {
       expect(() => unseal(key, bytes.toString('base64url', 0, length), name)).toThrow(SecretError);

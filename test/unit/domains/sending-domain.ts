@@ -2,7 +2,7 @@
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { dkimRecordName } from '../../../src/model/domain.ts';
 
-export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
+export function dkimKey(changes: Partial<DkimKey> = {}): DkimKey {
   return {
     selector: 'pr20261121aaaaa',
     algorithm: 'rsa',
@@ -12,11 +12,11 @@ export function dkimKey(given: Partial<DkimKey> = {}): DkimKey {
     createdAt: 0,
     activatedAt: 0,
     retireAt: null,
-    ...given,
+    ...changes,
   };
 }
 
-export function sendingDomain(given: Partial<SendingDomain> = {}): SendingDomain {
+export function sendingDomain(changes: Partial<SendingDomain> = {}): SendingDomain {
   return {
     id: 1,
     revision: 1,
@@ -30,7 +30,7 @@ export function sendingDomain(given: Partial<SendingDomain> = {}): SendingDomain
     failingSince: null,
     published: [],
     keys: [dkimKey(), dkimKey({ selector: 'pr20261121aaaae', algorithm: 'ed25519' })],
-    ...given,
+    ...changes,
   };
 }
 

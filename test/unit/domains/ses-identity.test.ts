@@ -10,24 +10,24 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-const OURS = 'pr20261121k7xma';
-const BEFORE = 'pr20260801abcda';
+const CURRENT_SELECTOR = 'pr20261121k7xma';
+const PREVIOUS_SELECTOR = 'pr20260801abcda';
 
-function key(selector: string, state: DkimKey['state'], algorithm: DkimKey['algorithm'] = 'rsa'): DkimKey {
+function createKey(selector: string, state: DkimKey['state'], algorithm: DkimKey['algorithm'] = 'rsa'): DkimKey {
   const times = { createdAt: 0, activatedAt: null, retireAt: null };
   return { selector, algorithm, publicKey: 'public', sealed: `sealed ${selector}`, state, ...times };
 }
-const domain = (
+const createDomain = (
   published: readonly string[],
-  keys = [key(OURS, 'active'), key('pr20261121k7xme', 'active', 'ed25519')],
+  keys = [createKey(CURRENT_SELECTOR, 'active'), createKey('pr20261121k7xme', 'active', 'ed25519')],
 ) => ({
   name: 'a.example',
   keys,
   published,
 });
-const keyOf = (selector: string, sealed: string) => ({ selector, privateKey: `opened ${sealed}` });
+const openKey = (selector: string, sealed: string) => ({ selector, privateKey: `opened ${sealed}` });
 
-async function rig(known?: Partial<Identity>) {
+async function startFixture(known?: Partial<Identity>) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
@@ -39,44 +39,49 @@ async function rig(known?: Partial<Identity>) {
 
 describe('the identity of a domain', () => {
   test('is made with the RSA key that signs', async () => {
-    const { fake, identities } = await rig();
-    await ensureIdentity(identities, domain([]), 'own', keyOf);
+    const { fake, identities } = await startFixture();
+    await ensureIdentity(identities, createDomain([]), 'own', openKey);
     expect(fake.identities.get('a.example')).toMatchObject({
       origin: 'EXTERNAL',
-      selector: OURS,
-      privateKey: `opened sealed ${OURS}`,
+      selector: CURRENT_SELECTOR,
+      privateKey: `opened sealed ${CURRENT_SELECTOR}`,
     });
   });
 
   test('is made with keys of the provider’s where the operator wants that', async () => {
-    const { fake, identities } = await rig();
-    const made = await ensureIdentity(identities, domain([]), 'easy', keyOf);
+    const { fake, identities } = await startFixture();
+    const made = await ensureIdentity(identities, createDomain([]), 'easy', openKey);
     expect(made.origin).toBe('AWS_SES');
     expect(fake.identities.get('a.example')?.privateKey).toBeNull();
   });
 
   test.each<[string, Partial<Identity>, readonly string[], string | null]>([
-    ['a key of ours of before gives way to the one that signs', { tokens: [BEFORE] }, [OURS], OURS],
-    ['but not before its record is there', { tokens: [BEFORE] }, [], null],
-    ['the key that signs stays', { tokens: [OURS] }, [OURS], null],
-    ['a key that somebody else gave it stays', { tokens: ['corporate'] }, [OURS], null],
-    ['keys of the provider’s stay', { origin: 'AWS_SES', tokens: [BEFORE] }, [OURS], null],
-  ])('%s', async (_promise, known, published, given) => {
-    const { fake, identities } = await rig(known);
-    await ensureIdentity(identities, domain(published), 'own', keyOf);
-    expect(fake.identities.get('a.example')?.selector).toBe(given);
-    expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(given !== null);
+    [
+      'a key of ours of before gives way to the one that signs',
+      { tokens: [PREVIOUS_SELECTOR] },
+      [CURRENT_SELECTOR],
+      CURRENT_SELECTOR,
+    ],
+    ['but not before its record is there', { tokens: [PREVIOUS_SELECTOR] }, [], null],
+    ['the key that signs stays', { tokens: [CURRENT_SELECTOR] }, [CURRENT_SELECTOR], null],
+    ['a key that somebody else gave it stays', { tokens: ['corporate'] }, [CURRENT_SELECTOR], null],
+    ['keys of the provider’s stay', { origin: 'AWS_SES', tokens: [PREVIOUS_SELECTOR] }, [CURRENT_SELECTOR], null],
+  ])('%s', async (_name, known, published, expectedSelector) => {
+    const { fake, identities } = await startFixture(known);
+    await ensureIdentity(identities, createDomain(published), 'own', openKey);
+    expect(fake.identities.get('a.example')?.selector).toBe(expectedSelector);
+    expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(expectedSelector !== null);
   });
 
   test('made by somebody else in the same moment is taken as it is', async () => {
-    const { fake, identities } = await rig({ tokens: ['theirs'] });
-    const { origin, tokens } = await identities.create('a.example', keyOf(OURS, ''));
+    const { fake, identities } = await startFixture({ tokens: ['theirs'] });
+    const { origin, tokens } = await identities.create('a.example', openKey(CURRENT_SELECTOR, ''));
     expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
     expect(fake.requests.some((line) => line.startsWith('POST'))).toBe(true);
   });
 
   test('its custom MAIL FROM domain and the zone of its keys are read', async () => {
-    const { identities } = await rig({
+    const { identities } = await startFixture({
       origin: 'AWS_SES',
       tokens: ['t1'],
       keyZone: 'dkim.af-south-1.amazonses.com',
@@ -91,36 +96,41 @@ describe('the identity of a domain', () => {
   });
 });
 
-const identity = (more: Partial<SesIdentity> = {}): SesIdentity => ({
+const createIdentity = (changes: Partial<SesIdentity> = {}): SesIdentity => ({
   verified: true,
   fault: null,
   dkim: 'SUCCESS',
   origin: 'EXTERNAL',
-  tokens: [OURS],
+  tokens: [CURRENT_SELECTOR],
   keyZone: 'dkim.amazonses.com',
   mailFrom: null,
-  ...more,
+  ...changes,
 });
-const checks = (is: SesIdentity | null, fault: string | null = null) =>
-  identityChecks('a.example', 'eu-west-1', is, fault).map(({ found, value, detail }) => `${found} ${value}: ${detail}`);
+const listChecks = (identityState: SesIdentity | null, fault: string | null = null) =>
+  identityChecks('a.example', 'eu-west-1', identityState, fault).map(
+    ({ found, value, detail }) => `${found} ${value}: ${detail}`,
+  );
 
 describe('what it means', () => {
   test.each<[SesIdentity | null, RegExp]>([
-    [identity(), /^found verified: Amazon SES takes mail from it$/],
+    [createIdentity(), /^found verified: Amazon SES takes mail from it$/],
     [null, /^missing verified: .* takes no mail from it; `postrider domain verify a\.example` makes it$/],
-    [identity({ verified: false, dkim: 'PENDING' }), new RegExp(`^wrong .*for minutes or hours: publish .* ${OURS}$`)],
     [
-      identity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
+      createIdentity({ verified: false, dkim: 'PENDING' }),
+      new RegExp(`^wrong .*for minutes or hours: publish .* ${CURRENT_SELECTOR}$`),
+    ],
+    [
+      createIdentity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
       /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
     ],
-    [identity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
-    [identity({ dkim: 'FAILED' }), /^found .*does not see its DKIM key now \(FAILED\): publish/],
-  ])('%j', (is, line) => {
-    expect(checks(is)).toEqual([expect.stringMatching(line)]);
+    [createIdentity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
+    [createIdentity({ dkim: 'FAILED' }), /^found .*does not see its DKIM key now \(FAILED\): publish/],
+  ])('%j', (identityState, line) => {
+    expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });
 
   test('a provider that could not be asked is unknown, never missing', () => {
-    expect(checks(null, 'ECONNREFUSED')).toEqual([
+    expect(listChecks(null, 'ECONNREFUSED')).toEqual([
       'unknown verified: Amazon SES could not be asked (ECONNREFUSED); nothing is concluded from it',
     ]);
   });
@@ -131,10 +141,12 @@ describe('what it means', () => {
     ['PENDING', 'wrong'],
     ['TEMPORARY_FAILURE', 'unknown'],
   ])('a MAIL FROM domain that is %s is %s, and its records are among those to publish', (status, found) => {
-    const is = identity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
-    expect(checks(is)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
+    const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
+    expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
     expect(
-      identityRecords('a.example', 'eu-west-1', is).map(({ type, name, value }) => `${type} ${name} ${value}`),
+      identityRecords('a.example', 'eu-west-1', identityState).map(
+        ({ type, name, value }) => `${type} ${name} ${value}`,
+      ),
     ).toEqual([
       'MX bounce.a.example 10 feedback-smtp.eu-west-1.amazonses.com',
       'TXT bounce.a.example v=spf1 include:amazonses.com ~all',
@@ -144,8 +156,12 @@ describe('what it means', () => {
   });
 
   test('Easy DKIM’s records lead into the zone that the provider names', () => {
-    const is = identity({ origin: 'AWS_SES', tokens: ['t1'], keyZone: 'dkim.af-south-1.amazonses.com' });
-    expect(identityRecords('a.example', 'af-south-1', is)[0]).toEqual({
+    const identityState = createIdentity({
+      origin: 'AWS_SES',
+      tokens: ['t1'],
+      keyZone: 'dkim.af-south-1.amazonses.com',
+    });
+    expect(identityRecords('a.example', 'af-south-1', identityState)[0]).toEqual({
       purpose: 'provider',
       type: 'CNAME',
       name: 't1._domainkey.a.example',

@@ -8,7 +8,7 @@ import { checkSecret, secretWarning } from '../../../src/domains/setup.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { dkimKey, sendingDomain } from './sending-domain.ts';
 
-function installation() {
+function createInstallation() {
   const folder = temporaryFolder();
   const path = join(folder, 'secret');
   const database = { kind: 'sqlite', path: join(folder, 'postrider.db') } as const;
@@ -19,7 +19,7 @@ function installation() {
 }
 
 test('a lost secret is not made anew while keys are sealed with it, and the remedy is told', async () => {
-  const { path, database, store } = installation();
+  const { path, database, store } = createInstallation();
   await checkSecret({ secret: null, database }, store);
   rmSync(path);
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(
@@ -29,7 +29,7 @@ test('a lost secret is not made anew while keys are sealed with it, and the reme
 });
 
 test('a wrong secret is named as what it is, file or setting', async () => {
-  const { path, database, store } = installation();
+  const { path, database, store } = createInstallation();
   await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
     /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were sealed with; restore/,
   );
@@ -39,7 +39,7 @@ test('a wrong secret is named as what it is, file or setting', async () => {
 });
 
 test('a file of this node alone is warned about where nodes share a database', () => {
-  const { database } = installation();
+  const { database } = createInstallation();
   const { database: shared } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
   expect(secretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
   expect(secretWarning({ secret: 'ab'.repeat(32), database: shared })).toBeNull();
@@ -47,7 +47,7 @@ test('a file of this node alone is warned about where nodes share a database', (
 });
 
 test('without stored keys any secret will do, and none is made', async () => {
-  const { path, database } = installation();
+  const { path, database } = createInstallation();
   rmSync(path);
   await checkSecret({ secret: null, database }, { listDomains: async () => [] });
   expect(existsSync(path)).toBe(false);

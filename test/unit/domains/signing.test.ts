@@ -38,51 +38,51 @@ function domain(name: string, given: Partial<SendingDomain> = {}): SendingDomain
   };
 }
 
-function directoryOf(...domains: SendingDomain[]) {
-  const directory = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
-  directory.apply({ domains, removed: [] });
-  return { directory };
+function createCache(...domains: SendingDomain[]) {
+  const cache = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
+  cache.apply({ domains, removed: [] });
+  return { cache };
 }
 
 test('an authenticated domain is its account’s and nobody else’s', () => {
-  const { directory } = directoryOf(domain('example.org'));
-  expect(directory.isAuthenticated(1, 'example.org')).toBe(true);
-  expect(directory.isAuthenticated(2, 'example.org')).toBe(false);
-  expect(directory.isAuthenticated(1, 'example.com')).toBe(false);
+  const { cache } = createCache(domain('example.org'));
+  expect(cache.isAuthenticated(1, 'example.org')).toBe(true);
+  expect(cache.isAuthenticated(2, 'example.org')).toBe(false);
+  expect(cache.isAuthenticated(1, 'example.com')).toBe(false);
 });
 
 test('a subdomain sends only where its owner says so, and never beneath another’s own domain', () => {
-  const { directory } = directoryOf(
+  const { cache } = createCache(
     domain('example.org', { subdomains: true }),
     domain('example.net'),
     domain('shop.example.org', { accountId: 2 }),
   );
-  expect(directory.isAuthenticated(1, 'mail.example.org')).toBe(true);
-  expect(directory.isAuthenticated(1, 'a.b.example.org')).toBe(true);
-  expect(directory.isAuthenticated(1, 'mail.example.net')).toBe(false);
-  expect(directory.isAuthenticated(1, 'shop.example.org')).toBe(false);
-  expect(directory.isAuthenticated(1, 'x.shop.example.org')).toBe(false);
-  expect(directory.isAuthenticated(1, 'notexample.org')).toBe(false);
+  expect(cache.isAuthenticated(1, 'mail.example.org')).toBe(true);
+  expect(cache.isAuthenticated(1, 'a.b.example.org')).toBe(true);
+  expect(cache.isAuthenticated(1, 'mail.example.net')).toBe(false);
+  expect(cache.isAuthenticated(1, 'shop.example.org')).toBe(false);
+  expect(cache.isAuthenticated(1, 'x.shop.example.org')).toBe(false);
+  expect(cache.isAuthenticated(1, 'notexample.org')).toBe(false);
 });
 
 test('a pending domain sends nothing, and one that lost its records sends until DNS says after 72 hours that they are gone', () => {
   const failing = { status: 'failing', failingSince: NOW, keys: [key('rsa', 'active')] } as const;
-  const { directory } = directoryOf(
+  const { cache } = createCache(
     domain('new.example', { status: 'pending', authenticatedAt: null }),
     domain('old.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),
     domain('gone.example', { ...failing, checkedAt: NOW + GRACE_PERIOD_MS }),
   );
-  expect(directory.isAuthenticated(1, 'new.example')).toBe(false);
-  expect(directory.signingFor(1, 'new.example')).toBeNull();
-  expect(directory.isAuthenticated(1, 'old.example')).toBe(true);
-  expect(directory.isAuthenticated(1, 'gone.example')).toBe(false);
-  expect(directory.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
+  expect(cache.isAuthenticated(1, 'new.example')).toBe(false);
+  expect(cache.signingFor(1, 'new.example')).toBeNull();
+  expect(cache.isAuthenticated(1, 'old.example')).toBe(true);
+  expect(cache.isAuthenticated(1, 'gone.example')).toBe(false);
+  expect(cache.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
 test('mail is signed by the active keys alone, RSA first, in the name of the domain that covers it', () => {
   const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
-  const { directory } = directoryOf(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
-  const signing = directory.signingFor(1, 'mail.example.org');
+  const { cache } = createCache(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
+  const signing = cache.signingFor(1, 'mail.example.org');
   expect([signing?.domain, signing?.keys.map(({ selector }) => selector)]).toEqual([
     'example.org',
     ['rsa-active', 'ed25519-active'],
@@ -90,14 +90,14 @@ test('mail is signed by the active keys alone, RSA first, in the name of the dom
 });
 
 test('a removed domain is forgotten', () => {
-  const { directory } = directoryOf(domain('example.org'));
-  directory.apply({ domains: [], removed: ['example.org'] });
-  expect(directory.isAuthenticated(1, 'example.org')).toBe(false);
+  const { cache } = createCache(domain('example.org'));
+  cache.apply({ domains: [], removed: ['example.org'] });
+  expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
 // Which mail goes out signed, which unsigned, and which waits.
 
-const MAIL: LeasedMessage = {
+const MESSAGE: LeasedMessage = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   accountId: 1,
   to: 'ada@example.com',
@@ -109,9 +109,14 @@ const MAIL: LeasedMessage = {
   lease: { owner: 'node', until: 1 },
 };
 const AUTHENTICATED = sendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
-const LOST: SendingDomain = { ...AUTHENTICATED, status: 'failing', failingSince: 1, checkedAt: 1 + GRACE_PERIOD_MS };
+const UNAUTHENTICATED: SendingDomain = {
+  ...AUTHENTICATED,
+  status: 'failing',
+  failingSince: 1,
+  checkedAt: 1 + GRACE_PERIOD_MS,
+};
 
-function sending(domain: SendingDomain | null, mustSign: boolean) {
+function createSender(domain: SendingDomain | null, mustSign: boolean) {
   const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
   domains.apply({ domains: domain === null ? [] : [domain], removed: [] });
   const alarms: string[] = [];
@@ -126,22 +131,22 @@ function sending(domain: SendingDomain | null, mustSign: boolean) {
     onError: (error) => alarms.push(String(error)),
   });
   const signedBy = async () => {
-    const [, by] = /^Signed-By: (.*)\r\n/.exec((await prepare(MAIL)).data.toString('latin1')) ?? [];
-    return by ?? null;
+    const [, selectors] = /^Signed-By: (.*)\r\n/.exec((await prepare(MESSAGE)).data.toString('latin1')) ?? [];
+    return selectors ?? null;
   };
   return { signedBy, alarms };
 }
 
 test('an authenticated domain’s mail is signed with the keys whose records are there', async () => {
-  expect(await sending(AUTHENTICATED, true).signedBy()).toBe('pr20261121aaaaa');
+  expect(await createSender(AUTHENTICATED, true).signedBy()).toBe('pr20261121aaaaa');
   const published = ['pr20261121aaaaa', 'pr20261121aaaae'];
-  expect(await sending({ ...AUTHENTICATED, published }, true).signedBy()).toBe(published.join());
+  expect(await createSender({ ...AUTHENTICATED, published }, true).signedBy()).toBe(published.join());
 });
 
 test.each([
   [
     'that lost its records',
-    LOST,
+    UNAUTHENTICATED,
     'the domain example.org is not authenticated any more; `postrider domain verify example.org`',
   ],
   ['that is pending', sendingDomain(), 'the account has no authenticated domain example.org; `postrider domain list`'],
@@ -149,20 +154,20 @@ test.each([
 ])(
   'where senders must be authenticated, mail of a domain %s waits and an operator is told',
   async (_name, domain, why) => {
-    const { signedBy, alarms } = sending(domain, true);
+    const { signedBy, alarms } = createSender(domain, true);
     await expect(signedBy).rejects.toThrow(why);
     expect(alarms).toEqual([expect.stringContaining(why)]);
   },
 );
 
 test.each([
-  ['that lost its records is signed with the keys it has', LOST, 'pr20261121aaaaa'],
+  ['that lost its records is signed with the keys it has', UNAUTHENTICATED, 'pr20261121aaaaa'],
   ['that is pending goes unsigned', sendingDomain(), null],
   ['that is nobody’s goes unsigned', null, null],
   ['of another account goes unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
-])('where any sender may send, mail of a domain %s', async (_name, domain, by) => {
-  const { signedBy, alarms } = sending(domain, false);
-  expect(await signedBy()).toBe(by);
+])('where any sender may send, mail of a domain %s', async (_name, domain, selectors) => {
+  const { signedBy, alarms } = createSender(domain, false);
+  expect(await signedBy()).toBe(selectors);
   expect(alarms).toEqual([]);
 });
 
@@ -179,7 +184,7 @@ const { data, bodyAt } = compose({
   acceptedAt: AT,
 });
 
-const made = await createKeys({
+const createdKeys = await createKeys({
   domain: 'example.org',
   algorithms: ['rsa', 'ed25519'],
   state: 'active',
@@ -188,11 +193,13 @@ const made = await createKeys({
   now: AT,
   random: Math.random,
 });
-const keys: readonly SigningKey[] = made.map((key) => ({ ...key, domain: 'example.org' }));
-const txt = Object.fromEntries(made.map((key) => [dkimRecordName('example.org', key.selector), dkimRecordValue(key)]));
+const keys: readonly SigningKey[] = createdKeys.map((key) => ({ ...key, domain: 'example.org' }));
+const txt = Object.fromEntries(
+  createdKeys.map((key) => [dkimRecordName('example.org', key.selector), dkimRecordValue(key)]),
+);
 
 /** A signer that counts how often it opens each key. */
-function counting(maxKeys?: number) {
+function createCountingSigner(maxKeys?: number) {
   const opened: string[] = [];
   const signer = createSigner({
     openKey(domain, selector, sealed) {
@@ -206,67 +213,76 @@ function counting(maxKeys?: number) {
 
 describe('a signed message', () => {
   it('has one signature for each key, which the published records verify', async () => {
-    const { signer } = counting();
-    const whole = await signer.sign(data, bodyAt, keys, AT);
-    expect(whole.subarray(whole.length - data.length).equals(data)).toBe(true);
-    expect((await verify(whole, txt)).map((one) => `${one.algorithm} ${one.result}`)).toEqual([
+    const { signer } = createCountingSigner();
+    const signedMessage = await signer.sign(data, bodyAt, keys, AT);
+    expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);
+    expect((await verify(signedMessage, txt)).map((entry) => `${entry.algorithm} ${entry.result}`)).toEqual([
       'rsa-sha256 pass',
       'ed25519-sha256 pass',
     ]);
   });
 
   it('is the same each time, and under load too', async () => {
-    const { signer, opened } = counting();
+    const { signer, opened } = createCountingSigner();
     const first = await signer.sign(data, bodyAt, keys, AT);
-    const many = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
-    expect(many.every((one) => one.equals(first))).toBe(true);
+    const signedMessages = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
+    expect(signedMessages.every((entry) => entry.equals(first))).toBe(true);
     expect(opened).toHaveLength(2);
   });
 
   it('is made while the event loop goes on', async () => {
-    const { signer } = counting();
-    let turns = 0;
-    let done = false;
-    const turn = () => {
-      turns += 1;
-      if (!done) setImmediate(turn);
+    const { signer } = createCountingSigner();
+    let iterations = 0;
+    let isSigned = false;
+    const iterate = () => {
+      iterations += 1;
+      if (!isSigned) setImmediate(iterate);
     };
-    setImmediate(turn);
+    setImmediate(iterate);
     await signer.sign(data, bodyAt, keys, AT);
-    done = true;
-    expect(turns).toBeGreaterThan(0);
+    isSigned = true;
+    expect(iterations).toBeGreaterThan(0);
   });
 });
 
 describe('keys', () => {
   it('are opened once, forgotten when there are too many, and opened again when sealed anew', async () => {
-    const { signer, opened } = counting(2);
-    const [a, e] = keys;
+    const { signer, opened } = createCountingSigner(2);
+    const [rsaKey, ed25519Key] = keys;
     const pair = await createKeyPair('ed25519');
-    const other: SigningKey = {
+    const otherKey: SigningKey = {
       domain: 'example.net',
       selector: 'x',
       algorithm: 'ed25519',
       sealed: seal(sealingKey, pair.privateKey, 'dkim:example.net:x'),
     };
-    if (a === undefined || e === undefined) throw new Error('two keys were made');
-    for (const key of [a, e, a, other, a, e]) await signer.sign(data, bodyAt, [key], AT);
-    expect(opened).toEqual([a.selector, e.selector, 'x', e.selector]);
-    const anew = {
-      ...e,
-      sealed: seal(sealingKey, unsealKey(sealingKey, e.domain, e.selector, e.sealed), `dkim:example.org:${e.selector}`),
+    if (rsaKey === undefined || ed25519Key === undefined) throw new Error('two keys were made');
+    for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
+      await signer.sign(data, bodyAt, [key], AT);
+    expect(opened).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
+    const resealed = {
+      ...ed25519Key,
+      sealed: seal(
+        sealingKey,
+        unsealKey(sealingKey, ed25519Key.domain, ed25519Key.selector, ed25519Key.sealed),
+        `dkim:example.org:${ed25519Key.selector}`,
+      ),
     };
-    await signer.sign(data, bodyAt, [anew], AT);
+    await signer.sign(data, bodyAt, [resealed], AT);
     expect(opened).toHaveLength(5);
   });
 
   it('are never used for another algorithm than their own, nor once they are open', async () => {
-    const { signer } = counting();
-    const [a] = keys;
-    if (a === undefined) throw new Error('a key was made');
-    await signer.sign(data, bodyAt, [a], AT);
-    await expect(signer.sign(data, bodyAt, [{ ...a, algorithm: 'ed25519' }], AT)).rejects.toThrow('is not ed25519');
-    expect((await verify(await signer.sign(data, bodyAt, [a], AT), txt)).map((one) => one.result)).toEqual(['pass']);
+    const { signer } = createCountingSigner();
+    const [rsaKey] = keys;
+    if (rsaKey === undefined) throw new Error('a key was made');
+    await signer.sign(data, bodyAt, [rsaKey], AT);
+    await expect(signer.sign(data, bodyAt, [{ ...rsaKey, algorithm: 'ed25519' }], AT)).rejects.toThrow(
+      'is not ed25519',
+    );
+    expect((await verify(await signer.sign(data, bodyAt, [rsaKey], AT), txt)).map((entry) => entry.result)).toEqual([
+      'pass',
+    ]);
   });
 });
 
@@ -302,9 +318,9 @@ describe('where a signature cannot be made, nothing comes out', () => {
     ],
   ];
 
-  it.each(cases)('%s', async (_, used, fault) => {
-    const { signer } = counting();
-    const rejected = await signer.sign(data, bodyAt, used, AT).catch((error: unknown) => error);
+  it.each(cases)('%s', async (_, signingKeys, fault) => {
+    const { signer } = createCountingSigner();
+    const rejected = await signer.sign(data, bodyAt, signingKeys, AT).catch((error: unknown) => error);
     expect(rejected).toBeInstanceOf(Error);
     const text = rejected instanceof Error ? `${rejected.message}\n${rejected.stack}` : '';
     expect(text).toContain(fault);

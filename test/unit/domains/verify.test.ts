@@ -8,8 +8,8 @@ import { checkRecords } from '../../../src/domains/verify.ts';
 import type { DnsRecord } from '../../../src/model/domain.ts';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
 
-const P = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsO/x+y==';
-const VALUE = `v=DKIM1; k=rsa; p=${P}`;
+const PUBLIC_KEY = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsO/x+y==';
+const VALUE = `v=DKIM1; k=rsa; p=${PUBLIC_KEY}`;
 const DKIM: DnsRecord = { purpose: 'dkim', type: 'TXT', name: 's1._domainkey.example.test', value: VALUE };
 const SPF: DnsRecord = { purpose: 'spf', type: 'TXT', name: 'example.test', value: 'v=spf1 ?all' };
 const DMARC: DnsRecord = { purpose: 'dmarc', type: 'TXT', name: '_dmarc.example.test', value: 'v=DMARC1; p=none' };
@@ -30,12 +30,12 @@ beforeAll(async () => {
 });
 afterAll(() => dns.close());
 
-function clear() {
+function clearZone() {
   for (const name of Object.keys(dns.zone)) delete dns.zone[name];
 }
 
 async function check(record: DnsRecord, zone: Zone) {
-  clear();
+  clearZone();
   Object.assign(dns.zone, zone);
   const [checked] = await checkRecords([record], resolver);
   return checked;
@@ -44,31 +44,31 @@ async function check(record: DnsRecord, zone: Zone) {
 describe('a DKIM record', () => {
   it.each([
     ['as it was printed', VALUE],
-    ['without v= and k=', `p=${P}`],
-    ['in another order, with more tags', `v=DKIM1;p=${P} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
-    ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${P.slice(0, 9)} ${P.slice(9)} `],
-    ['without the padding', `v=DKIM1; p=${P.replaceAll('=', '')}`],
+    ['without v= and k=', `p=${PUBLIC_KEY}`],
+    ['in another order, with more tags', `v=DKIM1;p=${PUBLIC_KEY} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
+    ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
+    ['without the padding', `v=DKIM1; p=${PUBLIC_KEY.replaceAll('=', '')}`],
   ])('is found %s', (_, text) => {
     expect(compareDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
   });
 
   it.each([
     ['revoked', 'v=DKIM1; p=', 'revoked'],
-    ['cut off', `v=DKIM1; k=rsa; p=${P.slice(0, 30)}`, `cut off after 30 of ${P.length}`],
-    ['of another key', `v=DKIM1; p=${P.replace('sO', 'Os')}`, 'another key'],
-    ['of another type', `v=DKIM1; k=ed25519; p=${P}`, 'k=ed25519, not rsa'],
+    ['cut off', `v=DKIM1; k=rsa; p=${PUBLIC_KEY.slice(0, 30)}`, `cut off after 30 of ${PUBLIC_KEY.length}`],
+    ['of another key', `v=DKIM1; p=${PUBLIC_KEY.replace('sO', 'Os')}`, 'another key'],
+    ['of another type', `v=DKIM1; k=ed25519; p=${PUBLIC_KEY}`, 'k=ed25519, not rsa'],
     ['without a key', 'v=DKIM1; k=rsa', 'no key'],
-    ['of another version', `v=DKIM2; p=${P}`, 'v= must be DKIM1'],
-    ['whose version is not first', `p=${P}; v=DKIM1`, 'come first'],
-    ['in quotes', `"v=DKIM1; p=${P}"`, 'without quotes'],
-    ['with a tag twice', `v=DKIM1; p=${P}; p=${P}`, 'has one twice'],
+    ['of another version', `v=DKIM2; p=${PUBLIC_KEY}`, 'v= must be DKIM1'],
+    ['whose version is not first', `p=${PUBLIC_KEY}; v=DKIM1`, 'come first'],
+    ['in quotes', `"v=DKIM1; p=${PUBLIC_KEY}"`, 'without quotes'],
+    ['with a tag twice', `v=DKIM1; p=${PUBLIC_KEY}; p=${PUBLIC_KEY}`, 'has one twice'],
     ['that is no list of tags', 'hello', 'no list of tags'],
-    ['for SHA-1 alone', `v=DKIM1; h=sha1; p=${P}`, 'h='],
-    ['for another service', `v=DKIM1; s=other; p=${P}`, 's='],
+    ['for SHA-1 alone', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
+    ['for another service', `v=DKIM1; s=other; p=${PUBLIC_KEY}`, 's='],
   ])('%s is wrong, and it is said what was seen', (_, text, detail) => {
-    const verdict = compareDkim(VALUE, [text]);
-    expect(verdict.found).toBe('wrong');
-    expect(verdict.detail).toContain(detail);
+    const result = compareDkim(VALUE, [text]);
+    expect(result.found).toBe('wrong');
+    expect(result.detail).toContain(detail);
   });
 
   it('beside another at the same selector is wrong', () => {
@@ -76,7 +76,7 @@ describe('a DKIM record', () => {
   });
 
   it('of a domain that only tests counts, with a word about it', () => {
-    expect(compareDkim(VALUE, [`v=DKIM1; t=y:s; p=${P}`])).toMatchObject({
+    expect(compareDkim(VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
       found: 'found',
       detail: expect.stringContaining('t=y'),
     });
@@ -107,12 +107,12 @@ describe('a DKIM record', () => {
   });
 
   it('under its name with the domain doubled is missing, and the remedy named', async () => {
-    const doubled = `${DKIM.name}.example.test`;
-    expect(await check(DKIM, { [doubled]: { TXT: [VALUE] } })).toMatchObject({
+    const doubledName = `${DKIM.name}.example.test`;
+    expect(await check(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
       found: 'missing',
-      detail: `it stands at ${doubled}; give your DNS host the name s1._domainkey alone`,
+      detail: `it stands at ${doubledName}; give your DNS host the name s1._domainkey alone`,
     });
-    expect(await check(DKIM, { [doubled]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
+    expect(await check(DKIM, { [doubledName]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
   });
 });
 
@@ -141,9 +141,9 @@ describe('an SPF record', () => {
     ['v=spf1 redirect=', 'names no domain'],
     [`v=spf1 ${'include:a.test '.repeat(11)}-all`, '11 terms need a lookup'],
   ])('that cannot be read is wrong: %s', (record, detail) => {
-    const verdict = checkSpf('v=spf1 ?all', [record]);
-    expect(verdict).toMatchObject({ found: 'wrong' });
-    expect(verdict.detail).toContain(detail);
+    const result = checkSpf('v=spf1 ?all', [record]);
+    expect(result).toMatchObject({ found: 'wrong' });
+    expect(result.detail).toContain(detail);
   });
 
   it('that is not alone is wrong', async () => {
@@ -158,8 +158,8 @@ describe('an SPF record', () => {
   it('that does not name the relay is found, with a word about it', () => {
     const expected = 'v=spf1 include:amazonses.com ~all';
     expect(checkSpf(expected, ['v=spf1 +include:amazonses.com -all']).detail).toBe('found');
-    const verdict = checkSpf(expected, ['v=spf1 mx -all']);
-    expect(verdict).toMatchObject({ found: 'found', detail: expect.stringContaining('include:amazonses.com') });
+    const result = checkSpf(expected, ['v=spf1 mx -all']);
+    expect(result).toMatchObject({ found: 'found', detail: expect.stringContaining('include:amazonses.com') });
   });
 
   it('is missing among other texts, and unknown where DNS fails', async () => {
@@ -187,30 +187,39 @@ describe('a DMARC record', () => {
     [['p=none; v=DMARC1'], 'begins with v=DMARC1'],
     [['v=DMARC10; p=none'], 'begins with v=DMARC1'],
   ])('%j is wrong', (records, detail) => {
-    const verdict = checkDmarc(records);
-    expect(verdict.found).toBe('wrong');
-    expect(verdict.detail).toContain(detail);
+    const result = checkDmarc(records);
+    expect(result.found).toBe('wrong');
+    expect(result.detail).toContain(detail);
   });
 
-  const below: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
+  const subdomainRecord: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
 
   it('is looked for at the organisational domain as well', async () => {
-    const above = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
-    expect(await check(below, above)).toMatchObject({
+    const parentZone = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
+    expect(await check(subdomainRecord, parentZone)).toMatchObject({
       found: 'found',
       seen: ['v=DMARC1; p=reject'],
       detail: 'at _dmarc.example.test: found',
     });
-    expect(await check(below, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({ found: 'wrong' });
-    const own = { [below.name]: { TXT: ['v=DMARC1; p=none'] } };
-    expect(await check(below, { ...above, ...own })).toMatchObject({ found: 'found', seen: ['v=DMARC1; p=none'] });
+    expect(await check(subdomainRecord, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({
+      found: 'wrong',
+    });
+    const ownZone = { [subdomainRecord.name]: { TXT: ['v=DMARC1; p=none'] } };
+    expect(await check(subdomainRecord, { ...parentZone, ...ownZone })).toMatchObject({
+      found: 'found',
+      seen: ['v=DMARC1; p=none'],
+    });
   });
 
   it('is missing where neither has one, and unknown where either lookup fails', async () => {
-    expect(await check(below, {})).toMatchObject({ found: 'missing' });
+    expect(await check(subdomainRecord, {})).toMatchObject({ found: 'missing' });
     expect(await check(DMARC, {})).toMatchObject({ found: 'missing' });
-    expect(await check(below, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({ found: 'unknown' });
-    expect(await check(below, { [below.name]: { fault: 'REFUSED' } })).toMatchObject({ found: 'unknown' });
+    expect(await check(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
+      found: 'unknown',
+    });
+    expect(await check(subdomainRecord, { [subdomainRecord.name]: { fault: 'REFUSED' } })).toMatchObject({
+      found: 'unknown',
+    });
   });
 });
 
@@ -262,28 +271,28 @@ describe('a return path and a provider’s alias', () => {
 });
 
 describe('a check of many records', () => {
-  const never = (): Promise<Lookup<never>> => Promise.reject(new Error('not asked'));
+  const neverCalled = (): Promise<Lookup<never>> => Promise.reject(new Error('not asked'));
 
   it('keeps their order, and asks so many questions at once and no more', async () => {
-    let open = 0;
-    let most = 0;
+    let openLookups = 0;
+    let maxOpenLookups = 0;
     const counting: Resolver = {
       async txt() {
-        open += 1;
-        most = Math.max(most, open);
+        openLookups += 1;
+        maxOpenLookups = Math.max(maxOpenLookups, openLookups);
         await new Promise(setImmediate);
-        open -= 1;
+        openLookups -= 1;
         return { kind: 'none' };
       },
-      mx: never,
-      cname: never,
-      addresses: never,
-      reverse: never,
+      mx: neverCalled,
+      cname: neverCalled,
+      addresses: neverCalled,
+      reverse: neverCalled,
     };
-    const many = Array.from({ length: 50 }, (_, n) => ({ ...DKIM, name: `s${n}._domainkey.example.test` }));
-    const checks = await checkRecords(many, counting, 4);
-    expect(checks.map((one) => one.name)).toEqual(many.map((one) => one.name));
-    expect(most).toBe(4);
+    const records = Array.from({ length: 50 }, (_, n) => ({ ...DKIM, name: `s${n}._domainkey.example.test` }));
+    const checks = await checkRecords(records, counting, 4);
+    expect(checks.map((record) => record.name)).toEqual(records.map((record) => record.name));
+    expect(maxOpenLookups).toBe(4);
     expect(await checkRecords([], counting)).toEqual([]);
   });
 

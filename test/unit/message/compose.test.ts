@@ -75,14 +75,14 @@ describe('a composed message', () => {
     'is the one on file: %s',
     (name) => {
       const file = new URL(`../../corpus/messages/composed/${name}`, import.meta.url);
-      const kept = JSON.parse(readFileSync(file, 'utf8')) as {
+      const expected = JSON.parse(readFileSync(file, 'utf8')) as {
         mail: MessageSource;
         smtputf8: boolean;
         lines: readonly string[];
       };
-      const composed = compose(kept.mail);
-      expect(composed.data.toString('utf8').split('\r\n')).toEqual(kept.lines);
-      expect(composed.smtputf8).toBe(kept.smtputf8);
+      const composed = compose(expected.mail);
+      expect(composed.data.toString('utf8').split('\r\n')).toEqual(expected.lines);
+      expect(composed.smtputf8).toBe(expected.smtputf8);
     },
   );
 
@@ -107,9 +107,9 @@ describe('a composed message', () => {
         expect(parsed.subject).toBe(subject);
         const isHtml = parsed.headers.some((header) => header.value.startsWith('multipart/'));
         // postal-mime writes line ends as LF, and ends some parts with one that the message does not have.
-        const read = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
-        const sent = withCrlf(message).replaceAll('\r\n', '\n');
-        expect([sent, `${sent}\n`]).toContain(read);
+        const parsedText = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
+        const sentText = withCrlf(message).replaceAll('\r\n', '\n');
+        expect([sentText, `${sentText}\n`]).toContain(parsedText);
         expect(parsed.from).toEqual({ name: '', address: mail.from });
         expect(parsed.to).toEqual([{ name: '', address: mail.to }]);
         expect(parsed.date).toBe('2025-07-08T18:40:05.000Z');
@@ -130,9 +130,9 @@ describe('a composed message', () => {
         for (const line of lines) expect(line.length).toBeLessThanOrEqual(998);
         const bodyAt = lines.indexOf('');
         for (const [index, line] of lines.entries()) {
-          const addressed = /^(From|To|Message-ID):/.test(line) && index < bodyAt;
-          if (!addressed) expect(line.length).toBeLessThanOrEqual(78);
-          if (!(addressed && smtputf8)) expect(line).toMatch(/^[\t\x20-\x7e]*$/);
+          const isAddressField = /^(From|To|Message-ID):/.test(line) && index < bodyAt;
+          if (!isAddressField) expect(line.length).toBeLessThanOrEqual(78);
+          if (!(isAddressField && smtputf8)) expect(line).toMatch(/^[\t\x20-\x7e]*$/);
           if (index < bodyAt) expect(line.trim()).not.toBe('');
         }
         const ascii = (address: string) => /^[\x20-\x7e]*$/.test(address.slice(0, address.lastIndexOf('@')));
@@ -198,9 +198,9 @@ describe('a composed message', () => {
   it('of a mebibyte of anything keeps its promises', () => {
     for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
       for (const start of ['', '<html>']) {
-        const long = start + unit.repeat((1024 * 1024) / unit.length);
-        const { plain, html } = decodeParts(compose({ ...mail, message: long }).data);
-        expect((html ?? plain) === withCrlf(long)).toBe(true);
+        const longMessage = start + unit.repeat((1024 * 1024) / unit.length);
+        const { plain, html } = decodeParts(compose({ ...mail, message: longMessage }).data);
+        expect((html ?? plain) === withCrlf(longMessage)).toBe(true);
       }
     }
   });
@@ -283,11 +283,11 @@ describe('quoted-printable', () => {
   it('stops where the output would not fit, and never writes past its end', () => {
     for (const text of ['=', 'a', ' ', '\n', '😀', `${'a'.repeat(74)} \n`]) {
       const source = Buffer.from(text.repeat(200));
-      const whole = quotedPrintable(source);
-      for (let size = 0; size < whole.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
+      const complete = quotedPrintable(source);
+      for (let size = 0; size < complete.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
         // A typed array ignores writes past its end, so what was cut off would be missed by the length alone.
         const written = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
-        expect(written === -1 || written === whole.length).toBe(true);
+        expect(written === -1 || written === complete.length).toBe(true);
         expect(written).toBeLessThanOrEqual(size);
       }
     }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 
 /** Text by name, for TXT lookups. */
-export type Txt = Readonly<Record<string, string>>;
+export type TxtRecords = Readonly<Record<string, string>>;
 
 export interface Verified {
   readonly domain: string;
@@ -13,7 +13,7 @@ export interface Verified {
 }
 
 /** One entry for each DKIM-Signature, as mailauth sees it. */
-export async function verify(message: Buffer, txt: Txt): Promise<readonly Verified[]> {
+export async function verify(message: Buffer, txt: TxtRecords): Promise<readonly Verified[]> {
   const { results } = await dkimVerify(message, {
     resolver: async (name: string) => {
       const text = txt[name];
@@ -21,11 +21,11 @@ export async function verify(message: Buffer, txt: Txt): Promise<readonly Verifi
       return [[text]];
     },
   });
-  return results.map((one) => ({
-    domain: one.signingDomain ?? '',
-    algorithm: one.algo ?? '',
-    result: one.status.result,
-    aligned: Boolean(one.status.aligned),
+  return results.map((signature) => ({
+    domain: signature.signingDomain ?? '',
+    algorithm: signature.algo ?? '',
+    result: signature.status.result,
+    aligned: Boolean(signature.status.aligned),
   }));
 }
 
@@ -75,6 +75,6 @@ export function literalBody(body: string): string {
     .split('\r\n')
     .map((line) => line.replace(/[ \t]+$/, '').replace(/[ \t]+/g, ' '))
     .join('\r\n');
-  const kept = lines.replace(/(\r\n)+$/, '');
-  return kept === '' ? '' : `${kept}\r\n`;
+  const trimmed = lines.replace(/(\r\n)+$/, '');
+  return trimmed === '' ? '' : `${trimmed}\r\n`;
 }

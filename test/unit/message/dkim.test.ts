@@ -22,7 +22,7 @@ import { addressText } from '../model/address-texts.ts';
 import { literalBody, literalField, mailauthBodyHash, mailauthField, verify } from './dkim-verifier.ts';
 
 const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);
-const mail: MessageSource = {
+const baseMessage: MessageSource = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   to: 'ann@example.com',
   from: 'shop@example.org',
@@ -50,40 +50,40 @@ const ed25519: TestKey = {
   algorithm: 'ed25519',
   key: generateKeyPairSync('ed25519').privateKey,
 };
-const both = [rsa, ed25519];
-const txt = Object.fromEntries(both.map((one) => [`${one.selector}._domainkey.${one.domain}`, recordOf(one)]));
+const testKeys = [rsa, ed25519];
+const txt = Object.fromEntries(testKeys.map((one) => [`${one.selector}._domainkey.${one.domain}`, dkimRecord(one)]));
 
-function recordOf({ algorithm, key }: TestKey): string {
+function dkimRecord({ algorithm, key }: TestKey): string {
   const der = createPublicKey(key).export({ format: 'der', type: 'spki' });
   const octets = algorithm === 'rsa' ? der : der.subarray(-32);
   return `v=DKIM1; k=${algorithm}; p=${octets.toString('base64')}`;
 }
 
-function fieldOf(shared: SignableMessage, key: TestKey, at: number): string {
-  const input = signatureInput(shared, key, at);
+function createSignatureField(signable: SignableMessage, key: TestKey, at: number): string {
+  const input = signatureInput(signable, key, at);
   return signatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
 }
 
-function signed(
+function signMessage(
   { data, bodyAt }: { readonly data: Buffer; readonly bodyAt: number },
-  keys: readonly TestKey[] = both,
-  except?: ReadonlySet<string>,
+  keys: readonly TestKey[] = testKeys,
+  excluded?: ReadonlySet<string>,
 ): Buffer {
-  const shared = prepareSignable(data, bodyAt, except);
+  const signable = prepareSignable(data, bodyAt, excluded);
   return prependSignatures(
-    keys.map((key) => fieldOf(shared, key, ACCEPTED_AT)),
+    keys.map((key) => createSignatureField(signable, key, ACCEPTED_AT)),
     data,
   );
 }
 
-async function results(message: Buffer): Promise<readonly string[]> {
+async function verifyMessage(message: Buffer): Promise<readonly string[]> {
   return (await verify(message, txt)).map((one) => `${one.algorithm} ${one.result}`);
 }
 
 const PASS = ['rsa-sha256 pass', 'ed25519-sha256 pass'];
 
 /** `h=` of the first signature, lower case. */
-function namesIn(message: Buffer): readonly string[] {
+function listSignedNames(message: Buffer): readonly string[] {
   const field = splitFields(message.toString('latin1')).find((one) => one.name === 'dkim-signature')?.text ?? '';
   const list = /\bh=([^;]*);/.exec(field)?.[1] ?? '';
   return list.split(':').map((name) => name.trim().toLowerCase());
@@ -120,19 +120,19 @@ interface Published {
 
 const corpus = new URL('../../corpus/dkim/', import.meta.url);
 const published = JSON.parse(readFileSync(new URL('published.json', corpus), 'utf8')) as readonly Published[];
-const onFile = (file: string) =>
+const readCorpusMessage = (file: string) =>
   Buffer.from(readFileSync(new URL(file, corpus), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
 
 describe('the messages published in the RFCs', () => {
   it.each(published)('pass the verifier that these tests trust: $file', async ({ file, txt }) => {
-    const found = await verify(onFile(file), txt);
+    const found = await verify(readCorpusMessage(file), txt);
     expect(found.map((one) => one.result)).toEqual(Object.keys(txt).map(() => 'pass'));
   });
 
   it('have the published body hashes and signatures, made anew from their private keys', () => {
     const reproduced: string[] = [];
     for (const { file, privateKeys } of published) {
-      const data = onFile(file);
+      const data = readCorpusMessage(file);
       const fields = splitFields(data.toString('latin1'));
       for (const field of fields.filter((one) => one.name === 'dkim-signature')) {
         const tags = new Map(
@@ -147,14 +147,17 @@ describe('the messages published in the RFCs', () => {
         expect(bodyHash(data, data.indexOf('\r\n\r\n') + 4)).toBe(tags.get('bh'));
         const key = privateKeys[tags.get('s') ?? ''];
         if (key === undefined) continue;
-        const left = [...fields];
+        const remainingFields = [...fields];
         const names = (tags.get('h') ?? '').split(':');
-        const chosen = names.flatMap((name) => {
-          const at = left.findLastIndex((one) => one.name === name);
-          return at === -1 ? [] : left.splice(at, 1);
+        const selectedFields = names.flatMap((name) => {
+          const at = remainingFields.findLastIndex((one) => one.name === name);
+          return at === -1 ? [] : remainingFields.splice(at, 1);
         });
         const own = relaxedField({ name: field.name, text: field.text.replace(/\bb=[^;]*/, 'b=') });
-        const bytes = Buffer.from(`${chosen.map((one) => `${relaxedField(one)}\r\n`).join('')}${own}`, 'latin1');
+        const bytes = Buffer.from(
+          `${selectedFields.map((one) => `${relaxedField(one)}\r\n`).join('')}${own}`,
+          'latin1',
+        );
         const signature =
           key.algorithm === 'rsa'
             ? sign('sha256', bytes, { key: Buffer.from(key.pkcs1, 'base64'), format: 'der', type: 'pkcs1' })
@@ -177,8 +180,8 @@ describe('a signature', () => {
   it('of any composed message passes for both keys, and aligns with From', async () => {
     await fc.assert(
       fc.asyncProperty(subject, message, addressText, async (subject, message, to) => {
-        const whole = signed(compose({ ...mail, subject, message, to }));
-        const found = await verify(whole, txt);
+        const signedMessage = signMessage(compose({ ...baseMessage, subject, message, to }));
+        const found = await verify(signedMessage, txt);
         expect(found.map((one) => [one.algorithm, one.result, one.domain])).toEqual([
           ['rsa-sha256', 'pass', 'example.org'],
           ['ed25519-sha256', 'pass', 'example.org'],
@@ -197,20 +200,20 @@ describe('a signature', () => {
         fc.constantFrom('example.org', 'a.very-long-name-of-a-sending-domain.that.goes-on.and-on.example.co.uk', 'x.y'),
         fc.constantFrom('s', 'pr20261121k7xma', 'a-selector-of-the-greatest-length-that-one-label-may-have-in-dns'),
         async (subject, message, at, domain, selector) => {
-          const { data, bodyAt } = compose({ ...mail, subject, message });
+          const { data, bodyAt } = compose({ ...baseMessage, subject, message });
           const list = ['From', 'To', 'Subject', 'Date', 'Message-ID', 'MIME-Version', 'Content-Type'];
           const fields = splitFields(data.toString('latin1'))
             .reverse()
             .filter((field) => list.some((name) => name.toLowerCase() === field.name));
-          const shared: SignableMessage = {
+          const signable: SignableMessage = {
             header: {
               names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
               text: fields.map((field) => `${literalField(field.text)}\r\n`).join(''),
             },
             bodyHash: bodyHash(data, bodyAt),
           };
-          for (const one of both) {
-            const theirs = await dkimSign(data, {
+          for (const one of testKeys) {
+            const mailauthResult = await dkimSign(data, {
               canonicalization: 'relaxed/relaxed',
               signTime: new Date(at),
               headerList: list.join(':'),
@@ -222,7 +225,7 @@ describe('a signature', () => {
                 },
               ],
             } as unknown as Parameters<typeof dkimSign>[1]);
-            expect(fieldOf(shared, { ...one, domain, selector }, at)).toBe(theirs.signatures);
+            expect(createSignatureField(signable, { ...one, domain, selector }, at)).toBe(mailauthResult.signatures);
           }
         },
       ),
@@ -231,42 +234,46 @@ describe('a signature', () => {
   });
 
   it('stands above the message, RSA first, in lines of at most 78 columns, and leaves the message as it is', () => {
-    const composed = compose(mail);
-    const whole = signed(composed);
-    expect(whole.subarray(whole.length - composed.data.length).equals(composed.data)).toBe(true);
-    const head = whole.subarray(0, whole.length - composed.data.length).toString('latin1');
-    expect(head.split('\r\n').every((line) => line.length <= 78)).toBe(true);
-    expect(head.endsWith('\r\n')).toBe(true);
-    const [first = '', second = '', ...more] = splitFields(head).map((field) => field.text.replaceAll(/\r\n/g, ''));
+    const composed = compose(baseMessage);
+    const signedMessage = signMessage(composed);
+    expect(signedMessage.subarray(signedMessage.length - composed.data.length).equals(composed.data)).toBe(true);
+    const signatures = signedMessage.subarray(0, signedMessage.length - composed.data.length).toString('latin1');
+    expect(signatures.split('\r\n').every((line) => line.length <= 78)).toBe(true);
+    expect(signatures.endsWith('\r\n')).toBe(true);
+    const [first = '', second = '', ...more] = splitFields(signatures).map((field) =>
+      field.text.replaceAll(/\r\n/g, ''),
+    );
     expect(more).toEqual([]);
     const seconds = Math.floor(ACCEPTED_AT / 1000);
     expect(first).toMatch(/^DKIM-Signature: v=1; a=rsa-sha256; c=relaxed\/relaxed; d=example\.org; h=From: From: /);
     expect(first).toContain(`; q=dns/txt; s=pr20261121a; t=${seconds}; bh=`);
     expect(second).toContain('a=ed25519-sha256;');
-    expect(head).not.toMatch(/\b[lxi]=/);
+    expect(signatures).not.toMatch(/\b[lxi]=/);
   });
 
   it('is the same on every attempt', () => {
-    expect(signed(compose(mail)).equals(signed(compose(mail)))).toBe(true);
+    expect(signMessage(compose(baseMessage)).equals(signMessage(compose(baseMessage)))).toBe(true);
   });
 
   it('of a key that has signed other lists of fields is what a key never used before makes', () => {
-    const used = { ...rsa };
+    const reusedKey = { ...rsa };
     const body = 'MIME-Version: 1.0\r\n\r\nThank you.\r\n';
     const from = 'From: shop@example.org\r\n';
     const headers = [from, `${from}Feedback-ID: a\r\n`, `${from}To: b@example.com\r\nTo: c@example.com\r\n`, '', from];
-    const excepts = [undefined, new Set(['mime-version', 'from']), undefined];
-    for (const except of excepts) {
+    const exclusions = [undefined, new Set(['mime-version', 'from']), undefined];
+    for (const excluded of exclusions) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const shared = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, except);
-        expect(fieldOf(shared, used, ACCEPTED_AT)).toBe(fieldOf(shared, { ...rsa }, ACCEPTED_AT));
-        const fresh = prepareSignable(
+        const signable = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excluded);
+        expect(createSignatureField(signable, reusedKey, ACCEPTED_AT)).toBe(
+          createSignatureField(signable, { ...rsa }, ACCEPTED_AT),
+        );
+        const withUnsignedField = prepareSignable(
           Buffer.from(`X-One: 1\r\n${header}${body}`),
           data.indexOf('\r\n\r\n') + 14,
-          except,
+          excluded,
         );
-        expect(fresh).toEqual(shared);
+        expect(withUnsignedField).toEqual(signable);
       }
     }
   });
@@ -285,7 +292,7 @@ describe('a signature', () => {
       { name: 'List-Unsubscribe', value: '<https://example.org/u>' },
       { name: 'X-Other', value: 'not signed' },
     ];
-    const names = namesIn(signed(compose(mail, extra)));
+    const names = listSignedNames(signMessage(compose(baseMessage, extra)));
     const count = (name: string) => names.filter((one) => one === name).length;
     for (const name of ['from', 'to', 'subject', 'date', 'message-id', 'mime-version', 'content-type']) {
       expect([name, count(name)]).toEqual([name, 2]);
@@ -295,29 +302,29 @@ describe('a signature', () => {
   });
 
   it('leaves out what the next hop writes anew, but never From', async () => {
-    const composed = compose(mail);
-    const whole = signed(composed, both, new Set(['date', 'message-id', 'from']));
-    const names = namesIn(whole);
+    const composed = compose(baseMessage);
+    const signedMessage = signMessage(composed, testKeys, new Set(['date', 'message-id', 'from']));
+    const names = listSignedNames(signedMessage);
     expect([names.includes('date'), names.includes('message-id'), names.includes('from')]).toEqual([
       false,
       false,
       true,
     ]);
-    const rewritten = whole
+    const rewritten = signedMessage
       .toString('latin1')
       .replace(/\r\nDate: [^\r]*/, '\r\nDate: Mon, 01 Jan 2029 00:00:00 +0000')
       .replace(/\r\nMessage-ID: [^\r]*/, '\r\nMessage-ID: <0100@email.amazonses.com>');
-    expect(await results(Buffer.from(rewritten, 'latin1'))).toEqual(PASS);
+    expect(await verifyMessage(Buffer.from(rewritten, 'latin1'))).toEqual(PASS);
   });
 
   it('survives folds, case of field names and white space that a relay changes', async () => {
-    const whole = signed(compose({ ...mail, subject: 'one two  three' })).toString('latin1');
-    const changed = whole
+    const signedMessage = signMessage(compose({ ...baseMessage, subject: 'one two  three' })).toString('latin1');
+    const changed = signedMessage
       .replace('Subject: one two', 'SUBJECT:one\r\n\t two')
       .replace('come again.', 'come   again. ')
       .concat('\r\n\r\n');
-    expect(changed).not.toBe(whole);
-    expect(await results(Buffer.from(changed, 'latin1'))).toEqual(PASS);
+    expect(changed).not.toBe(signedMessage);
+    expect(await verifyMessage(Buffer.from(changed, 'latin1'))).toEqual(PASS);
   });
 
   it('survives field values that hold the octets of no-break spaces', () => {
@@ -331,9 +338,9 @@ describe('a signature', () => {
 });
 
 describe('tampering', () => {
-  const whole = signed(compose({ ...mail, subject: 'Für Sie', from: 'shop@example.org' }));
-  const { data } = compose({ ...mail, subject: 'Für Sie' });
-  const start = whole.length - data.length;
+  const signedMessage = signMessage(compose({ ...baseMessage, subject: 'Für Sie', from: 'shop@example.org' }));
+  const { data } = compose({ ...baseMessage, subject: 'Für Sie' });
+  const start = signedMessage.length - data.length;
 
   it('with any bit of a signed field or of the body breaks both signatures', async () => {
     const inName = new Set<number>();
@@ -344,16 +351,16 @@ describe('tampering', () => {
     }
     await fc.assert(
       fc.asyncProperty(
-        fc.integer({ min: start, max: whole.length - 1 }),
+        fc.integer({ min: start, max: signedMessage.length - 1 }),
         fc.integer({ min: 0, max: 7 }),
         async (at, bit) => {
-          const octet = whole[at] ?? 0;
+          const octet = signedMessage[at] ?? 0;
           // Relaxed: case of names does not count. A line end that is none makes a message that nobody can send.
           fc.pre(octet !== 0x0d && octet !== 0x0a);
           fc.pre(!(inName.has(at) && bit === 5));
-          const changed = Buffer.from(whole);
+          const changed = Buffer.from(signedMessage);
           changed[at] = octet ^ (1 << bit);
-          const found = await results(changed);
+          const found = await verifyMessage(changed);
           expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
         },
       ),
@@ -374,17 +381,17 @@ describe('tampering', () => {
     ['Content-Transfer-Encoding', '7bit'],
   ])('by a further %s, on top or at the end of the header, breaks both', async (name, value) => {
     const added = `${name}: ${value}\r\n`;
-    const headerEnd = whole.indexOf('\r\n\r\n') + 2;
+    const headerEnd = signedMessage.indexOf('\r\n\r\n') + 2;
     for (const at of [0, start, headerEnd]) {
-      const changed = Buffer.concat([whole.subarray(0, at), Buffer.from(added), whole.subarray(at)]);
-      const found = await results(changed);
+      const changed = Buffer.concat([signedMessage.subarray(0, at), Buffer.from(added), signedMessage.subarray(at)]);
+      const found = await verifyMessage(changed);
       expect(found).toHaveLength(2);
       expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
     }
   });
 
   it('by octets behind the body breaks both', async () => {
-    expect((await results(Buffer.concat([whole, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
+    expect((await verifyMessage(Buffer.concat([signedMessage, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
   });
 
   it('by another key of the same size breaks both', async () => {
@@ -392,7 +399,7 @@ describe('tampering', () => {
       { ...rsa, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
       { ...ed25519, key: generateKeyPairSync('ed25519').privateKey },
     ];
-    expect((await results(signed(compose(mail), other))).join()).not.toContain('pass');
+    expect((await verifyMessage(signMessage(compose(baseMessage), other))).join()).not.toContain('pass');
   });
 });
 
@@ -491,8 +498,8 @@ describe('a relaxed field', () => {
 
   it('is what the RFC says', () => {
     fc.assert(
-      fc.property(name, fc.constantFrom('', ' ', '\t'), value, (name, gap, value) => {
-        const field = `${name}${gap}:${value}`;
+      fc.property(name, fc.constantFrom('', ' ', '\t'), value, (name, whiteSpace, value) => {
+        const field = `${name}${whiteSpace}:${value}`;
         expect(relaxed(field)).toEqual([literalField(field)]);
       }),
       { numRuns: 5000 },

@@ -64,12 +64,12 @@ describe('the text part of an HTML message', () => {
     ['what is no tag stays', '1 < 2 <3 a<b', '1 < 2 <3 a\n'],
     ['an unclosed tag, comment or script reaches to the end', 'a<script>b', 'a\n'],
     ['nothing is nothing', '<html><body> <br> </body></html>', ''],
-  ])('%s', (_promise, html, text) => {
+  ])('%s', (_name, html, text) => {
     expect(textFromHtml(html)).toBe(text);
   });
 
   it('is made of any page without a throw, with no more line breaks or text than there is to read', () => {
-    const mark = fc.constantFrom(
+    const fragment = fc.constantFrom(
       '<',
       '>',
       '</',
@@ -89,7 +89,7 @@ describe('the text part of an HTML message', () => {
       '<p>',
       '<br>',
     );
-    const page = fc.array(fc.oneof(mark, fc.string({ unit: 'binary', maxLength: 5 })), { maxLength: 40 });
+    const page = fc.array(fc.oneof(fragment, fc.string({ unit: 'binary', maxLength: 5 })), { maxLength: 40 });
     fc.assert(
       fc.property(page, (pieces) => {
         const html = pieces.join('').toWellFormed();
@@ -103,7 +103,7 @@ describe('the text part of an HTML message', () => {
   });
 
   it('takes time in proportion to the page, also for pages made to take more', () => {
-    const marks = [
+    const fragments = [
       '<div>',
       '<',
       '<a',
@@ -120,8 +120,8 @@ describe('the text part of an HTML message', () => {
       '&#',
       '<br>x',
     ];
-    for (const mark of [
-      ...marks,
+    for (const fragment of [
+      ...fragments,
       '<script>',
       '<script></',
       '<pre>\n',
@@ -131,20 +131,20 @@ describe('the text part of an HTML message', () => {
       '[',
       "<p title='",
     ]) {
-      const page = (length: number) => `<html>${mark.repeat(length / mark.length)}`;
-      const time = (html: string) => {
+      const page = (length: number) => `<html>${fragment.repeat(length / fragment.length)}`;
+      const measureMs = (html: string) => {
         const start = performance.now();
         textFromHtml(html);
         return performance.now() - start;
       };
-      time(page(64 * 1024));
+      measureMs(page(64 * 1024));
       // Linear is 16 times the time, quadratic 256 times; a busy machine blurs both.
-      const small = Math.min(...Array.from({ length: 5 }, () => time(page(16 * 1024))));
+      const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(page(16 * 1024))));
       // The best of several: other work of the machine may interrupt any one of them.
-      let large = Number.POSITIVE_INFINITY;
-      for (let n = 0; n < 30 && large >= 100 * Math.max(small, 1); n += 1)
-        large = Math.min(large, time(page(256 * 1024)));
-      expect(large).toBeLessThan(100 * Math.max(small, 1));
+      let largePageMs = Number.POSITIVE_INFINITY;
+      for (let n = 0; n < 30 && largePageMs >= 100 * Math.max(smallPageMs, 1); n += 1)
+        largePageMs = Math.min(largePageMs, measureMs(page(256 * 1024)));
+      expect(largePageMs).toBeLessThan(100 * Math.max(smallPageMs, 1));
     }
   });
 

@@ -6,7 +6,7 @@ import { parseAddress } from '../../../src/model/address.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
 const key = Buffer.alloc(32, 7);
-const DAY = 86_400_000;
+const DAY_MS = 86_400_000;
 const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) });
 
 test('a token contains the message id and the day, in lower and in upper case', () => {
@@ -16,21 +16,21 @@ test('a token contains the message id and the day, in lower and in upper case', 
       const token = returnPathToken(key, id, at);
       expect(readReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
         id,
-        day: Math.floor(at / DAY) & 0xffff,
+        day: Math.floor(at / DAY_MS) & 0xffff,
       });
     }),
   );
 });
 
 test('a token is a local part of at most 64 octets, the same on every attempt', () => {
-  const token = returnPathToken(key, newIdAt(DAY * 21_000), DAY * 21_000);
+  const token = returnPathToken(key, newIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
   expect(token).toMatch(/^b-[a-z2-7]{45}$/);
   expect(parseAddress(`${token}@bounces.example.com`)?.local).toBe(token);
 });
 
 test('one changed character, another key, or any other text is no token', () => {
-  const id = newIdAt(DAY * 21_000);
-  const token = returnPathToken(key, id, DAY * 21_000);
+  const id = newIdAt(DAY_MS * 21_000);
+  const token = returnPathToken(key, id, DAY_MS * 21_000);
   for (let at = 2; at < token.length; at += 1) {
     const other = token[at] === 'a' ? 'b' : 'a';
     expect(readReturnPath(key, token.slice(0, at) + other + token.slice(at + 1))).toBeNull();

@@ -147,14 +147,14 @@ describe('the inbox', () => {
     await transport.attempt(second, null);
     expect(await ids()).toEqual([second.id, first.id]);
     // Only to one who goes by the time of the folder, it stands still.
-    const inFolder = join(folder, 'new');
-    const still = new Date(Date.now() - 60_000);
-    await utimes(inFolder, still, still);
+    const newFolder = join(folder, 'new');
+    const oldTime = new Date(Date.now() - 60_000);
+    await utimes(newFolder, oldTime, oldTime);
     expect(await ids()).toEqual([second.id, first.id]);
     await transport.attempt(third, null);
-    await utimes(inFolder, still, still);
+    await utimes(newFolder, oldTime, oldTime);
     expect(await ids()).toEqual([second.id, first.id]);
-    await unlink(join(inFolder, `${first.id}.eml`));
+    await unlink(join(newFolder, `${first.id}.eml`));
     expect(await ids()).toEqual([third.id, second.id]);
     await rm(folder, { recursive: true });
     expect(await ids()).toEqual([]);
@@ -174,11 +174,11 @@ describe('the inbox', () => {
       `a${' '.repeat(90)}b`,
     ]) {
       const { id } = outgoingMessage();
-      const mail = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
-      const { data, envelopeFrom: from, envelopeTo: to } = compose(mail);
+      const source = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
+      const { data, envelopeFrom: from, envelopeTo: to } = compose(source);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
       const [entry] = (await createCaptureInbox(folder).list(1000)).filter((listed) => listed.id === id);
-      expect(entry).toMatchObject({ subject, from: mail.from, returnPath: from, to });
+      expect(entry).toMatchObject({ subject, from: source.from, returnPath: from, to });
     }
   });
 

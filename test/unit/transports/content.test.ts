@@ -13,8 +13,8 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
       // A server that takes a bare LF for a line end must not see a lone dot either.
       const lines = sent.split('\n').map((line) => line.replace(/\r$/, ''));
       expect(lines.slice(0, -1)).not.toContain('.');
-      const back = sent.replace(/^\./, '').replaceAll('\n..', '\n.');
-      expect(back).toBe(data === '' || data.endsWith('\r\n') ? data : `${data}\r\n`);
+      const unstuffed = sent.replace(/^\./, '').replaceAll('\n..', '\n.');
+      expect(unstuffed).toBe(data === '' || data.endsWith('\r\n') ? data : `${data}\r\n`);
     }),
   );
 });

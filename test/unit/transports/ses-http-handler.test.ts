@@ -11,7 +11,7 @@ import {
 } from '../../../src/transports/ses/http-handler.ts';
 
 /** A server of loose sockets. */
-async function peer(serve: (socket: Socket) => void): Promise<number> {
+async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
@@ -29,33 +29,41 @@ async function peer(serve: (socket: Socket) => void): Promise<number> {
 }
 
 /** Asks once; what goes wrong is told with whether the request had left. */
-async function ask(
+async function sendRequest(
   port: number,
-  more: Partial<HandlerRequest> = {},
+  changes: Partial<HandlerRequest> = {},
   limits: Partial<HandlerLimits> = {},
   abortSignal?: AbortSignal,
 ) {
-  const wire = createHttpHandler(2, systemClock, { ...HANDLER_LIMITS, ...limits });
-  onTestFinished(() => wire.destroy());
-  const headers = { host: 'ses.example', 'content-length': String(more.body?.length ?? 0) };
-  const request = { protocol: 'http:', hostname: '127.0.0.1', port, method: 'POST', path: '/v2/x', headers, ...more };
+  const handler = createHttpHandler(2, systemClock, { ...HANDLER_LIMITS, ...limits });
+  onTestFinished(() => handler.destroy());
+  const headers = { host: 'ses.example', 'content-length': String(changes.body?.length ?? 0) };
+  const request = {
+    protocol: 'http:',
+    hostname: '127.0.0.1',
+    port,
+    method: 'POST',
+    path: '/v2/x',
+    headers,
+    ...changes,
+  };
   let sent = false;
   const onSent = (): void => {
     sent = true;
   };
   try {
-    return await wire.handle(request, abortSignal === undefined ? { onSent } : { onSent, abortSignal });
+    return await handler.handle(request, abortSignal === undefined ? { onSent } : { onSent, abortSignal });
   } catch (error) {
     throw Object.assign(error as Error, { sent });
   }
 }
 
-const answering = (body: string) => (socket: Socket) => {
+const respondWith = (body: string) => (socket: Socket) => {
   socket.once('data', () => socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`));
 };
 
 test('a response has its status, headers and complete body', async () => {
-  const { response } = await ask(await peer(answering('{"MessageId":"1"}')), { body: '{}' });
+  const { response } = await sendRequest(await startPeer(respondWith('{"MessageId":"1"}')), { body: '{}' });
   expect([response.statusCode, response.headers['content-length'], response.body.toString()]).toEqual([
     200,
     '17',
@@ -65,74 +73,75 @@ test('a response has its status, headers and complete body', async () => {
 
 test('query parameters are in the path of the request', async () => {
   let line = '';
-  const port = await peer((socket) => {
+  const port = await startPeer((socket) => {
     socket.once('data', (data) => {
       line = data.toString().split('\r\n', 1)[0] ?? '';
       socket.write('HTTP/1.1 204 No Content\r\n\r\n');
     });
   });
-  await ask(port, { query: { a: '1&2', b: ['x', 'y'], c: null } });
+  await sendRequest(port, { query: { a: '1&2', b: ['x', 'y'], c: null } });
   expect(line).toBe('POST /v2/x?a=1%262&b=x&b=y&c HTTP/1.1');
 });
 
 test('a connection that fails after the request reports the request as sent', async () => {
-  const port = await peer((socket) => socket.once('data', () => socket.destroy()));
-  await expect(ask(port, { body: '{}' })).rejects.toMatchObject({ sent: true });
+  const port = await startPeer((socket) => socket.once('data', () => socket.destroy()));
+  await expect(sendRequest(port, { body: '{}' })).rejects.toMatchObject({ sent: true });
 });
 
 test('a connection that fails during the request reports the request as not sent', async () => {
   // More than the buffers of both systems hold.
   const body = Buffer.alloc(64 * 1024 * 1024);
-  const port = await peer((socket) => {
+  const port = await startPeer((socket) => {
     socket.once('data', () => {
       socket.pause();
       socket.resetAndDestroy();
     });
   });
-  await expect(ask(port, { body })).rejects.toMatchObject({ sent: false });
+  await expect(sendRequest(port, { body })).rejects.toMatchObject({ sent: false });
 });
 
 test('a connection that fails during the TLS handshake has sent nothing', async () => {
-  const port = await peer((socket) => socket.once('data', () => socket.destroy()));
-  await expect(ask(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
+  const port = await startPeer((socket) => socket.once('data', () => socket.destroy()));
+  await expect(sendRequest(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
 });
 
 test('a TLS handshake that never ends reaches its time limit, with nothing sent', async () => {
-  const port = await peer(() => undefined);
-  await expect(ask(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
+  const port = await startPeer(() => undefined);
+  await expect(sendRequest(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
     message: 'no connection within 0.05 seconds',
     sent: false,
   });
 });
 
 test('a missing response reaches its time limit, with the request sent', async () => {
-  const port = await peer(() => undefined);
-  await expect(ask(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
+  const port = await startPeer(() => undefined);
+  await expect(sendRequest(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
     message: 'no answer within 0.05 seconds',
     sent: true,
   });
 });
 
 test('a response that comes byte by byte reaches the same time limit', async () => {
-  const port = await peer((socket) => {
+  const port = await startPeer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n');
       const timer = setInterval(() => socket.write('x'), 10);
       socket.on('close', () => clearInterval(timer));
     });
   });
-  await expect(ask(port, { body: '{}' }, { responseMs: 200 })).rejects.toMatchObject({ sent: true });
+  await expect(sendRequest(port, { body: '{}' }, { responseMs: 200 })).rejects.toMatchObject({ sent: true });
 });
 
 test('a response that is too large is an error', async () => {
-  const port = await peer((socket) => {
+  const port = await startPeer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
-      const more = (): boolean => socket.write(`8000\r\n${'x'.repeat(0x8000)}\r\n`, () => socket.writable && more());
-      more();
+      const writeMore = (): boolean =>
+        socket.write(`8000\r\n${'x'.repeat(0x8000)}\r\n`, () => socket.writable && writeMore());
+      writeMore();
     });
   });
-  await expect(ask(port, { body: '{}' })).rejects.toMatchObject({
+  await expect(sendRequest(port, { body: '{}' })).rejects.toMatchObject({
     message: 'a response of more than 65536 bytes',
     sent: true,
   });
@@ -140,19 +149,19 @@ test('a response that is too large is an error', async () => {
 
 test('an aborted request ends at once', async () => {
   const stop = new AbortController();
-  const port = await peer((socket) => socket.once('data', () => stop.abort()));
-  await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: true });
-  await expect(ask(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: false });
+  const port = await startPeer((socket) => socket.once('data', () => stop.abort()));
+  await expect(sendRequest(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: true });
+  await expect(sendRequest(port, { body: '{}' }, {}, stop.signal)).rejects.toMatchObject({ sent: false });
 });
 
 test('an idle connection is closed before the peer closes it', async () => {
   let closed = false;
-  const port = await peer((socket) => {
-    answering('{}')(socket);
+  const port = await startPeer((socket) => {
+    respondWith('{}')(socket);
     socket.on('close', () => {
       closed = true;
     });
   });
-  await ask(port, { body: '{}' }, { idleMs: 50 });
+  await sendRequest(port, { body: '{}' }, { idleMs: 50 });
   await expect.poll(() => closed).toBe(true);
 });

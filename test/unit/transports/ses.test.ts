@@ -16,21 +16,21 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-async function rig(more: { readonly configurationSet?: string } = {}) {
+async function startFixture(options: { readonly configurationSet?: string } = {}) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
-  const told: string[] = [];
+  const errors: string[] = [];
   const transport = createSesTransport(
-    { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: more.configurationSet ?? null },
-    { clock: systemClock, onError: (what, error) => told.push(`${what}: ${error}`) },
+    { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: options.configurationSet ?? null },
+    { clock: systemClock, onError: (what, error) => errors.push(`${what}: ${error}`) },
   );
   onTestFinished(() => transport.close(100));
-  return { fake, transport, told };
+  return { fake, transport, errors };
 }
 
 describe('a message', () => {
   test('arrives unchanged, through the configuration set, and the outcome has the provider’s id', async () => {
-    const { fake, transport } = await rig({ configurationSet: 'transactional' });
+    const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
     const message = outgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
     expect(fake.received).toMatchObject([{ to: [message.envelope.to], configurationSet: 'transactional' }]);
@@ -44,7 +44,7 @@ describe('a message', () => {
   });
 
   test('connections are reused', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.received).toHaveLength(20);
     // One for the messages, one for the question about the account.
@@ -54,10 +54,10 @@ describe('a message', () => {
 
 test('an attempt that fails by a bug rejects only for its caller', async () => {
   const unhandled: unknown[] = [];
-  const hear = (error: unknown) => void unhandled.push(error);
-  process.prependListener('unhandledRejection', hear);
-  onTestFinished(() => void process.removeListener('unhandledRejection', hear));
-  const { transport } = await rig();
+  const onUnhandled = (error: unknown) => void unhandled.push(error);
+  process.prependListener('unhandledRejection', onUnhandled);
+  onTestFinished(() => void process.removeListener('unhandledRejection', onUnhandled));
+  const { transport } = await startFixture();
   const broken = { ...outgoingMessage(''), envelope: undefined } as unknown as ReturnType<typeof outgoingMessage>;
   await expect(transport.attempt(broken, null)).rejects.toThrow(TypeError);
   await new Promise((resolve) => setImmediate(resolve));
@@ -102,7 +102,7 @@ describe('the response of the provider', () => {
     [{ status: 200, body: {} }, { kind: 'unanswered' }],
     [{ status: 200, body: { MessageId: 'a b\u0000' } }, { kind: 'unanswered' }],
   ] as const)('%j', async (behaviour, outcome) => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.send = () => behaviour;
     const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject(outcome);
@@ -111,10 +111,10 @@ describe('the response of the provider', () => {
   });
 
   test('a response with the session token is shown without the token', async () => {
-    const { fake, transport } = await rig();
-    const said =
+    const { fake, transport } = await startFixture();
+    const responseText =
       "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
-    fake.send = () => errorAnswer(403, 'InvalidSignatureException', said);
+    fake.send = () => errorAnswer(403, 'InvalidSignatureException', responseText);
     const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(attempt.outcome.reply.text).toMatch(
@@ -124,7 +124,7 @@ describe('the response of the provider', () => {
   });
 
   test('an address that needs SMTPUTF8 bounces, and nothing is sent', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     const attempt = await transport.attempt(outgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }), null);
     expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
     expect(attempt.conversation).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
@@ -166,32 +166,34 @@ describe('the response of the provider', () => {
   });
 
   test('each rule decides its samples', () => {
-    for (const { samples, meaning: verdict, description: why } of SES_RULES) {
+    for (const { samples, meaning, description } of SES_RULES) {
       for (const sample of samples) {
         const [name = '', status = '-', ...words] = sample.split(' ');
-        const given = {
+        const error = {
           name,
           status: status === '-' ? null : Number(status),
           message: words.join(' '),
           sent: false,
         };
-        expect({ why, verdict: classifySesError(given) }).toEqual({ why, verdict });
+        expect({ description, meaning: classifySesError(error) }).toEqual({ description, meaning });
       }
     }
-    const lost = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
-    expect(classifySesError(toSesError(lost))).toMatchObject({
+    const connectionReset = Object.assign(new Error('socket hang up'), { code: 'ECONNRESET' });
+    expect(classifySesError(toSesError(connectionReset))).toMatchObject({
       kind: 'deferred',
       reason: 'connection',
       scope: 'transport',
     });
-    expect(classifySesError(toSesError(Object.assign(lost, { sent: true })))).toEqual({ kind: 'unanswered' });
+    expect(classifySesError(toSesError(Object.assign(connectionReset, { sent: true })))).toEqual({
+      kind: 'unanswered',
+    });
     expect(classifySesError(toSesError(null)).kind).toBe('deferred');
   });
 });
 
 describe('the send rate', () => {
   test('a throttled message is sent again at a lower rate, and arrives once', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.account = accountAnswer({}, { MaxSendRate: 100 });
     fake.send = ({ count }) =>
       count <= 2 ? errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'take';
@@ -202,31 +204,31 @@ describe('the send rate', () => {
   });
 
   test('a message that stays throttled is deferred with scope message', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
   });
 
   test('an exhausted daily quota defers with scope transport', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
   test('the rate of the account sets the concurrency; a rate that cannot be read stops nothing, and is reported once', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
     await transport.attempt(outgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
-    const silent = await rig();
-    silent.fake.account = errorAnswer(403, 'AccessDeniedException', 'no');
-    expect((await silent.transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(silent.transport.concurrency).toBe(4);
-    await expect.poll(() => silent.told).toHaveLength(1);
-    expect(silent.told[0]).toMatch(
+    const unreadable = await startFixture();
+    unreadable.fake.account = errorAnswer(403, 'AccessDeniedException', 'no');
+    expect((await unreadable.transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(unreadable.transport.concurrency).toBe(4);
+    await expect.poll(() => unreadable.errors).toHaveLength(1);
+    expect(unreadable.errors[0]).toMatch(
       /stays at 14 messages per second; allow ses:GetAccount\. AccessDeniedException: no$/,
     );
   });
@@ -244,36 +246,36 @@ describe('the send rate', () => {
 
   test('a second has no more than the rate, about half of it after a throttled request, and the whole rate again later', async () => {
     const clock = virtualClock(0);
-    const pace = createRateLimiter(clock);
-    pace.setRate(10);
-    let went = 0;
-    const go = async () => {
-      while (await pace.acquire()) went += 1;
+    const rateLimiter = createRateLimiter(clock);
+    rateLimiter.setRate(10);
+    let sentCount = 0;
+    const sendAll = async () => {
+      while (await rateLimiter.acquire()) sentCount += 1;
     };
-    void go();
+    void sendAll();
     await clock.advance(1_000);
     // What had gathered before the rate was known, and one second's worth.
-    expect(went).toBeLessThanOrEqual(1 + 10 + 1);
-    const before = went;
+    expect(sentCount).toBeLessThanOrEqual(1 + 10 + 1);
+    const before = sentCount;
     await clock.advance(10_000);
-    expect(went - before).toBeGreaterThanOrEqual(98);
-    expect(went - before).toBeLessThanOrEqual(101);
-    pace.slowDown();
-    pace.slowDown();
-    expect(pace.currentRate).toBeCloseTo(4.9, 5);
-    const slow = went;
+    expect(sentCount - before).toBeGreaterThanOrEqual(98);
+    expect(sentCount - before).toBeLessThanOrEqual(101);
+    rateLimiter.slowDown();
+    rateLimiter.slowDown();
+    expect(rateLimiter.currentRate).toBeCloseTo(4.9, 5);
+    const countBefore = sentCount;
     await clock.advance(1_000);
-    expect(went - slow).toBeLessThanOrEqual(6);
+    expect(sentCount - countBefore).toBeLessThanOrEqual(6);
     await clock.advance(20_000);
-    expect(pace.currentRate).toBe(10);
-    pace.close();
-    expect(await pace.acquire()).toBe(false);
+    expect(rateLimiter.currentRate).toBe(10);
+    rateLimiter.close();
+    expect(await rateLimiter.acquire()).toBe(false);
   });
 });
 
 describe('close', () => {
   test('a provider that stalls delays close for its time limit, and its attempt is unanswered', async () => {
-    const { fake, transport } = await rig();
+    const { fake, transport } = await startFixture();
     fake.send = () => 'stall';
     const running = transport.attempt(outgoingMessage(), null);
     await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);

@@ -5,7 +5,7 @@ import { isSimulated, simulatorKind, withSimulator } from '../../../src/transpor
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { outgoingMessage } from '../../rig/smtp-message.ts';
 
-function wrapped(): { transport: Transport; reached: OutgoingMessage[] } {
+function createTransport(): { transport: Transport; reached: OutgoingMessage[] } {
   const reached: OutgoingMessage[] = [];
   const inner: Transport = {
     concurrency: 7,
@@ -47,7 +47,7 @@ describe('simulator addresses', () => {
     ['suppressed', { kind: 'bounced', suppress: false }],
     ['nobody', { kind: 'bounced', suppress: false }],
   ])('%s has its outcome and never reaches the transport', async (local, expected) => {
-    const { transport, reached } = wrapped();
+    const { transport, reached } = createTransport();
     expect((await transport.attempt(to(local), null)).outcome).toMatchObject(expected);
     expect(reached).toEqual([]);
   });
@@ -58,31 +58,31 @@ describe('simulator addresses', () => {
     ['suppressed', 'suppression'],
     ['nobody', 'outcome'],
   ] as const)('%s has the local answer %s', (local, expected) => {
-    const { transport } = wrapped();
+    const { transport } = createTransport();
     expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
     expect(transport.localAnswer?.(outgoingMessage().envelope.to)).toBeNull();
   });
 
   test('the reply to an unknown address names the known ones', async () => {
-    const { outcome } = await wrapped().transport.attempt(to('nobody'), null);
+    const { outcome } = await createTransport().transport.attempt(to('nobody'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
       expect(outcome.reply.text).toContain(name);
   });
 
   test('beforeCompletion is called once for a message that is accepted, and its rejection defers', async () => {
-    const { transport } = wrapped();
-    let asked = 0;
+    const { transport } = createTransport();
+    let callCount = 0;
     await transport.attempt(to('success'), () => {
-      asked += 1;
+      callCount += 1;
       return Promise.resolve();
     });
-    expect(asked).toBe(1);
+    expect(callCount).toBe(1);
     const refused = await transport.attempt(to('success'), () => Promise.reject(new Error('lost')));
     expect(refused.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
   });
 
   test('every other address goes to the transport', async () => {
-    const { transport, reached } = wrapped();
+    const { transport, reached } = createTransport();
     expect(transport.concurrency).toBe(7);
     expect((await transport.attempt(outgoingMessage(), null)).remote).toBe('inner');
     expect(reached).toHaveLength(1);

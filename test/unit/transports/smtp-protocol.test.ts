@@ -19,21 +19,32 @@ describe('the reply parser', () => {
 
   test('returns the same replies for any chunks', () => {
     fc.assert(
-      fc.property(fc.array(reply, { maxLength: 5 }), fc.array(fc.nat(40)), fc.boolean(), (made, cuts, bareLf) => {
-        const lines = made.map(([code, parts]) =>
-          parts.map((part, at) => `${code}${at === parts.length - 1 ? ' ' : '-'}${part}`),
-        );
-        const bytes = Buffer.from(lines.flatMap((one) => one.map((line) => line + (bareLf ? '\n' : '\r\n'))).join(''));
-        const chunks: Buffer[] = [];
-        let from = 0;
-        for (const cut of cuts) {
-          chunks.push(bytes.subarray(from, from + cut));
-          from += cut;
-        }
-        chunks.push(bytes.subarray(from));
-        const expected = lines.map((one, at) => ({ kind: 'reply', code: made[at]?.[0], lines: one }));
-        expect(parse(chunks)).toEqual({ replies: expected, fault: null });
-      }),
+      fc.property(
+        fc.array(reply, { maxLength: 5 }),
+        fc.array(fc.nat(40)),
+        fc.boolean(),
+        (generated, chunkLengths, bareLf) => {
+          const lines = generated.map(([code, parts]) =>
+            parts.map((part, at) => `${code}${at === parts.length - 1 ? ' ' : '-'}${part}`),
+          );
+          const bytes = Buffer.from(
+            lines.flatMap((replyLines) => replyLines.map((line) => line + (bareLf ? '\n' : '\r\n'))).join(''),
+          );
+          const chunks: Buffer[] = [];
+          let from = 0;
+          for (const chunkLength of chunkLengths) {
+            chunks.push(bytes.subarray(from, from + chunkLength));
+            from += chunkLength;
+          }
+          chunks.push(bytes.subarray(from));
+          const expected = lines.map((replyLines, at) => ({
+            kind: 'reply',
+            code: generated[at]?.[0],
+            lines: replyLines,
+          }));
+          expect(parse(chunks)).toEqual({ replies: expected, fault: null });
+        },
+      ),
     );
   });
 

@@ -17,16 +17,20 @@ interface Pair {
   readonly transport: Transport;
 }
 
-async function pair(script: Script, change: Partial<SmtpSetting> = {}, deps: Partial<SmtpParts> = {}): Promise<Pair> {
+async function startPair(
+  script: Script,
+  change: Partial<SmtpSetting> = {},
+  parts: Partial<SmtpParts> = {},
+): Promise<Pair> {
   const peer = await startSmtpPeer(script);
   onTestFinished(() => peer.close());
-  const transport = newSmtpTransport(peer.port, change, deps);
+  const transport = newSmtpTransport(peer.port, change, parts);
   onTestFinished(() => transport.close(1_000));
   return { peer, transport };
 }
 
 /** A server that answers `reply` to `verb` and whatever the client says after it. */
-function answering(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
+function respondTo(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
   return async (wire) => {
     if (verb === 'greeting') return wire.writeLines(...reply);
     wire.writeLines('220 peer.example');
@@ -63,7 +67,7 @@ describe.each([
 
   for (const [verb, stage] of stages) {
     test(`421 at ${stage} is deferred, and the connection ends`, async () => {
-      const { transport } = await pair(answering(verb, ['421 4.3.2 closing'], extensions));
+      const { transport } = await startPair(respondTo(verb, ['421 4.3.2 closing'], extensions));
       const { outcome } = await transport.attempt(outgoingMessage(), null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
       expect(outcome.reply).toMatchObject({ stage, code: 421, enhanced: '4.3.2', text: 'closing' });
@@ -71,20 +75,20 @@ describe.each([
   }
 
   test('450 at rcpt is deferred for this message', async () => {
-    const { transport } = await pair(answering('RCPT', ['450 4.2.0 come back'], extensions));
+    const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
     const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
     expect(conversation).toContain('S: 450 4.2.0 come back');
   });
 
   test('550 at rcpt bounces, with an enhanced code or without', async () => {
-    const enhanced = await pair(answering('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
+    const enhanced = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
     expect((await enhanced.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },
     });
-    const bare = await pair(answering('RCPT', ['550 no'], extensions));
+    const bare = await startPair(respondTo('RCPT', ['550 no'], extensions));
     expect((await bare.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: false,
@@ -93,7 +97,7 @@ describe.each([
   });
 
   test('a refused message leaves the connection usable for the next one', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet(extensions);
       await wire.answerCommand('MAIL', '250 Ok');
       await wire.answerCommand('RCPT', '550 5.1.1 no such user');
@@ -110,7 +114,7 @@ describe.each([
 
 describe('pipelining', () => {
   test('MAIL, RCPT and DATA are sent in one write', async () => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       await wire.greet();
       // Nothing is answered before all three have come.
       for (const verb of ['MAIL', 'RCPT', 'DATA']) expect((await wire.readLine()).startsWith(verb)).toBe(true);
@@ -123,7 +127,7 @@ describe('pipelining', () => {
   });
 
   test('354 after a refused recipient: only the final dot is sent, and the refusal is the outcome', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.answerCommand('MAIL', '250 Ok');
       await wire.answerCommand('RCPT', '550 5.1.1 no such user');
@@ -144,7 +148,7 @@ describe('pipelining', () => {
   });
 
   test('the refusal of MAIL is the outcome, not the 503 that follows from it', async () => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.answerCommand('MAIL', '552 5.3.4 too large');
       await wire.answerCommand('RCPT', '503 5.5.1 MAIL first');
@@ -185,7 +189,7 @@ describe('a connection that fails', () => {
         connected = true;
       });
     };
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         if (commands === 0) return wire.waitForClose();
         wire.writeLines('220 peer.example');
@@ -215,7 +219,7 @@ describe('a connection that fails', () => {
   });
 
   test('a peer that answers each step just in time is abandoned at the time limit of the attempt', async () => {
-    const { transport } = await pair(
+    const { transport } = await startPair(
       async (wire) => {
         wire.writeLines('220 peer.example');
         await wire.readLine();
@@ -233,19 +237,19 @@ describe('a connection that fails', () => {
   });
 
   test('dropped before the whole content was sent: deferred, and beforeCompletion is not called', async () => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
       await wire.waitForBytes(1_000);
       wire.reset();
     });
-    const big = outgoingMessage(Buffer.alloc(64_000_000, 'x'));
-    const { outcome } = await transport.attempt(big, null);
+    const largeMessage = outgoingMessage(Buffer.alloc(64_000_000, 'x'));
+    const { outcome } = await transport.attempt(largeMessage, null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
   });
 
   test('dropped while beforeCompletion runs: deferred, the final dot is never written', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
       await wire.waitForBytes(10);
@@ -257,7 +261,7 @@ describe('a connection that fails', () => {
   });
 
   test('refused while beforeCompletion runs: the refusal is the outcome, and the message is not completed', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
       await wire.waitForBytes(10);
@@ -270,7 +274,7 @@ describe('a connection that fails', () => {
   });
 
   test('dropped after the final dot: unanswered', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
       await wire.readContent();
@@ -283,7 +287,7 @@ describe('a connection that fails', () => {
 
   test('silent after the final dot: unanswered, after two minutes', async () => {
     const clock = virtualClock(0);
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
         await wire.acceptEnvelope();
@@ -304,20 +308,20 @@ describe('a connection that fails', () => {
 
 describe('replies', () => {
   test('sent byte by byte, of several lines, ended by bare LF, are parsed', async () => {
-    const { transport } = await pair(async (wire) => {
-      const slowly = async (text: string): Promise<void> => {
+    const { transport } = await startPair(async (wire) => {
+      const writeSlowly = async (text: string): Promise<void> => {
         for (const char of text) {
           wire.write(char);
           await new Promise((resolve) => setImmediate(resolve));
         }
       };
-      await slowly('220-hello\r\n220 there\n');
+      await writeSlowly('220-hello\r\n220 there\n');
       await wire.readLine();
-      await slowly('250-peer.example\n250 HELP\r\n');
+      await writeSlowly('250-peer.example\n250 HELP\r\n');
       await wire.readLine();
-      await slowly('250 2.1.0 Ok\r\n');
+      await writeSlowly('250 2.1.0 Ok\r\n');
       await wire.readLine();
-      await slowly('550-5.7.1 first\r\n550-5.7.1 second\n550 5.7.1 third\r\n');
+      await writeSlowly('550-5.7.1 first\r\n550-5.7.1 second\n550 5.7.1 third\r\n');
       await wire.acceptMessages();
     });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
@@ -330,7 +334,7 @@ describe('replies', () => {
     ['no reply at all', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
     ['two codes in one reply', '220-hello\r\n250 there\r\n'],
   ])('%s ends the connection and is deferred', async (_name, bytes) => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       wire.write(bytes);
       await wire.waitForClose();
     });
@@ -343,7 +347,7 @@ describe('replies', () => {
   });
 
   test('control characters of a server appear neither in the outcome nor in the transcript', async () => {
-    const { transport } = await pair(answering('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
+    const { transport } = await startPair(respondTo('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
     const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     for (const text of [outcome.reply.text, ...conversation]) {
       expect([...text].every((char) => char >= ' ' && !(char >= '\u007f' && char < '\u00a0'))).toBe(true);
@@ -363,7 +367,7 @@ describe('connections', () => {
   });
 
   test('there are never more than the setting allows', async () => {
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
         await wire.acceptMessages();
@@ -376,7 +380,7 @@ describe('connections', () => {
   });
 
   test('a connection ends with QUIT after its maximum number of messages', async () => {
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
         await wire.acceptMessages();
@@ -391,7 +395,7 @@ describe('connections', () => {
   });
 
   test('an idle connection ends with QUIT', async () => {
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
         await wire.acceptMessages();
@@ -407,34 +411,37 @@ describe('connections', () => {
     ['421', (wire: Parameters<Script>[0]) => wire.writeLines('421 4.4.2 idle for too long')],
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
     ['an end', (wire: Parameters<Script>[0]) => wire.endConnection()],
-  ])('a reused one that ends with %s fails no attempt: one copy is sent over a new one', async (_name, die) => {
-    const { peer, transport } = await pair(
-      async (wire, connection) => {
-        await wire.greet();
-        await wire.acceptMessage();
-        if (connection > 1) return wire.acceptMessages();
-        await wire.readLine();
-        die(wire);
-        return undefined;
-      },
-      { connections: 1 },
-    );
-    expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
-    const message = outgoingMessage('Subject: second\r\n\r\nsecond\r\n');
-    let asked = 0;
-    const second = await transport.attempt(message, () => {
-      asked += 1;
-      return Promise.resolve();
-    });
-    expect(second.outcome.kind).toBe('delivered');
-    expect(asked).toBe(1);
-    expect(peer.connections).toBe(2);
-    expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
-  });
+  ])(
+    'a reused one that ends with %s fails no attempt: one copy is sent over a new one',
+    async (_name, endConnection) => {
+      const { peer, transport } = await startPair(
+        async (wire, connection) => {
+          await wire.greet();
+          await wire.acceptMessage();
+          if (connection > 1) return wire.acceptMessages();
+          await wire.readLine();
+          endConnection(wire);
+          return undefined;
+        },
+        { connections: 1 },
+      );
+      expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
+      const message = outgoingMessage('Subject: second\r\n\r\nsecond\r\n');
+      let callCount = 0;
+      const second = await transport.attempt(message, () => {
+        callCount += 1;
+        return Promise.resolve();
+      });
+      expect(second.outcome.kind).toBe('delivered');
+      expect(callCount).toBe(1);
+      expect(peer.connections).toBe(2);
+      expect(peer.messages.filter((data) => data.equals(message.data))).toHaveLength(1);
+    },
+  );
 
   test('a reused one that never answers (half open) fails no attempt', async () => {
     const clock = virtualClock(0);
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire, connection) => {
         await wire.greet();
         await wire.acceptMessage();
@@ -464,17 +471,18 @@ describe('connections', () => {
       await wire.greet();
       await wire.acceptMessages();
     };
-    const { transport } = await pair(script, { connections: 1 }, { connect });
-    const count = () => sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
+    const { transport } = await startPair(script, { connections: 1 }, { connect });
+    const countListeners = () =>
+      sockets.flatMap((socket) => socket.eventNames().map((name) => socket.listenerCount(name)));
     await transport.attempt(outgoingMessage(), null);
-    const before = count();
+    const before = countListeners();
     for (let n = 0; n < 30; n += 1) await transport.attempt(outgoingMessage(), () => Promise.resolve());
     expect(sockets).toHaveLength(1);
-    expect(count()).toEqual(before);
+    expect(countListeners()).toEqual(before);
   });
 
   test('one closed by the server while idle is not used again', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessage();
       wire.endConnection();
@@ -486,7 +494,7 @@ describe('connections', () => {
   });
 
   test('a new connection that fails is an outcome and is not repeated', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.readLine();
       wire.reset();
@@ -499,7 +507,7 @@ describe('connections', () => {
   });
 
   test('the transcript of a message on a reused connection has the lines of that message only', async () => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
     });
@@ -520,7 +528,7 @@ describe('connections', () => {
   });
 
   test('close ends running attempts', async () => {
-    const { transport } = await pair(async (wire) => {
+    const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.waitForClose();
     });
@@ -545,13 +553,13 @@ describe('TLS', () => {
       await wire.acceptMessages();
     };
 
-  async function trusting(): Promise<Partial<SmtpParts>> {
+  async function trustTestCertificate(): Promise<Partial<SmtpParts>> {
     const { cert } = await certificateFor();
     return { connectTls: (options) => connectTls({ ...options, ca: cert }) };
   }
 
   test('required, with a certificate that is trusted: delivered over TLS', async () => {
-    const { transport } = await pair(upgrading(), { tls: 'required' }, await trusting());
+    const { transport } = await startPair(upgrading(), { tls: 'required' }, await trustTestCertificate());
     const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
@@ -563,17 +571,19 @@ describe('TLS', () => {
       await wire.greet(['peer.example']);
       await wire.acceptMessages();
     };
-    const { transport } = await pair(script, { tls: 'implicit' }, await trusting());
+    const { transport } = await startPair(script, { tls: 'implicit' }, await trustTestCertificate());
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
-    const distrusted = await pair(script, { tls: 'implicit' });
-    expect((await distrusted.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
+    const untrusted = await startPair(script, { tls: 'implicit' });
+    expect((await untrusted.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });
   });
 
   test('smtps: to a port that begins in clear text: deferred, and the text names the cause', async () => {
-    const { transport } = await pair(async (wire) => wire.writeLines('220 peer.example ESMTP'), { tls: 'implicit' });
+    const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
+      tls: 'implicit',
+    });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome.kind).toBe('deferred');
     expect(outcome.reply.text).toMatch(
@@ -582,7 +592,7 @@ describe('TLS', () => {
   });
 
   test('required, with a certificate that is not trusted: deferred, no MAIL', async () => {
-    const { peer, transport } = await pair(upgrading(), { tls: 'required' });
+    const { peer, transport } = await startPair(upgrading(), { tls: 'required' });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
     expect(outcome.reply.text).toContain('certificate');
@@ -592,7 +602,7 @@ describe('TLS', () => {
   test('required, with a certificate for another name: deferred', async () => {
     const { cert } = await certificateFor('other.example');
     const secure: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
-    const { transport } = await pair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
+    const { transport } = await startPair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
     expect((await transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
@@ -600,12 +610,12 @@ describe('TLS', () => {
   });
 
   test('required, certificate checks turned off: delivered', async () => {
-    const { transport } = await pair(upgrading(), { tls: 'required', verifyCertificate: false });
+    const { transport } = await startPair(upgrading(), { tls: 'required', verifyCertificate: false });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
   test('required, but not offered: deferred, no MAIL', async () => {
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
         await wire.acceptMessages();
@@ -619,7 +629,7 @@ describe('TLS', () => {
   });
 
   test('offered: used without a check of the certificate', async () => {
-    const { peer, transport } = await pair(upgrading(), { tls: 'offered' });
+    const { peer, transport } = await startPair(upgrading(), { tls: 'offered' });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('STARTTLS');
   });
@@ -642,23 +652,23 @@ describe('TLS', () => {
       wire.writeLines('250 Ok');
       wire.endConnection();
     };
-    const { peer, transport } = await pair(broken, { tls: 'offered', connections: 1 });
+    const { peer, transport } = await startPair(broken, { tls: 'offered', connections: 1 });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
-    const secret = await pair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
+    const secret = await startPair(broken, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
     expect((await secret.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
     expect(secret.peer.connections).toBe(1);
   });
 
   test('clear text injected after the answer to STARTTLS is never read', async () => {
-    for (const together of [true, false]) {
-      const { peer, transport } = await pair(
+    for (const isOneWrite of [true, false]) {
+      const { peer, transport } = await startPair(
         async (wire) => {
           await wire.greet(WITH_TLS);
           await wire.readLine();
-          if (together) wire.write('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
+          if (isOneWrite) wire.write('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
           else {
             wire.write('220 go ahead\r\n');
             wire.write('250-evil.example\r\n250 AUTH PLAIN\r\n');
@@ -682,7 +692,7 @@ describe('AUTH', () => {
     ['LOGIN', 'AUTH LOGIN'],
     ['LOGIN in the old way of writing', 'AUTH=LOGIN'],
   ])('%s: authenticated, and the transcript shows no credential', async (_name, offer) => {
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', offer]);
         const line = await wire.readLine();
@@ -708,7 +718,7 @@ describe('AUTH', () => {
   });
 
   test('refused: deferred with the reason configuration', async () => {
-    const { transport } = await pair(
+    const { transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', 'AUTH PLAIN']);
         await wire.answerCommand('AUTH', '535 5.7.8 not accepted');
@@ -729,7 +739,7 @@ describe('AUTH', () => {
   ] as const)('in clear text over a network, with tls=%s: credentials sent, %j', async (tls, sent) => {
     const connect = (host: string, port: number): Socket =>
       Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
-    const { peer, transport } = await pair(
+    const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', 'AUTH PLAIN LOGIN']);
         await wire.answerCommand('AUTH', '235 welcome');
@@ -744,7 +754,7 @@ describe('AUTH', () => {
   });
 
   test('not offered: deferred, with the remedy', async () => {
-    const { transport } = await pair((wire) => wire.greet(['peer.example', 'AUTH CRAM-MD5']), { auth });
+    const { transport } = await startPair((wire) => wire.greet(['peer.example', 'AUTH CRAM-MD5']), { auth });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
     expect(outcome.reply.text).toContain('CRAM-MD5');
@@ -763,9 +773,9 @@ describe('the bytes sent', () => {
         fc.string({ maxLength: 40 }).map((text) => text.replaceAll('\r', '').replaceAll('\n', '')),
       );
       await fc.assert(
-        fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, marked) => {
+        fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, hasCompletionCheck) => {
           const message = outgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
-          const attempt = await transport.attempt(message, marked ? () => Promise.resolve() : null);
+          const attempt = await transport.attempt(message, hasCompletionCheck ? () => Promise.resolve() : null);
           expect(attempt.outcome.kind).toBe('delivered');
           expect(server.received.at(-1)?.data.equals(message.data)).toBe(true);
         }),
@@ -785,7 +795,7 @@ describe('the bytes sent', () => {
   });
 
   test('SIZE and SMTPUTF8 are sent where they are offered', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
     });
@@ -795,7 +805,7 @@ describe('the bytes sent', () => {
   });
 
   test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses no recipient', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet(['peer.example', 'PIPELINING']);
       await wire.acceptMessages();
     });
@@ -813,7 +823,7 @@ describe('the bytes sent', () => {
   });
 
   test('HELO is sent where the server does not know EHLO', async () => {
-    const { peer, transport } = await pair(async (wire) => {
+    const { peer, transport } = await startPair(async (wire) => {
       wire.writeLines('220 old.example');
       await wire.answerCommand('EHLO', '502 what?');
       await wire.answerCommand('HELO', '250 old.example');
@@ -828,26 +838,30 @@ describe('the bytes sent', () => {
     ['\n', 'a bare LF'],
     ['\r', 'a bare CR'],
     ['\0', 'a NUL'],
-  ])('%j in envelope, EHLO name or credentials (%s) sends nothing', async (evil) => {
-    const { peer, transport } = await pair(async (wire) => {
+  ])('%j in envelope, EHLO name or credentials (%s) sends nothing', async (character) => {
+    const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
     });
-    const hostile = [`b@b.example>${evil}RCPT TO:<c@c.example`, `${evil}`, `"a${evil}b"@b.example`];
-    for (const address of hostile) {
+    const hostileAddresses = [
+      `b@b.example>${character}RCPT TO:<c@c.example`,
+      `${character}`,
+      `"a${character}b"@b.example`,
+    ];
+    for (const address of hostileAddresses) {
       for (const envelope of [{ to: address }, { from: address }, { to: address, smtputf8: true }]) {
         const { outcome } = await transport.attempt(outgoingMessage('x\r\n', envelope), null);
         expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
       }
     }
     expect(peer.connections).toBe(0);
-    expect(() => newSmtpTransport(1, { name: `me${evil}MAIL` })).toThrow('EHLO name');
-    expect(() => newSmtpTransport(1, { auth: { user: `u${evil}`, pass: 'p' } })).toThrow('user');
-    expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${evil}` } })).toThrow('password');
+    expect(() => newSmtpTransport(1, { name: `me${character}MAIL` })).toThrow('EHLO name');
+    expect(() => newSmtpTransport(1, { auth: { user: `u${character}`, pass: 'p' } })).toThrow('user');
+    expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
   });
 
   test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses send nothing', async () => {
-    const { peer, transport } = await pair((wire) => wire.waitForClose());
+    const { peer, transport } = await startPair((wire) => wire.waitForClose());
     const addresses = [
       'b@b.example> SIZE=1',
       'a b@b.example',
