@@ -27,7 +27,7 @@ export const systemClock: MonotonicClock = {
 };
 
 /** Calls `run` every `everyMs`; the returned function stops it. */
-export function every(clock: Clock, everyMs: number, run: () => void): () => void {
+export function runEvery(clock: Clock, everyMs: number, run: () => void): () => void {
   let cancel = clock.after(everyMs, tick);
   function tick(): void {
     run();
@@ -58,8 +58,8 @@ export function synchronizedClock(base: Clock, monotonic: () => number): Synchro
     after: base.after,
     synchronize(now, requestedAt, answeredAt) {
       const uncertaintyMs = (answeredAt - requestedAt) / 2;
-      const measured = now - requestedAt - uncertaintyMs;
-      if (!synchronized || Math.abs(measured - offset) > uncertaintyMs + 1) offset = measured;
+      const measuredOffset = now - requestedAt - uncertaintyMs;
+      if (!synchronized || Math.abs(measuredOffset - offset) > uncertaintyMs + 1) offset = measuredOffset;
       synchronized = true;
     },
   };

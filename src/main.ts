@@ -102,17 +102,17 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     const at = machineClock.now();
     publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
   };
-  const { onWait = warn, openStore: open } = options;
-  const store = await (open?.(settings) ??
+  const { onWait = warn, openStore: openStoreOption } = options;
+  const store = await (openStoreOption?.(settings) ??
     openStore(settings.database, { exclusive: true, node, warn, onWait, onFilesFault }));
   stack.defer(() => store.close());
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
   const { clock } = ownNode;
-  const failed = createFailureReporter(publish, clock);
+  const reportFailure = createFailureReporter(publish, clock);
   // When leaving fails, the liveness timeout removes the node.
-  stack.defer(() => ownNode.leave().catch((error: unknown) => failed('leave', error)));
+  stack.defer(() => ownNode.leave().catch((error: unknown) => reportFailure('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
   let storeFailed = false;
@@ -137,16 +137,20 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
 
   if (roles.has('operator') || roles.has('deliver')) {
     const monotonic = () => performance.now();
-    stack.defer(startIndexer({ clock, monotonic, sharesStore: ownNode.sharesStore, store, reportFailure: failed }));
+    stack.defer(startIndexer({ clock, monotonic, sharesStore: ownNode.sharesStore, store, reportFailure }));
   }
 
   const inboxPath = join(dataFolder(settings.database), 'inbox');
-  const { transport: opened, inbox } = openTransport(settings.transport, { clock, inboxPath, onError: failed });
-  const transport = options.wrapTransport?.(opened) ?? opened;
+  const { transport: configuredTransport, inbox } = openTransport(settings.transport, {
+    clock,
+    inboxPath,
+    onError: reportFailure,
+  });
+  const transport = options.wrapTransport?.(configuredTransport) ?? configuredTransport;
   stack.defer(() => transport.close(1_000));
   const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
-  const shared = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
-  const delivery = roles.has('deliver') ? stack.use(await startDelivery(shared)) : null;
+  const sharedParts = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
+  const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedParts)) : null;
   const dispatcher = delivery?.dispatcher ?? null;
 
   const connectionParts = { settings, clock, publish };
@@ -170,7 +174,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
           settings,
           clock,
           machineClock,
-          store: { ...store, readQueueStatistics: readQueueStatistics },
+          store: { ...store, readQueueStatistics },
           directory,
           events,
           observability,
@@ -185,7 +189,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
 
   const ready = () => (storeFailed ? 'the store has failed' : health.fault());
   const listenerParts = { limits: { maxConnections: connectionLimits.public, ...limits }, ready, dispatcher, firstKey };
-  const api = roles.has('api') ? stack.use(await startApi({ ...shared, ...listenerParts })) : null;
+  const api = roles.has('api') ? stack.use(await startApi({ ...sharedParts, ...listenerParts })) : null;
 
   const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];
   publish({

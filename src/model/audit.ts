@@ -27,7 +27,7 @@ export interface AuditEntry {
   /** What was changed: an account's name, a key's number, a domain, an address. */
   readonly subject: string;
   /** The values before and after the change, as JSON; null if there is none. */
-  readonly before: string | null;
+  readonly publishedBefore: string | null;
   readonly after: string | null;
 }
 
@@ -41,7 +41,7 @@ export function auditEntry(
   before: unknown,
   after: unknown,
 ): NewAuditEntry {
-  return { at, who, action, subject, before: json(before), after: json(after) };
+  return { at, who, action, subject, publishedBefore: json(before), after: json(after) };
 }
 
 function json(value: unknown): string | null {

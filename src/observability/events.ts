@@ -14,16 +14,16 @@ export interface Events {
   /** Calls the handlers from now on, until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
   /** Ends the start phase: a later subscriber receives only later events. */
-  started(): void;
+  endStartup(): void;
 }
 
 type Handler = (event: ServiceEvent) => void;
 
 export function createEvents(clock: { now(): number }): Events {
   const handlersOf = new Map<EventType, readonly Handler[]>();
-  let early: ServiceEvent[] | null = [];
+  let startupEvents: ServiceEvent[] | null = [];
 
-  function call(handler: Handler, event: ServiceEvent): void {
+  function callHandler(handler: Handler, event: ServiceEvent): void {
     try {
       handler(event);
     } catch (error) {
@@ -35,35 +35,35 @@ export function createEvents(clock: { now(): number }): Events {
   }
 
   function publish(event: ServiceEvent): void {
-    early?.push(event);
+    startupEvents?.push(event);
     const handlers = handlersOf.get(event.type);
     if (handlers === undefined) return;
-    for (const handler of handlers) call(handler, event);
+    for (const handler of handlers) callHandler(handler, event);
   }
 
   return {
     publish,
     subscribe(handlers) {
-      const missed = early ?? [];
-      const own = Object.entries(handlers).filter(([, handler]) => handler !== null && handler !== undefined) as [
+      const earlierEvents = startupEvents ?? [];
+      const entries = Object.entries(handlers).filter(([, handler]) => handler !== null && handler !== undefined) as [
         EventType,
         Handler,
       ][];
-      for (const [type, handler] of own) handlersOf.set(type, [...(handlersOf.get(type) ?? []), handler]);
-      for (const event of [...missed]) {
+      for (const [type, handler] of entries) handlersOf.set(type, [...(handlersOf.get(type) ?? []), handler]);
+      for (const event of [...earlierEvents]) {
         const handler = handlers[event.type] as Handler | null | undefined;
-        if (handler !== null && handler !== undefined) call(handler, event);
+        if (handler !== null && handler !== undefined) callHandler(handler, event);
       }
       return () => {
-        for (const [type, handler] of own) {
+        for (const [type, handler] of entries) {
           const others = (handlersOf.get(type) ?? []).filter((other) => other !== handler);
           if (others.length > 0) handlersOf.set(type, others);
           else handlersOf.delete(type);
         }
       };
     },
-    started() {
-      early = null;
+    endStartup() {
+      startupEvents = null;
     },
   };
 }

@@ -36,7 +36,7 @@ export interface LiveUpdateParts {
   readonly events: Pick<Events, 'subscribe'>;
 }
 
-export function createLiveUpdates({ clock, topics: known, changes, events }: LiveUpdateParts): LiveUpdates {
+export function createLiveUpdates({ clock, topics: installedTopics, changes, events }: LiveUpdateParts): LiveUpdates {
   const subscribers = new Set<(topics: readonly Topic[]) => void>();
   const pending = new Set<Topic>();
   let publishedAt = 0;
@@ -44,7 +44,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
   let cancelPoll: (() => void) | null = null;
   let unsubscribe: (() => void) | null = null;
   let polling = false;
-  let pollAgain = false;
+  let pollRequested = false;
 
   const updates: LiveUpdates = {
     publish,
@@ -70,7 +70,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
 
   function publish(...topics: readonly Topic[]): void {
     if (subscribers.size === 0) return;
-    for (const topic of topics) if (known.includes(topic)) pending.add(topic);
+    for (const topic of topics) if (installedTopics.includes(topic)) pending.add(topic);
     if (cancelPublishing !== null || pending.size === 0) return;
     const sinceMs = clock.now() - publishedAt;
     // If the clock was set back, one interval is waited.
@@ -81,29 +81,29 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
   function callSubscribers(): void {
     cancelPublishing = null;
     publishedAt = clock.now();
-    const topics = known.filter((topic) => pending.has(topic));
+    const topics = installedTopics.filter((topic) => pending.has(topic));
     pending.clear();
     for (const onChange of [...subscribers]) onChange(topics);
   }
 
-  async function poll(publishing: boolean): Promise<void> {
+  async function poll(publishesResult: boolean): Promise<void> {
     cancelPoll?.();
     cancelPoll = null;
     if (polling) {
-      pollAgain = true;
+      pollRequested = true;
       return;
     }
     polling = true;
     try {
       const topics = await changes();
-      if (publishing) publish(...topics);
+      if (publishesResult) publish(...topics);
     } catch {
       // The health check reports a store that does not answer. The next poll finds the same changes.
     }
     polling = false;
     if (subscribers.size === 0) return;
-    if (pollAgain) {
-      pollAgain = false;
+    if (pollRequested) {
+      pollRequested = false;
       void poll(true);
     } else cancelPoll = clock.after(POLL_INTERVAL_MS, () => void poll(true));
   }
@@ -115,7 +115,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
     unsubscribe = null;
     cancelPublishing = null;
     cancelPoll = null;
-    pollAgain = false;
+    pollRequested = false;
     pending.clear();
   }
 }
@@ -124,7 +124,7 @@ export function createLiveUpdates({ clock, topics: known, changes, events }: Liv
 function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
   const messages = () => updates.publish('messages', 'overview');
   const overview = () => updates.publish('overview');
-  const ended = ({ suppresses }: { readonly suppresses: boolean }) => {
+  const settled = ({ suppresses }: { readonly suppresses: boolean }) => {
     messages();
     if (suppresses) updates.publish('suppressions');
   };
@@ -132,17 +132,17 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
     'message.accepted': messages,
     'message.suppressed': messages,
     'message.delivered': (event) => {
-      ended(event);
+      settled(event);
       updates.publish('inbox');
     },
-    'message.deferred': ended,
-    'message.bounced': ended,
-    'message.complained': ended,
-    'message.expired': ended,
-    'message.uncertain': ended,
+    'message.deferred': settled,
+    'message.bounced': settled,
+    'message.complained': settled,
+    'message.expired': settled,
+    'message.uncertain': settled,
     'message.cancelled': messages,
     'message.retried': messages,
-    'message.reported': ended,
+    'message.reported': settled,
     'report.not_understood': messages,
     'account.changed': () => updates.publish('accounts', 'overview'),
     'domain.changed': () => updates.publish('domains', 'overview'),
@@ -170,7 +170,7 @@ const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPIC
  * Reads the change feed of the store: each call resolves with the topics that have changed since the last one, whichever process
  * changed them. Rejects where the store does not answer; the next call then finds the same changes.
  */
-export function changeFeed(
+export function createChangeFeedReader(
   store: Pick<OverviewStore, 'changeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
   now: () => number,
 ): () => Promise<readonly Topic[]> {

@@ -48,9 +48,9 @@ export interface LogEvent {
   readonly meaning: string;
 }
 
-const REPLY = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
-const ATTEMPT = ['id', 'accountId', 'to', 'attemptCount', ...REPLY] as const;
-const ENDED = [...ATTEMPT, 'reason', 'reportSource', 'detail'] as const;
+const REPLY_FIELDS = ['nextHop', 'smtpCode', 'enhancedCode', 'replyText', 'durationMs'] as const;
+const ATTEMPT_FIELDS = ['id', 'accountId', 'to', 'attemptCount', ...REPLY_FIELDS] as const;
+const SETTLED_FIELDS = [...ATTEMPT_FIELDS, 'reason', 'reportSource', 'detail'] as const;
 
 export const LOG_EVENTS = {
   'message.accepted': {
@@ -71,33 +71,33 @@ export const LOG_EVENTS = {
   },
   'message.delivered': {
     level: 'info',
-    fields: ATTEMPT,
+    fields: ATTEMPT_FIELDS,
     meaning: 'The next hop accepted the message.',
   },
   'message.deferred': {
     level: 'info',
-    fields: [...ENDED, 'retryAt'],
+    fields: [...SETTLED_FIELDS, 'retryAt'],
     meaning: 'The attempt failed for now. The next attempt is due at `retryAt`.',
   },
   'message.bounced': {
     level: 'info',
-    fields: ENDED,
+    fields: SETTLED_FIELDS,
     meaning:
       'Delivery failed permanently: the next hop refused the message, or a later report says so. `reportSource` is present only for a report.',
   },
   'message.complained': {
     level: 'info',
-    fields: ENDED,
+    fields: SETTLED_FIELDS,
     meaning: 'The recipient reported the message as spam.',
   },
   'message.expired': {
     level: 'info',
-    fields: ENDED,
+    fields: SETTLED_FIELDS,
     meaning: 'The message reached its maximum age before it was delivered.',
   },
   'message.uncertain': {
     level: 'warn',
-    fields: ENDED,
+    fields: SETTLED_FIELDS,
     meaning: 'The answer to the final dot was lost. The message may have been delivered and is not sent again.',
   },
   'message.cancelled': null,
@@ -115,7 +115,7 @@ export const LOG_EVENTS = {
   'attempt.ended': null,
   'attempt.alarm_raised': {
     level: 'warn',
-    fields: [...ATTEMPT, 'reason', 'detail'],
+    fields: [...ATTEMPT_FIELDS, 'reason', 'detail'],
     meaning: 'The next hop refuses this service itself, not only this message. An operator must act.',
   },
   'node.lease_lost': {
@@ -268,7 +268,7 @@ export function logEventsPage(): string {
           `| \`${name}\` | ${event.level} | ${event.fields.map((field) => `\`${field}\``).join(', ')} | ${event.meaning} |`,
         ],
   );
-  const fields = Object.entries(LOG_FIELDS).map(([name, holds]) => `| \`${name}\` | ${holds} |`);
+  const fields = Object.entries(LOG_FIELDS).map(([name, content]) => `| \`${name}\` | ${content} |`);
   return `# Log events
 
 This page lists every line that the log can have, for people who search the log or write alerts. A test holds it equal to the code

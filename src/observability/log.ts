@@ -38,16 +38,16 @@ const FLUSH_INTERVAL_MS = 1000;
 
 /** A destination other than standard output. */
 export interface LogDestination {
-  write(line: string): void;
+  write(formatFields: string): void;
 }
 
 /** Creates the log. Without `destination` it writes to standard output, buffered, and only after `after` has resolved. */
 export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
-  after: Promise<unknown> | null = null,
+  startAfter: Promise<unknown> | null = null,
 ): Log {
-  const output = destination === null ? standardOutput(droppedLine, after) : direct(destination);
+  const output = destination === null ? standardOutput(formatDroppedLines, startAfter) : directOutput(destination);
   const logger = pino(
     {
       level,
@@ -55,7 +55,7 @@ export function createLog(
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    { write: (line: string) => output.write(escapeJson(line)) },
+    { write: (formatFields: string) => output.write(escapeJson(formatFields)) },
   );
   // Writes lines that do not fill the buffer. The timer does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
@@ -64,7 +64,7 @@ export function createLog(
     enabled,
     write(event, fields) {
       // A disabled level costs only this check.
-      if (enabled(event)) logger[LOG_EVENTS[event].level](line(event, fields));
+      if (enabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
     },
     droppedLines: output.dropped,
     close() {
@@ -75,23 +75,23 @@ export function createLog(
 }
 
 /** The name and the listed fields, if their values are primitive. Anything else that a caller passes is not written. */
-function line(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
+function formatFields(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
   const shown: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
     const value = fields[name];
-    if (typeof value === 'string') shown[name] = bounded(maskSecrets(value));
+    if (typeof value === 'string') shown[name] = truncateText(maskSecrets(value));
     else if (typeof value === 'number' || typeof value === 'boolean' || value === null) shown[name] = value;
   }
   return shown;
 }
 
 /** Truncates a text to `MAX_TEXT_LENGTH`. */
-function bounded(text: string): string {
+function truncateText(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
 /** The line that is written in place of dropped lines. */
-function droppedLine(count: number): string {
+function formatDroppedLines(count: number): string {
   const { level } = LOG_EVENTS['log.lines_dropped'];
   return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
 }
@@ -102,8 +102,8 @@ type Lines = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogField
 
 /** The log as a subscriber. It does not subscribe to events of disabled levels. */
 export function logHandlers(log: Log, node: string): Handlers {
-  const ofNode = () => ({ node });
-  const lines: Lines = {
+  const nodeField = () => ({ node });
+  const fieldsByType: Lines = {
     'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
       return { id, accountId, keyId, to, state, durationMs: tookMs };
     },
@@ -124,7 +124,7 @@ export function logHandlers(log: Log, node: string): Handlers {
     }),
     'node.lease_lost': ({ id, accountId, to, attempts }) => ({ node, id, accountId, to, attemptCount: attempts }),
     'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
-    'certificate.reloaded': ofNode,
+    'certificate.reloaded': nodeField,
     'certificate.refused': ({ fault }) => ({ node, error: fault }),
     'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
     'subscription.changed': ({ detail }) => ({ node, detail }),
@@ -135,23 +135,23 @@ export function logHandlers(log: Log, node: string): Handlers {
     'domain.failing': ({ domain }) => ({ node, domain }),
     'domain.blocked': ({ domain }) => ({ node, domain }),
     'node.started': ({ transport, url }) => ({ node, transport, url }),
-    'node.draining': ofNode,
+    'node.draining': nodeField,
     'node.leases_recovered': ({ count }) => ({ node, count }),
     'node.warned': ({ detail }) => ({ node, detail }),
     'node.operation_failed': ({ operation, error }) => ({ node, operation, error: errorText(error) }),
     'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),
-    'store.files_restored': ofNode,
+    'store.files_restored': nodeField,
     'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: isoTime(retryAt) }),
-    'circuit_breaker.half_opened': ofNode,
-    'circuit_breaker.closed': ofNode,
+    'circuit_breaker.half_opened': nodeField,
+    'circuit_breaker.closed': nodeField,
   };
 
   function handler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
-    const fields = lines[type];
+    const fields = fieldsByType[type];
     return (event) => log.write(type, fields(event));
   }
   // The keys of the table are its type's.
-  const types = (Object.keys(lines) as LoggedType[]).filter(log.enabled);
+  const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.enabled);
   return Object.fromEntries(types.map((type) => [type, handler(type)]));
 }
 
@@ -201,14 +201,14 @@ const CLOSE_TIMEOUT_MS = 1_000;
 /** Maximum time for writing the buffer when the process ends without `close`. */
 const EXIT_TIMEOUT_MS = 100;
 /** Maximum wait for a write in progress when the process ends. */
-const LAST_WRITE_MS = 20;
+const MAX_LAST_WRITE_MS = 20;
 
 const STDOUT = 1;
 const EMPTY = Buffer.alloc(0);
 
 interface Output {
   /** Adds one line, with its line feed. */
-  write(line: string): void;
+  write(formatFields: string): void;
   /** Starts to write the buffer. */
   flush(): void;
   /** Resolves once everything is written, or after one second. */
@@ -217,8 +217,13 @@ interface Output {
   dropped(): number;
 }
 
-function direct(destination: LogDestination): Output {
-  return { write: (line) => destination.write(line), flush() {}, close: () => Promise.resolve(), dropped: () => 0 };
+function directOutput(destination: LogDestination): Output {
+  return {
+    write: (formatFields) => destination.write(formatFields),
+    flush() {},
+    close: () => Promise.resolve(),
+    dropped: () => 0,
+  };
 }
 
 /**
@@ -229,11 +234,11 @@ function direct(destination: LogDestination): Output {
  * so a write to a full pipe returns at once. A blocking pipe would occupy a thread of the pool, and delay the end of the process, until
  * the reader reads.
  */
-function standardOutput(droppedLine: (count: number) => string, after: Promise<unknown> | null): Output {
-  let waiting = after !== null;
+function standardOutput(formatDroppedLines: (count: number) => string, startAfter: Promise<unknown> | null): Output {
+  let isDelayed = startAfter !== null;
   let buffered = '';
   let writing: Buffer = EMPTY;
-  let underWay = false;
+  let isWriting = false;
   let retryMs = 0;
   let retry: NodeJS.Timeout | null = null;
   let dropped = 0;
@@ -241,54 +246,55 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
   let whenEmpty: (() => void) | null = null;
 
   /** The next bytes to write: the rest of the current write, or else the whole buffer. */
-  function next(): Buffer {
+  function nextBytes(): Buffer {
     if (writing.length > 0) return writing;
     let text = buffered;
     buffered = '';
     if (unreported > 0) {
-      text += droppedLine(unreported);
+      text += formatDroppedLines(unreported);
       unreported = 0;
     }
     writing = Buffer.from(text);
     return writing;
   }
 
-  function begin(): void {
-    if (underWay || retry !== null || (waiting && whenEmpty === null)) return;
-    const bytes = next();
+  function startWriting(): void {
+    if (isWriting || retry !== null || (isDelayed && whenEmpty === null)) return;
+    const bytes = nextBytes();
     if (bytes.length === 0) {
       whenEmpty?.();
       return;
     }
-    underWay = true;
+    isWriting = true;
     write(STDOUT, bytes, 0, bytes.length, null, written);
   }
 
   function written(error: Error | null, count: number): void {
-    underWay = false;
+    isWriting = false;
     if (error === null) {
       writing = writing.subarray(count);
       retryMs = 0;
-      if (writing.length > 0 || unreported > 0 || buffered.length >= MIN_WRITE_CHARS || whenEmpty !== null) begin();
+      if (writing.length > 0 || unreported > 0 || buffered.length >= MIN_WRITE_CHARS || whenEmpty !== null)
+        startWriting();
       return;
     }
     // EAGAIN means a full pipe. After any other error (no reader, full disk) the write is repeated too, until the buffer is full.
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
     retry = setTimeout(() => {
       retry = null;
-      begin();
+      startWriting();
     }, retryMs).unref();
   }
 
   /** Writes the buffer of a process that ends without `close`. */
   function atExit(): void {
-    if (underWay) {
+    if (isWriting) {
       // No callback runs any more: wait for the write, and count it as done.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LAST_WRITE_MS);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
       writing = EMPTY;
     }
     const giveUpAt = performance.now() + EXIT_TIMEOUT_MS;
-    while (next().length > 0 && performance.now() < giveUpAt) {
+    while (nextBytes().length > 0 && performance.now() < giveUpAt) {
       try {
         writing = writing.subarray(writeSync(STDOUT, writing));
       } catch {
@@ -297,30 +303,30 @@ function standardOutput(droppedLine: (count: number) => string, after: Promise<u
     }
   }
 
-  void after?.then(() => {
-    waiting = false;
-    begin();
+  void startAfter?.then(() => {
+    isDelayed = false;
+    startWriting();
   });
   process.once('exit', atExit);
   return {
-    write(line) {
-      if (buffered.length + writing.length + line.length > MAX_WAITING_CHARS) {
+    write(formatFields) {
+      if (buffered.length + writing.length + formatFields.length > MAX_WAITING_CHARS) {
         dropped += 1;
         unreported += 1;
         return;
       }
-      buffered += line;
-      if (buffered.length >= MIN_WRITE_CHARS) begin();
+      buffered += formatFields;
+      if (buffered.length >= MIN_WRITE_CHARS) startWriting();
     },
-    flush: begin,
+    flush: startWriting,
     async close() {
-      let late: NodeJS.Timeout | undefined;
+      let timeout: NodeJS.Timeout | undefined;
       await new Promise<void>((resolve) => {
         whenEmpty = resolve;
-        late = setTimeout(resolve, CLOSE_TIMEOUT_MS);
-        begin();
+        timeout = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+        startWriting();
       });
-      clearTimeout(late);
+      clearTimeout(timeout);
       whenEmpty = null;
       process.removeListener('exit', atExit);
     },

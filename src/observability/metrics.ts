@@ -84,11 +84,13 @@ export interface MetricsOptions {
 }
 
 const CACHE_TTL_MS = 1000;
-const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
-const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+const DURATION_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,
+];
+const COMMIT_SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 const OUTCOMES: readonly Outcome['kind'][] = ['delivered', 'bounced', 'deferred', 'unanswered'];
 
-interface Child {
+interface LabelledCounter {
   inc(): void;
 }
 
@@ -152,27 +154,27 @@ export function createMetrics({
   const requestSeconds = new Histogram({
     name: 'postrider_accept_duration_seconds',
     help: 'Time from the key check to the 201, in seconds',
-    buckets: BUCKETS_SECONDS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
   const attemptSeconds = new Histogram({
     name: 'postrider_attempt_duration_seconds',
     help: 'Time of one delivery attempt, in seconds',
-    buckets: BUCKETS_SECONDS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
   const commitSize = new Histogram({
     name: 'postrider_commit_size',
     help: 'Messages in one commit of the store, by kind',
     labelNames: ['kind'],
-    buckets: SIZES,
+    buckets: COMMIT_SIZE_BUCKETS,
     registers,
   });
   const commitSeconds = new Histogram({
     name: 'postrider_commit_duration_seconds',
     help: 'Time of one commit of the store with its sync, in seconds, by kind',
     labelNames: ['kind'],
-    buckets: BUCKETS_SECONDS,
+    buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
   new Counter({
@@ -225,11 +227,11 @@ export function createMetrics({
     registers,
   });
 
-  const refusedBy = new Map<string, Child>(reasons.map((reason) => [reason, refused.labels({ reason })]));
-  const attemptsBy = new Map<Outcome['kind'], Child>(
+  const refusedBy = new Map<string, LabelledCounter>(reasons.map((reason) => [reason, refused.labels({ reason })]));
+  const attemptsBy = new Map<Outcome['kind'], LabelledCounter>(
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
-  const messagesBy = new Map<State, Child>(STATES.map((state) => [state, messages.labels({ state })]));
+  const messagesBy = new Map<State, LabelledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
   // Every series starts at zero: an alert on an increase would miss a series that starts at one.
   for (const reason of reasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);

@@ -23,11 +23,11 @@ export interface Traces {
   reported(id: string, type: string, at: number): void;
 }
 
-const NAME = 'postrider';
+const TRACER_NAME = 'postrider';
 
 /** Null if no SDK is registered at the start. */
 export function createTraces(version: string): Traces | null {
-  const tracer = trace.getTracer(NAME, version);
+  const tracer = trace.getTracer(TRACER_NAME, version);
   const probe = tracer.startSpan('postrider.start');
   const recording = probe.isRecording();
   probe.end();
@@ -40,13 +40,13 @@ export function createTraces(version: string): Traces | null {
         {
           kind: SpanKind.SERVER,
           startTime: at - tookMs,
-          attributes: attributesOf(id, {
+          attributes: messageAttributes(id, {
             'postrider.account.id': accountId,
             'postrider.state': state,
             'http.response.status_code': 201,
           }),
         },
-        contextOf(id),
+        messageContext(id),
       );
       span.end(at);
     },
@@ -57,7 +57,7 @@ export function createTraces(version: string): Traces | null {
         {
           kind: SpanKind.CLIENT,
           startTime: startedAt,
-          attributes: attributesOf(id, {
+          attributes: messageAttributes(id, {
             'postrider.account.id': accountId,
             'postrider.attempt': attempts,
             'postrider.outcome': outcome.kind,
@@ -67,7 +67,7 @@ export function createTraces(version: string): Traces | null {
             'smtp.reply.enhanced_code': enhanced,
           }),
         },
-        contextOf(id),
+        messageContext(id),
       );
       if (outcome.kind !== 'delivered') span.setStatus({ code: SpanStatusCode.ERROR, message: text });
       span.end(startedAt + tookMs);
@@ -75,8 +75,8 @@ export function createTraces(version: string): Traces | null {
     reported(id, type, at) {
       const span = tracer.startSpan(
         'feedback',
-        { kind: SpanKind.CONSUMER, startTime: at, attributes: attributesOf(id, { 'postrider.feedback': type }) },
-        contextOf(id),
+        { kind: SpanKind.CONSUMER, startTime: at, attributes: messageAttributes(id, { 'postrider.feedback': type }) },
+        messageContext(id),
       );
       span.end(at);
     },
@@ -84,14 +84,14 @@ export function createTraces(version: string): Traces | null {
 }
 
 /** Omits attributes that are null. */
-function attributesOf(id: string, known: Readonly<Record<string, string | number | null>>): Attributes {
+function messageAttributes(id: string, known: Readonly<Record<string, string | number | null>>): Attributes {
   const attributes: Attributes = { 'postrider.message.id': id };
   for (const [name, value] of Object.entries(known)) if (value !== null) attributes[name] = value;
   return attributes;
 }
 
 /** The parent context of every span: the message itself, which has no span. */
-function contextOf(id: string) {
+function messageContext(id: string) {
   const traceId = id.replaceAll('-', '');
   // The last 64 bits are random, so the span id is not zero (zero is invalid).
   return trace.setSpanContext(ROOT_CONTEXT, {
@@ -104,7 +104,7 @@ function contextOf(id: string) {
 
 /** The traces as a subscriber. */
 export function traceHandlers(traces: Traces): Handlers {
-  const ended = (event: EventOf<SettledEventType>) => {
+  const settled = (event: EventOf<SettledEventType>) => {
     const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
     const { verb, state: to } = RECORDED_EVENTS[type];
     if (reportedBy !== null) traces.reported(id, verb, at);
@@ -113,12 +113,12 @@ export function traceHandlers(traces: Traces): Handlers {
   };
   return {
     'message.accepted': (event) => traces.accepted(event, event.state, event.at, event.tookMs),
-    'message.delivered': ended,
-    'message.deferred': ended,
-    'message.bounced': ended,
-    'message.complained': ended,
-    'message.expired': ended,
-    'message.uncertain': ended,
+    'message.delivered': settled,
+    'message.deferred': settled,
+    'message.bounced': settled,
+    'message.complained': settled,
+    'message.expired': settled,
+    'message.uncertain': settled,
     'message.reported': ({ id, verb, at }) => traces.reported(id, verb, at),
   };
 }

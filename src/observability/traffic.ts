@@ -19,7 +19,7 @@ const MAX_CACHED_ROWS = 64;
 const MAX_UNWRITTEN_ROWS = 240;
 
 /** The states in which a message leaves the queue, and the figure of each. */
-const ENDS: Readonly<Partial<Record<State, TrafficCount | null>>> = {
+const COUNT_BY_END_STATE: Readonly<Partial<Record<State, TrafficCount | null>>> = {
   delivered: 'delivered',
   bounced: 'bounced',
   suppressed: 'suppressed',
@@ -69,7 +69,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
       add(row.sums);
       row.counted += 1;
     }
-    if (cancel === null && !stopped) cancel = clock.after(WRITE_INTERVAL_MS, begin);
+    if (cancel === null && !stopped) cancel = clock.after(WRITE_INTERVAL_MS, startWrite);
   }
 
   function increment(name: TrafficCount): void {
@@ -78,7 +78,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
     });
   }
 
-  function begin(): void {
+  function startWrite(): void {
     writing = write();
   }
 
@@ -97,7 +97,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
       if (!failing) onWriteError(error);
       failing = true;
     }
-    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_INTERVAL_MS, begin) : null;
+    cancel = unwritten().length > 0 && !stopped ? clock.after(WRITE_INTERVAL_MS, startWrite) : null;
   }
 
   const unwritten = () => [...minutes.unwritten(), ...hours.unwritten()];
@@ -105,7 +105,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   return {
     accepted: () => increment('accepted'),
     entered(state, tookMs) {
-      const name = ENDS[state];
+      const name = COUNT_BY_END_STATE[state];
       if (name === undefined) return;
       const bucket = state === 'delivered' && tookMs !== undefined ? latencyBucket(tookMs) : null;
       count((sums) => {
@@ -176,7 +176,7 @@ function createRows(spanMs: TrafficRow['spanMs']): Rows {
   return {
     at(now) {
       const at = now - (now % spanMs);
-      const row = rows.get(at) ?? { sums: emptySums(spanMs, at), counted: 0, written: 0 };
+      const row = rows.get(at) ?? { sums: createEmptySums(spanMs, at), counted: 0, written: 0 };
       rows.delete(at);
       rows.set(at, row);
       evict();
@@ -186,7 +186,7 @@ function createRows(spanMs: TrafficRow['spanMs']): Rows {
   };
 }
 
-function emptySums(spanMs: TrafficRow['spanMs'], at: number): CountedRow['sums'] {
+function createEmptySums(spanMs: TrafficRow['spanMs'], at: number): CountedRow['sums'] {
   return {
     spanMs,
     at,

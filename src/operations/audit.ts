@@ -28,7 +28,7 @@ export const listAudit = operation({
   },
 });
 
-function toAuditRecord({ id, at, who, action, subject, before, after }: AuditEntry): AuditRecord {
+function toAuditRecord({ id, at, who, action, subject, publishedBefore: before, after }: AuditEntry): AuditRecord {
   return {
     id,
     at: isoTime(at),

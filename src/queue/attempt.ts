@@ -46,9 +46,9 @@ export function createAttemptGuard(
 type AttemptResult =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
   /** The circuit breaker is open: the message waits in memory for the next probe. */
-  | { readonly kind: 'refused' }
+  | { readonly kind: 'circuit-open' }
   /** The message must not be sent now: its lease is to be released. */
-  | { readonly kind: 'unused' };
+  | { readonly kind: 'not-attempted' };
 
 interface AttemptRunner {
   run(message: LeasedMessage): Promise<AttemptResult>;
@@ -70,8 +70,8 @@ interface Transmission {
   readonly end: (transmitted: Transmitted) => void;
 }
 
-const REFUSED: AttemptResult = { kind: 'refused' };
-const UNUSED: AttemptResult = { kind: 'unused' };
+const CIRCUIT_OPEN: AttemptResult = { kind: 'circuit-open' };
+const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
@@ -88,26 +88,26 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     try {
       outgoing = await parts.prepare(message);
     } catch (error) {
-      return { kind: 'attempted', attempt: faultyAttempt(error, startedAt, startedMonotonic) };
+      return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
     }
     // No next hop: neither the transport's concurrency nor the circuit breaker limits a local answer.
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoing)).attempt };
     }
     // Messages are prepared before there is a slot, so that signing continues while the transport is busy.
-    if (!(await acquireSlot())) return UNUSED;
+    if (!(await acquireSlot())) return NOT_ATTEMPTED;
     try {
       // State may have changed while the message waited for the slot.
-      if (stopped || parts.mustNotAttempt(message)) return UNUSED;
+      if (stopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
       const mayReceive = parts.mayReceive(message);
-      if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return UNUSED;
-      if (!breaker.allowsAttempt(clock.now())) return REFUSED;
+      if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;
+      if (!breaker.allowsAttempt(clock.now())) return CIRCUIT_OPEN;
       const { kind, attempt } = await transmit(message, outgoing);
       if (kind === 'answered') breaker.recordOutcome(attempt.outcome, clock.now());
       else breaker.releaseProbe(clock.now());
       return { kind: 'attempted', attempt };
     } catch (error) {
-      return { kind: 'attempted', attempt: faultyAttempt(error, startedAt, startedMonotonic) };
+      return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
     } finally {
       // After the circuit breaker has the outcome, so that the next attempt depends on it.
       releaseSlot();
@@ -124,9 +124,9 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
 
   /** Passes the slot to the message that has waited longest, or frees it. */
   function releaseSlot(): void {
-    const next = waitingForSlot.shift();
-    if (next === undefined) usedSlots -= 1;
-    else next(true);
+    const resolveNext = waitingForSlot.shift();
+    if (resolveNext === undefined) usedSlots -= 1;
+    else resolveNext(true);
   }
 
   function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<Transmitted> {
@@ -144,26 +144,26 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
         },
       };
       transmissions.add(transmission);
-      const beforeCompletion = needsMark ? () => mark(message, transmission) : null;
-      const answer = (async () => transport.attempt(outgoing, beforeCompletion))();
-      answer.then(
+      const beforeCompletion = needsMark ? () => markTransmitting(message, transmission) : null;
+      const attemptResult = (async () => transport.attempt(outgoing, beforeCompletion))();
+      attemptResult.then(
         (attempt) => transmission.end({ kind: 'answered', attempt }),
         (error: unknown) => {
-          const attempt = faultyAttempt(error, transmission.startedAt, transmission.startedMonotonic);
+          const attempt = attemptWithFault(error, transmission.startedAt, transmission.startedMonotonic);
           transmission.end({ kind: 'fault', attempt });
         },
       );
     });
   }
 
-  async function mark({ id, attempts, lease }: LeasedMessage, transmission: Transmission): Promise<void> {
+  async function markTransmitting({ id, attempts, lease }: LeasedMessage, transmission: Transmission): Promise<void> {
     const { promise: timedOut, reject } = Promise.withResolvers<never>();
     const cancel = clock.after(MAX_MARK_MS, () => {
       reject(new Error(`the store did not write the mark within ${MAX_MARK_MS / 1_000} s`));
     });
     try {
-      const answer = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timedOut]);
-      if (answer === 'lost') throw new Error('the lease was lost');
+      const markResult = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timedOut]);
+      if (markResult === 'lost') throw new Error('the lease was lost');
       if (transmission.stage === 'ended') throw new Error('the attempt was aborted');
       transmission.stage = 'completing';
     } finally {
@@ -172,20 +172,20 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   }
 
   /** The attempt where the message could not be prepared, or the transport has a bug. */
-  function faultyAttempt(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
+  function attemptWithFault(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
-    const outcome: Outcome = { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'message' };
+    const outcome: Outcome = { kind: 'deferred', reply: localReply(text), reason: 'unknown', scope: 'message' };
     return attemptWithoutTranscript(outcome, startedAt, startedMonotonic);
   }
 
-  function abort(transmission: Transmission): void {
+  function abortTransmission(transmission: Transmission): void {
     const text = `the attempt did not end within ${MAX_ATTEMPT_MS / 60_000} minutes and was aborted`;
     parts.onError('attempt', new Error(text));
     const outcome: Outcome =
       transmission.stage === 'completing'
-        ? { kind: 'unanswered', reply: replyOf(text) }
-        : { kind: 'deferred', reply: replyOf(text), reason: 'unknown', scope: 'transport' };
+        ? { kind: 'unanswered', reply: localReply(text) }
+        : { kind: 'deferred', reply: localReply(text), reason: 'unknown', scope: 'transport' };
     const attempt = attemptWithoutTranscript(outcome, transmission.startedAt, transmission.startedMonotonic);
     transmission.end({ kind: 'answered', attempt });
   }
@@ -204,13 +204,13 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       const now = clock.monotonic();
       for (const transmission of transmissions) {
         if (now - transmission.startedMonotonic < MAX_ATTEMPT_MS) return;
-        abort(transmission);
+        abortTransmission(transmission);
       }
     },
   };
 }
 
-function replyOf(text: string) {
+function localReply(text: string) {
   return { stage: 'connect', code: null, enhanced: null, text } as const;
 }
 
@@ -222,9 +222,9 @@ function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): bool
 // leased. This node knows at once which recipients it has suppressed itself. For a lease that is older than a second it queries the
 // store again, in batches, for suppressions by others.
 
-const FRESH_LEASE_MS = 1_000;
+const NEW_LEASE_MS = 1_000;
 /** TTL of this node's cache of its own suppressions. By then the store has them, and knows whether they were removed. */
-const OWN_SUPPRESSION_MS = 5_000;
+const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
 interface SuppressionCheck {
@@ -244,19 +244,19 @@ export function createSuppressionCheck(
   return {
     mayReceive(message) {
       const now = clock.now();
-      const at = suppressedAt.size === 0 ? undefined : suppressedAt.get(keyOf(message));
-      if (at !== undefined && now - at < OWN_SUPPRESSION_MS) return false;
-      return now - (message.lease.until - LEASE_MS) < FRESH_LEASE_MS || queryStore(message);
+      const at = suppressedAt.size === 0 ? undefined : suppressedAt.get(suppressionKey(message));
+      if (at !== undefined && now - at < OWN_SUPPRESSION_TTL_MS) return false;
+      return now - (message.lease.until - LEASE_MS) < NEW_LEASE_MS || queryStore(message);
     },
     recordChange(message, { suppress }) {
       if (suppress === null) return;
       const now = clock.now();
       for (const [key, at] of suppressedAt) {
-        if (now - at < OWN_SUPPRESSION_MS) break;
+        if (now - at < OWN_SUPPRESSION_TTL_MS) break;
         suppressedAt.delete(key);
       }
       if (suppressedAt.size >= MAX_OWN_SUPPRESSIONS) suppressedAt.clear();
-      const key = keyOf(message);
+      const key = suppressionKey(message);
       suppressedAt.delete(key);
       suppressedAt.set(key, now);
     },
@@ -264,7 +264,7 @@ export function createSuppressionCheck(
 }
 
 /** Account and canonical recipient, as suppression lists store it. */
-function keyOf({ accountId, to }: LeasedMessage): string {
+function suppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
 }
@@ -275,9 +275,9 @@ function keyOf({ accountId, to }: LeasedMessage): string {
 // probe is made; each probe that fails doubles the wait (2 s to 5 min, reduced by up to a quarter at random). Any other outcome closes
 // it. Pure: time and randomness are injected.
 
-const FAILURES_TO_OPEN = 3;
-const MIN_WAIT_MS = 2_000;
-const MAX_WAIT_MS = 300_000;
+const MIN_FAILURES_TO_OPEN = 3;
+const MIN_OPEN_MS = 2_000;
+const MAX_OPEN_MS = 300_000;
 
 interface CircuitBreakerParts {
   /** Returns a number from 0 to below 1, as `Math.random` does. */
@@ -303,7 +303,7 @@ export function createCircuitBreaker({
 }: CircuitBreakerParts): CircuitBreaker & { readonly state: BreakerState } {
   let state: BreakerState = 'closed';
   let failures = 0;
-  let waitMs = MIN_WAIT_MS;
+  let nextOpenMs = MIN_OPEN_MS;
   /** When the state was entered. */
   let since = 0;
   /** Open: when a probe may begin. Half-open: when another probe may begin if this one never ends. */
@@ -321,8 +321,8 @@ export function createCircuitBreaker({
 
   function open(now: number): void {
     failures = 0;
-    const durationMs = Math.round(waitMs * (1 - random() * 0.25));
-    waitMs = Math.min(waitMs * 2, MAX_WAIT_MS);
+    const durationMs = Math.round(nextOpenMs * (1 - random() * 0.25));
+    nextOpenMs = Math.min(nextOpenMs * 2, MAX_OPEN_MS);
     enter('open', now, durationMs);
   }
 
@@ -342,14 +342,14 @@ export function createCircuitBreaker({
     recordOutcome(outcome: Outcome, now: number): void {
       if (!isTransportFailure(outcome)) {
         failures = 0;
-        waitMs = MIN_WAIT_MS;
+        nextOpenMs = MIN_OPEN_MS;
         if (state !== 'closed') enter('closed', now, 0);
         return;
       }
       switch (state) {
         case 'closed':
           failures += 1;
-          if (failures >= FAILURES_TO_OPEN) open(now);
+          if (failures >= MIN_FAILURES_TO_OPEN) open(now);
           return;
         case 'half-open':
           open(now);

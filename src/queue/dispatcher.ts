@@ -32,7 +32,7 @@ import type { Attempt } from '../model/outcome.ts';
 import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
-import { createLeaseBudget, createMode, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
+import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
 /** An attempt begins only under a lease with this much time left: for the attempt, and for the record of its outcome. */
@@ -110,7 +110,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish } = parts;
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
-  const mode = createMode();
+  const mode = createModeHolder();
   const ready = createReadyQueue();
   const budget = createLeaseBudget();
   const attempts = createAttemptRunner({ ...parts, onError });
@@ -118,24 +118,24 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** From the begin of each lease to the record of its end. */
   const leasedIds = new Set<string>();
   /** Leases for messages that are being accepted. */
-  let leasesForNew = 0;
+  let leasesForNewMessages = 0;
   let runningAttempts = 0;
-  let endedSincePoll = 0;
+  let attemptsEndedSincePoll = 0;
   let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
-  const emptied = Promise.withResolvers<void>();
+  const whenEmpty = Promise.withResolvers<void>();
   let drained: Promise<void> | null = null;
 
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
     if (mode.current !== 'running' || backlog !== 'empty') return null;
     if (!budget.fits(bytes) || breaker.retryAt(now) !== null) return null;
-    leasesForNew += 1;
+    leasesForNewMessages += 1;
     budget.reserve(bytes);
     return { owner: node, until: now + LEASE_MS };
   }
 
   function offer(message: LeasedMessage): void {
-    leasesForNew -= 1;
+    leasesForNewMessages -= 1;
     leasedIds.add(message.id);
     ready.enqueue(message);
     dispatch();
@@ -147,7 +147,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       case 'starting':
         return;
       case 'running':
-        while (ready.size > 0 && canBeginAttempt()) {
+        while (ready.size > 0 && canStartAttempt()) {
           const message = ready.dequeue();
           if (message !== undefined) void deliver(message);
         }
@@ -157,7 +157,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         return;
       case 'draining':
         if (ready.size > 0) void release(ready.dequeueAll());
-        if (isEmpty()) emptied.resolve();
+        if (isEmpty()) whenEmpty.resolve();
         return;
       case 'stopped':
         if (ready.size > 0) void release(ready.dequeueAll());
@@ -166,7 +166,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** While the circuit breaker is open, no attempt begins until the probe is due; then one begins. */
-  function canBeginAttempt(): boolean {
+  function canStartAttempt(): boolean {
     if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.failing || recorder.pending >= MAX_UNRECORDED_OUTCOMES) return false;
     const now = clock.now();
@@ -182,7 +182,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   function isEmpty(): boolean {
-    return inFlight() === 0 && ready.size === 0 && leasesForNew === 0 && !isClaiming();
+    return inFlight() === 0 && ready.size === 0 && leasesForNewMessages === 0 && !isClaiming();
   }
 
   const inFlight = () => runningAttempts + recorder.pending;
@@ -190,7 +190,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   async function claim(): Promise<void> {
     const now = clock.now();
-    const limits = limitsOfNextClaim(now);
+    const limits = nextClaimLimits(now);
     if (limits === null) return;
     backlog = 'claiming';
     try {
@@ -206,7 +206,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       }
       for (const { id, accountId, to } of suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
-      backlog = more || hadWakeUp() ? 'due' : 'empty';
+      backlog = more || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
       // The next poll claims.
@@ -215,10 +215,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  const hadWakeUp = () => backlog === 'claiming-again';
+  const wasWokenDuringClaim = () => backlog === 'claiming-again';
 
   /** While the circuit breaker is not closed, one message for the probe, and only where no message is in memory. */
-  function limitsOfNextClaim(now: number): ClaimLimits | null {
+  function nextClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.claimLimits(ready.size);
     const retryAt = breaker.retryAt(now);
     if (limits === null || retryAt === null) return limits;
@@ -234,7 +234,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     runningAttempts += 1;
     const next = await attemptOnce(message);
     runningAttempts -= 1;
-    endedSincePoll += 1;
+    attemptsEndedSincePoll += 1;
     switch (next.kind) {
       case 'settle':
         void settle(message, next.end);
@@ -259,41 +259,41 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const result = await attempts.run(message);
     switch (result.kind) {
       case 'attempted':
-        return { kind: 'settle', end: leaseEndAfter(message, result.attempt) };
-      case 'unused':
+        return { kind: 'settle', end: buildLeaseEnd(message, result.attempt) };
+      case 'not-attempted':
         return { kind: 'release' };
-      case 'refused':
+      case 'circuit-open':
         return { kind: 'wait' };
     }
   }
 
-  function leaseEndAfter(message: LeasedMessage, attempt: Attempt): LeaseEnd {
+  function buildLeaseEnd(message: LeasedMessage, attempt: Attempt): LeaseEnd {
     const now = clock.now();
     const isLoopTest = message.to === parts.loopRecipient;
     const acceptedAt = ages.toCurrentClock(message.acceptedAt);
-    const computed = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
-    const change = isLoopTest ? { ...computed, suppress: null } : computed;
+    const computedChange = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
+    const change = isLoopTest ? { ...computedChange, suppress: null } : computedChange;
     parts.onChange?.(message, change);
-    publishAttempt(message, attempt, now);
-    const local = transport.localAnswer?.(message.to) ?? null;
-    const complains = attempt.outcome.kind === 'delivered' && local?.kind === 'complaint';
-    const following = complains ? [localComplaint(now, local.by, local.detail)] : [];
+    publishAttemptEnd(message, attempt, now);
+    const localAnswer = transport.localAnswer?.(message.to) ?? null;
+    const complains = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
+    const followingChanges = complains ? [localComplaint(now, localAnswer.by, localAnswer.detail)] : [];
     return {
-      changes: [change, ...following],
+      changes: [change, ...followingChanges],
       refundAttempt: false,
-      excludedFromReputation: isLoopTest || local !== null,
+      excludedFromReputation: isLoopTest || localAnswer !== null,
     };
   }
 
   async function settle(message: LeasedMessage, end: LeaseEnd): Promise<void> {
     const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
-    const answer = await recorder.record([message.id], () => parts.settle(settlement));
+    const result = await recorder.record([message.id], () => parts.settle(settlement));
     // Before a drain can end, since subscribers write their totals at the shutdown.
-    publishEnd(message, end, answer);
+    publishLeaseEnd(message, end, result);
     dropFromMemory([message]);
   }
 
-  function publishAttempt({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
+  function publishAttemptEnd({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
     publish({ type: 'attempt.ended', at, id, accountId, to, attempts, attempt });
     const { outcome } = attempt;
     if (isAlarming(outcome)) {
@@ -303,17 +303,17 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** `answer` is null where the end was not recorded before the stop. */
-  function publishEnd(
+  function publishLeaseEnd(
     { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
     end: LeaseEnd,
-    answer: SettleResult | null,
+    result: SettleResult | null,
   ): void {
-    switch (answer) {
+    switch (result) {
       case 'settled':
         for (const { type, dueAt, suppress, event } of end.changes) {
           const { at, attempt, detail } = event;
-          const common = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null, detail };
-          publish({ type, at, ...common, suppresses: suppress !== null });
+          const commonFields = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null, detail };
+          publish({ type, at, ...commonFields, suppresses: suppress !== null });
         }
         return;
       case 'lost':
@@ -344,8 +344,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   function poll(): void {
     attempts.abortOverdue();
-    budget.setAttemptRate(endedSincePoll);
-    endedSincePoll = 0;
+    budget.setAttemptRate(attemptsEndedSincePoll);
+    attemptsEndedSincePoll = 0;
     wake();
     cancelPoll = clock.after(POLL_MS, poll);
   }
@@ -354,9 +354,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     mode.enter('draining');
     cancelPoll();
     attempts.stop();
-    const cancel = clock.after(timeoutMs, emptied.resolve);
+    const cancel = clock.after(timeoutMs, whenEmpty.resolve);
     dispatch();
-    await emptied.promise;
+    await whenEmpty.promise;
     cancel();
     mode.enter('stopped');
   }
@@ -368,7 +368,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     },
     leaseForNewMessage,
     returnLease(bytes) {
-      leasesForNew -= 1;
+      leasesForNewMessages -= 1;
       budget.release(bytes);
       dispatch();
     },
@@ -411,35 +411,38 @@ export function createIntake({
   return async function submit(submitted) {
     const lease =
       dispatcher === null ? null : dispatcher.leaseForNewMessage(submitted.acceptedAt, memoryBytesOf(submitted));
-    const { idempotency: key } = submitted;
-    const idempotency = key === null ? null : { ...key, expiredBefore: ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS) };
-    const local = transport.localAnswer?.(submitted.recipient);
-    const suppressedBy = local?.kind === 'suppression' ? local.by : null;
+    const { idempotency: idempotencyRequest } = submitted;
+    const idempotency =
+      idempotencyRequest === null
+        ? null
+        : { ...idempotencyRequest, expiredBefore: ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS) };
+    const localAnswer = transport.localAnswer?.(submitted.recipient);
+    const suppressedBy = localAnswer?.kind === 'suppression' ? localAnswer.by : null;
     const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy };
-    let answer: AcceptResult | null = null;
+    let result: AcceptResult | null = null;
     try {
-      answer = await commit(message);
-      return answer;
+      result = await commit(message);
+      return result;
     } finally {
-      if (dispatcher !== null) passToDispatcher(dispatcher, message, answer);
+      if (dispatcher !== null) passToDispatcher(dispatcher, message, result);
     }
   };
 }
 
 function passToDispatcher(
   dispatcher: NonNullable<IntakeParts['dispatcher']>,
-  accepted: NewMessage,
-  answer: AcceptResult | null,
+  newMessage: NewMessage,
+  result: AcceptResult | null,
 ): void {
-  const state = answer?.kind === 'accepted' ? answer.state : null;
-  if (accepted.lease === null) {
+  const state = result?.kind === 'accepted' ? result.state : null;
+  if (newMessage.lease === null) {
     if (state === 'queued') dispatcher.wake();
     return;
   }
   if (state !== 'sending') {
-    dispatcher.returnLease(memoryBytesOf(accepted));
+    dispatcher.returnLease(memoryBytesOf(newMessage));
     return;
   }
-  const { id, accountId, to, from, subject, message, acceptedAt, lease } = accepted;
+  const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;
   dispatcher.offer({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
 }

@@ -14,7 +14,7 @@ import type { ClaimLimits } from '../store/contract.ts';
 /** The limit on leases is the number of attempts in `LEASE_SECONDS` at the current rate, between these two limits. */
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
-const LEASE_SECONDS = 4;
+const LEASE_BUFFER_SECONDS = 4;
 /** Text of all leased messages, in bytes of memory. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /** Text of the messages of one claim. It is in memory twice while the store's thread passes it on. */
@@ -34,7 +34,7 @@ interface LeaseBudget {
   /** Sets the limit on leases from the number of attempts that ended in the last second. */
   setAttemptRate(perSecond: number): void;
   /** What the next claim may lease, or null where that is too little for a claim. `waiting` leased messages wait for an attempt. */
-  claimLimits(waiting: number): ClaimLimits | null;
+  claimLimits(waitingCount: number): ClaimLimits | null;
 }
 
 export function createLeaseBudget(): LeaseBudget {
@@ -56,12 +56,12 @@ export function createLeaseBudget(): LeaseBudget {
       reservedBytes -= bytes;
     },
     setAttemptRate(perSecond) {
-      limit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_SECONDS));
+      limit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_BUFFER_SECONDS));
     },
-    claimLimits(waiting) {
+    claimLimits(waitingCount) {
       if (count >= limit || (count > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
       // Without these thresholds each message that ends would cause a claim.
-      if (waiting > limit / 4 || (waiting > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
+      if (waitingCount > limit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
       // The store counts bytes of UTF-8: at least one for each code unit, which needs two bytes of memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
       return { messages: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
@@ -86,7 +86,7 @@ interface AccountQueue {
   head: number;
 }
 
-const COMPACT_AT = 256;
+const MIN_COMPACTED_MESSAGES = 256;
 
 export function createReadyQueue(): ReadyQueue {
   const queues = new Map<number, AccountQueue>();
@@ -103,7 +103,7 @@ export function createReadyQueue(): ReadyQueue {
       queues.delete(accountId);
       return message;
     }
-    if (queue.head >= COMPACT_AT) {
+    if (queue.head >= MIN_COMPACTED_MESSAGES) {
       queue.messages = queue.messages.slice(queue.head);
       queue.head = 0;
     }
@@ -140,8 +140,8 @@ export function createReadyQueue(): ReadyQueue {
 // node, recovers the lease.
 
 /** Pauses between the tries of one write while the store fails. */
-const RETRY_MS = [100, 500, 2_000, 5_000] as const;
-const MAX_RETRY_MS = 5_000;
+const RECORD_RETRY_DELAYS_MS = [100, 500, 2_000, 5_000] as const;
+const MAX_RECORD_RETRY_DELAY_MS = 5_000;
 
 interface RecorderParts {
   readonly clock: Pick<Clock, 'after'>;
@@ -186,7 +186,9 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
               failing -= ids.length;
               return null;
             }
-            await new Promise<void>((resolve) => clock.after(RETRY_MS[failures] ?? MAX_RETRY_MS, resolve));
+            await new Promise<void>((resolve) =>
+              clock.after(RECORD_RETRY_DELAYS_MS[failures] ?? MAX_RECORD_RETRY_DELAY_MS, resolve),
+            );
           }
         }
       } finally {
@@ -208,10 +210,10 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
  *
  * A transition that the table does not have throws: it is a bug.
  */
-export type Mode = 'starting' | 'running' | 'draining' | 'stopped';
+export type DispatcherMode = 'starting' | 'running' | 'draining' | 'stopped';
 
 /** The modes that may follow each mode. */
-export const MODE_TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
+export const MODE_TRANSITIONS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
   starting: ['running', 'draining'],
   running: ['draining'],
   draining: ['stopped'],
@@ -219,14 +221,14 @@ export const MODE_TRANSITIONS: Readonly<Record<Mode, readonly Mode[]>> = {
 };
 
 interface ModeHolder {
-  readonly current: Mode;
+  readonly current: DispatcherMode;
   /** Changes the mode. Throws, and changes nothing, where the table has no such transition. */
-  enter(next: Mode): void;
+  enter(next: DispatcherMode): void;
 }
 
 /** The mode of one dispatcher, at first `starting`. */
-export function createMode(): ModeHolder {
-  let current: Mode = 'starting';
+export function createModeHolder(): ModeHolder {
+  let current: DispatcherMode = 'starting';
   return {
     get current() {
       return current;

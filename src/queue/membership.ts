@@ -43,8 +43,8 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   /** When the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and in the time of `clock`. */
-  let unbrokenSince = 0;
-  let unbrokenSinceTime = 0;
+  let aliveSince = 0;
+  let aliveSinceTime = 0;
   let stopped = false;
   let cancel: () => void = () => undefined;
   let running: Promise<void> = Promise.resolve();
@@ -58,8 +58,8 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     onStoreTime(storeNow, sentAt, answeredAt);
     // Checked after the answer, since a process that was stopped while it waited has a gap too.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
-      unbrokenSince = answeredAt;
-      unbrokenSinceTime = clock.now();
+      aliveSince = answeredAt;
+      aliveSinceTime = clock.now();
     }
     heartbeatAt = sentAt;
   }
@@ -77,10 +77,10 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   await sendHeartbeat();
   scheduleNext();
   return {
-    isLeaseValid: (leasedAt) => isAlive(monotonic()) && leasedAt >= unbrokenSinceTime,
+    isLeaseValid: (leasedAt) => isAlive(monotonic()) && leasedAt >= aliveSinceTime,
     canDetectDeadNodes() {
       const now = monotonic();
-      return isAlive(now) && now - unbrokenSince >= LIVENESS_TIMEOUT_MS;
+      return isAlive(now) && now - aliveSince >= LIVENESS_TIMEOUT_MS;
     },
     async leave() {
       stopped = true;
@@ -104,7 +104,7 @@ export const SINGLE_NODE: Membership = {
 // Guarantees: a step of the clock changes no age, from the moment of the step. While the store fails, ages stay right; only the copy in
 // the store is late.
 
-const WRITE_EVERY_MS = 15_000;
+const WRITE_INTERVAL_MS = 15_000;
 /** A restart that takes no longer than this counts as running time. */
 const MAX_RESTART_MS = 60_000;
 
@@ -117,7 +117,7 @@ export interface AgeClock {
    * False for the liveness timeout after a step of the clock. Until then heartbeats of other nodes, and leases that are being
    * committed, may have times of the clock before the step.
    */
-  isSettled(): boolean;
+  isClockStable(): boolean;
 }
 
 interface AgeClockParts {
@@ -129,20 +129,20 @@ interface AgeClockParts {
 /** Resolves once the running time is read and written. Rejects where the store refuses it. `stop` writes it a last time. */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
-  let writtenAt = clock.monotonic();
-  let written = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
+  let lastWrittenAt = clock.monotonic();
+  let lastWritten = await store.updateRunningTime(MAX_RESTART_MS, clock.now());
   let stopped = false;
   let cancel: () => void = () => undefined;
   let running: Promise<void> = Promise.resolve();
 
   async function write(): Promise<void> {
     const now = clock.monotonic();
-    written = await store.updateRunningTime(now - writtenAt, clock.now());
-    writtenAt = now;
+    lastWritten = await store.updateRunningTime(now - lastWrittenAt, clock.now());
+    lastWrittenAt = now;
   }
 
   function scheduleNext(): void {
-    cancel = clock.after(WRITE_EVERY_MS, () => {
+    cancel = clock.after(WRITE_INTERVAL_MS, () => {
       running = write()
         .catch((error: unknown) => onError('write running time', error))
         .then(() => {
@@ -151,14 +151,14 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
     });
   }
 
-  const current = (): RunningTime => advanceRunningTime(written, clock.now(), clock.monotonic() - writtenAt);
+  const current = (): RunningTime => advanceRunningTime(lastWritten, clock.now(), clock.monotonic() - lastWrittenAt);
 
   scheduleNext();
   return {
     ages: {
       cutoffFor: (ageMs) => cutoffForAge(current(), ageMs),
       toCurrentClock: (at) => clock.now() - runningAge(current(), at),
-      isSettled() {
+      isClockStable() {
         const { ranMs, stretches } = current();
         return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
       },

@@ -11,26 +11,26 @@ import type { QueueStore, RetentionStore } from '../store/contract.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
-const EXPIRE_EVERY_MS = 5_000;
+const EXPIRE_INTERVAL_MS = 5_000;
 /** Every sixth of these rounds also recovers leases of this node that are not in its memory. */
-const OWN_LEASES_EVERY_ROUNDS = 6;
+const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
 /** A lease that is not in memory this long after it began never will be: every answer of the store comes sooner. */
-const MAX_CLAIM_ANSWER_MS = 60_000;
-const PURGE_BODIES_EVERY_MS = 60_000;
-const RESET_DUE_TIMES_EVERY_MS = 60_000;
+const MAX_CLAIM_RESPONSE_MS = 60_000;
+const PURGE_BODIES_INTERVAL_MS = 60_000;
+const RESET_DUE_TIMES_INTERVAL_MS = 60_000;
 /** How long reports are kept to recognise repeated ones. Return paths are valid for half of this time. */
 const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
-const PURGE_FEEDBACK_EVERY_MS = 600_000;
-const PURGE_TRAFFIC_EVERY_MS = 600_000;
-const MINUTES_RETENTION_MS = 48 * 3_600_000;
-const HOURS_RETENTION_MS = 400 * 24 * 3_600_000;
+const PURGE_FEEDBACK_INTERVAL_MS = 600_000;
+const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
+const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
+const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
 /** Reports that were not understood: only the newest are kept. */
-const MAX_KEPT_FEEDBACK = 10_000;
+const MAX_STORED_REPORTS = 10_000;
 /** Rows of one round. It is small, so that a round delays no accept. */
-const MAX_ROWS = 500;
+const MAX_ROWS_PER_ROUND = 500;
 
 /** The store returns only the ids of expired messages. */
-const UNKNOWN = {
+const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
   acceptedAt: null,
@@ -70,38 +70,41 @@ export function startSweeper({
   const stopFunctions: (() => Promise<void>)[] = [];
 
   /** Runs `round` now and then every `intervalMs`; repeats it at once while it handles `MAX_ROWS`. */
-  function runEvery(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
+  function runPeriodically(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
     let running = Promise.resolve();
-    const run = async () => {
+    const runRounds = async () => {
       try {
-        while (!stopped && (await round(clock.now())) >= MAX_ROWS);
+        while (!stopped && (await round(clock.now())) >= MAX_ROWS_PER_ROUND);
       } catch (error) {
         publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
       }
-      if (!stopped) cancel = clock.after(intervalMs, begin);
+      if (!stopped) cancel = clock.after(intervalMs, startRound);
     };
-    const begin = () => {
-      running = run();
+    const startRound = () => {
+      running = runRounds();
     };
-    begin();
+    startRound();
     stopFunctions.push(() => {
       cancel();
       return running;
     });
   }
 
-  let rounds = 0;
-  runEvery(EXPIRE_EVERY_MS, 'expire', async (now) => {
-    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, MAX_ROWS, node);
-    for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN });
+  let expireRounds = 0;
+  runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
+    const ids = await store.expire(ages.cutoffFor(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
+    for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
-    rounds += 1;
+    expireRounds += 1;
     // A claim that was committed although its answer was lost: this node does not know of these leases.
-    const own = rounds % OWN_LEASES_EVERY_ROUNDS === 0 ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_ANSWER_MS } : {};
-    if (ages.isSettled()) {
+    const ownLeases =
+      expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
+        ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }
+        : {};
+    if (ages.isClockStable()) {
       const includeDeadNodes = canDetectDeadNodes();
-      const common = {
+      const recoverOptions = {
         now,
         onUncertain,
         node,
@@ -109,22 +112,30 @@ export function startSweeper({
         includeDeadNodes,
         excludedIds: leasedMessageIds(),
       };
-      const count = await store.recover({ ...common, ...own });
+      const count = await store.recover({ ...recoverOptions, ...ownLeases });
       if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
     }
     return ids.length;
   });
-  runEvery(RESET_DUE_TIMES_EVERY_MS, 'reset due times', (now) =>
-    store.resetExcessiveDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS),
+  runPeriodically(RESET_DUE_TIMES_INTERVAL_MS, 'reset due times', (now) =>
+    store.resetExcessiveDueTimes(now + MAX_RETRY_DELAY_MS, now, MAX_ROWS_PER_ROUND),
   );
-  runEvery(PURGE_BODIES_EVERY_MS, 'purge bodies', () =>
-    store.purgeBodiesAndKeys(ages.cutoffFor(policy.keepBodyMs), ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS), MAX_ROWS),
+  runPeriodically(PURGE_BODIES_INTERVAL_MS, 'purge bodies', () =>
+    store.purgeBodiesAndKeys(
+      ages.cutoffFor(policy.keepBodyMs),
+      ages.cutoffFor(IDEMPOTENCY_KEY_TTL_MS),
+      MAX_ROWS_PER_ROUND,
+    ),
   );
-  runEvery(PURGE_FEEDBACK_EVERY_MS, 'purge feedback', () =>
-    store.purgeFeedback(ages.cutoffFor(FEEDBACK_RETENTION_MS), MAX_KEPT_FEEDBACK, MAX_ROWS),
+  runPeriodically(PURGE_FEEDBACK_INTERVAL_MS, 'purge feedback', () =>
+    store.purgeFeedback(ages.cutoffFor(FEEDBACK_RETENTION_MS), MAX_STORED_REPORTS, MAX_ROWS_PER_ROUND),
   );
-  runEvery(PURGE_TRAFFIC_EVERY_MS, 'purge traffic', () =>
-    store.purgeTraffic(ages.cutoffFor(MINUTES_RETENTION_MS), ages.cutoffFor(HOURS_RETENTION_MS), MAX_ROWS),
+  runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge traffic', () =>
+    store.purgeTraffic(
+      ages.cutoffFor(MINUTE_ROWS_RETENTION_MS),
+      ages.cutoffFor(HOUR_ROWS_RETENTION_MS),
+      MAX_ROWS_PER_ROUND,
+    ),
   );
 
   return async () => {

@@ -7,9 +7,9 @@ import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';
 
 /** How long the dashboard shows the API key that the start printed. */
-const FIRST_KEY_MS = 3_600_000;
+const FIRST_KEY_TTL_MS = 3_600_000;
 
-export interface AboutParts {
+export interface InstallationInfoParts {
   readonly settings: Pick<Settings, 'transport' | 'operatorPassword'>;
   readonly version: string;
   readonly clock: Clock;
@@ -20,19 +20,19 @@ export interface AboutParts {
 }
 
 /** Returns the function that describes the service. The URL of the public listener comes from the event `api.started`. */
-export function aboutService(parts: AboutParts): ApiParts['installationInfo'] {
+export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['installationInfo'] {
   const { settings, version, clock, directory, firstKey } = parts;
-  let api: EventOf<'api.started'> | null = null;
+  let apiStarted: EventOf<'api.started'> | null = null;
   parts.subscribe({
     'api.started': (event) => {
-      api = event;
+      apiStarted = event;
     },
   });
 
   /** The key for the curl command of the page; null one hour after the start, or when the key is not valid any more. */
-  function shownKey(started: EventOf<'api.started'> | null): string | null {
+  function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
-    if (started === null || now - started.at >= FIRST_KEY_MS) return null;
+    if (started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;
     return directory.isValid(firstKey, now) ? firstKey : null;
   }
 
@@ -40,7 +40,7 @@ export function aboutService(parts: AboutParts): ApiParts['installationInfo'] {
     version,
     transport: settings.transport.kind,
     password: settings.operatorPassword !== null,
-    publicUrl: api?.publicUrl ?? null,
-    firstKey: shownKey(api),
+    publicUrl: apiStarted?.publicUrl ?? null,
+    firstKey: visibleFirstKey(apiStarted),
   });
 }

@@ -20,10 +20,10 @@ import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
 /** Most messages in one commit; it bounds the duration of a commit. */
-const MAX_BATCH = 512;
+const MAX_BATCH_MESSAGES = 512;
 /** The listener sheds load while a message waits for longer than this for its commit. */
 const MAX_COMMIT_WAIT_MS = 1_000;
-const TOUCH_KEYS_MS = 5_000;
+const KEY_USE_INTERVAL_MS = 5_000;
 
 export interface ApiParts {
   readonly settings: Settings;
@@ -66,14 +66,14 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   } = parts;
   await using stack = new AsyncDisposableStack();
   const { clock } = clusterNode;
-  const failed = createFailureReporter(publish, clock);
-  const accepts = createGroupCommit(health.observe(store.accept), {
-    maxBatch: MAX_BATCH,
+  const reportFailure = createFailureReporter(publish, clock);
+  const acceptCommits = createGroupCommit(health.observe(store.accept), {
+    maxBatch: MAX_BATCH_MESSAGES,
     now: clock.monotonic,
     observe: publishCommits('accept', clock, publish),
   });
   const throttle = clusterNode.sharesStore
-    ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => failed('throttle', error))
+    ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => reportFailure('throttle', error))
     : new Throttle();
   const listener = createListener({
     settings,
@@ -82,13 +82,13 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     throttle,
     submit: createIntake({
       ages: clusterNode.ages,
-      commit: accepts.submit,
+      commit: acceptCommits.submit,
       dispatcher,
       transport,
     }),
     ids: createMessageIdGenerator(await store.newestId(), randomUUID),
     clock,
-    loadSignal: createLoadSignal(MAX_COMMIT_WAIT_MS, accepts.oldestWaitMs),
+    loadSignal: createLoadSignal(MAX_COMMIT_WAIT_MS, acceptCommits.oldestWaitMs),
     notReadyReason: ready,
     domains,
     publish,
@@ -97,24 +97,24 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
   // Last: the key is shown once, and a failed start must not use it up.
-  const firstKey = await firstAccount(store, directory, parts.firstKey, clock.now());
-  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => failed('touch keys', error)));
+  const firstKey = await createFirstAccount(store, directory, parts.firstKey, clock.now());
+  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('touch keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
   return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** On an empty store, creates the account `default` with the key and returns the key; it is valid at once. Else returns null. */
-async function firstAccount(
+async function createFirstAccount(
   store: Pick<DirectoryStore, 'createFirstKey'>,
   directory: ApiKeyCache,
   { key, prefix, hash }: NewApiKey,
   now: number,
 ): Promise<string | null> {
-  const made = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
-  if (made === null) return null;
+  const created = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
+  if (created === null) return null;
   // The change feed updates the directory later; a client may use the key before that.
-  directory.apply({ revision: 0, accounts: [made.account], keys: [made.key] });
+  directory.apply({ revision: 0, accounts: [created.account], keys: [created.key] });
   return key;
 }
 
@@ -123,16 +123,16 @@ function updateKeysLastUsed(
   store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,
   clock: Clock,
-  failed: (error: unknown) => void,
+  reportFailure: (error: unknown) => void,
 ): () => Promise<void> {
   let cancel: () => void = () => undefined;
   const write = async () => {
     const used = directory.drainUsedKeys();
-    if (used.length > 0) await store.updateKeysLastUsed(used).catch(failed);
+    if (used.length > 0) await store.updateKeysLastUsed(used).catch(reportFailure);
   };
   let stopped = false;
   const schedule = () => {
-    if (!stopped) cancel = clock.after(TOUCH_KEYS_MS, () => void write().then(schedule));
+    if (!stopped) cancel = clock.after(KEY_USE_INTERVAL_MS, () => void write().then(schedule));
   };
   schedule();
   return async () => {

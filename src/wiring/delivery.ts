@@ -18,7 +18,7 @@ import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
 /** Most settlements in one commit; it bounds the duration of a commit. */
-const MAX_BATCH = 512;
+const MAX_BATCH_SETTLEMENTS = 512;
 
 export interface DeliveryParts {
   readonly settings: Settings;
@@ -41,7 +41,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership } = clusterNode;
-  const failed = createFailureReporter(publish, clock);
+  const reportFailure = createFailureReporter(publish, clock);
   await checkSecret(settings, store);
   const count = await store.recover({
     now: clock.now(),
@@ -52,14 +52,14 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   const now = clock.monotonic;
-  const settles = createGroupCommit(health.observe(store.settle), {
-    maxBatch: MAX_BATCH,
+  const settleCommits = createGroupCommit(health.observe(store.settle), {
+    maxBatch: MAX_BATCH_SETTLEMENTS,
     now,
     observe: publishCommits('settle', clock, publish),
   });
-  const marks = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH, now });
-  const screens = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH, now });
-  const screening = createSuppressionCheck(clock, screens.submit);
+  const markCommits = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
+  const suppressionQueries = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
+  const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -70,8 +70,8 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     breaker: createCircuitBreaker({ random: Math.random, publish }),
     claim: store.claim,
     release: store.release,
-    settle: settles.submit,
-    mark: marks.submit,
+    settle: settleCommits.submit,
+    mark: markCommits.submit,
     prepare: createPrepare({
       domains,
       ...signingParts(settings),
@@ -79,8 +79,8 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     }),
     loopRecipient: loopRecipient(settings.returnPathDomain),
     mustNotAttempt: createAttemptGuard(directory, membership),
-    mayReceive: screening.mayReceive,
-    onChange: screening.recordChange,
+    mayReceive: suppressionCheck.mayReceive,
+    onChange: suppressionCheck.recordChange,
     publish,
   });
   stack.defer(() => dispatcher.drain(drainMs));
@@ -102,7 +102,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       list: store.listDomains,
       find: store.findDomain,
       check: createDomainCheck(settings, clock),
-      update: updateWithProviderKey(settings, store.updateDomain, failed),
+      update: updateWithProviderKey(settings, store.updateDomain, reportFailure),
       publish,
     }),
   );

@@ -14,8 +14,8 @@ import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
 import { createFailureReporter } from './events.ts';
 
-const MAX_BATCH = 64;
-const CERTIFICATE_CHECK_MS = 1_000;
+const MAX_BATCH_REPORTS = 64;
+const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
 export interface FeedbackParts {
   readonly settings: Settings;
@@ -42,9 +42,12 @@ export interface Feedback extends AsyncDisposable {
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, publish, connections } = parts;
   await using stack = new AsyncDisposableStack();
-  const failed = createFailureReporter(publish, clock);
+  const reportFailure = createFailureReporter(publish, clock);
   const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
-  const commits = createGroupCommit(store.recordFeedback, { maxBatch: MAX_BATCH, now: () => performance.now() });
+  const commits = createGroupCommit(store.recordFeedback, {
+    maxBatch: MAX_BATCH_REPORTS,
+    now: () => performance.now(),
+  });
   const intake = createFeedbackIntake({ clock, record: (report) => commits.submit(report), publish });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startSns() };
@@ -61,7 +64,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
     ]);
-    const reader = createReportReader({ clock, beforeThread: setThreadFlags, onError: failed });
+    const reader = createReportReader({ clock, beforeThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => reader.close());
     const listener = createSmtpListener({
       listenAddress: at,
@@ -73,12 +76,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       reader,
       recordReport: intake.recordReport,
       publish,
-      onError: failed,
+      onError: reportFailure,
     });
     const bound = await listener.start();
     stack.defer(() => listener.close());
     if (tls !== null)
-      stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, listener.renewCertificate, onCertificateError));
+      stack.defer(
+        watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
+      );
     return formatHostPort(bound);
   }
 
@@ -102,12 +107,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       certificate: tls === null ? null : readCertificate(tls),
       recordReport: intake.recordReport,
       publish,
-      onError: failed,
+      onError: reportFailure,
     });
     const bound = await receiver.start();
     stack.defer(() => receiver.close());
     if (tls !== null)
-      stack.defer(watchCertificate(tls, CERTIFICATE_CHECK_MS, clock, receiver.renewCertificate, onCertificateError));
+      stack.defer(
+        watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, receiver.renewCertificate, onCertificateError),
+      );
     return `${tls === null ? 'http' : 'https'}://${formatHostPort(bound)}/ses`;
   }
 
@@ -124,7 +131,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       topics,
       recordReport: intake.recordReport,
       publish,
-      onError: failed,
+      onError: reportFailure,
     });
     await poller.start();
     stack.defer(() => poller.close());

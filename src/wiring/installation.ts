@@ -16,7 +16,7 @@ export function createInstallation(
   return {
     withStore,
     async missingDatabase() {
-      return database.kind === 'sqlite' && !existsSync(database.path) ? whyAbsent(database.path) : null;
+      return database.kind === 'sqlite' && !existsSync(database.path) ? explainMissingDatabase(database.path) : null;
     },
     async databaseWarnings() {
       if (database.kind === 'sqlite') return [];
@@ -48,7 +48,7 @@ export function createInstallation(
 }
 
 /** Why the database file is missing: it was not created yet, or it was removed. Creates nothing. */
-async function whyAbsent(path: string): Promise<DatabaseParts['opened']> {
+async function explainMissingDatabase(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {

@@ -13,7 +13,7 @@ import type { NodeStore } from '../store/contract.ts';
 import { version } from '../version.ts';
 
 /** How long a service on the embedded store is listed after its start; it sends no further heartbeat. */
-const ALONE_MS = 3_600_000;
+const SINGLE_NODE_TTL_MS = 3_600_000;
 
 export interface ClusterNode {
   readonly name: string;
@@ -37,41 +37,41 @@ export async function startNode(
   settings: Settings,
   store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
   clock: MonotonicClock,
-  failed: (what: string, error: unknown) => void,
+  reportFailure: (operation: string, error: unknown) => void,
 ): Promise<ClusterNode> {
   const node: NodeIdentity = { name, roles: [...settings.roles], version: version() };
   if (settings.database.kind === 'sqlite') {
-    await store.recordHeartbeat(node, ALONE_MS, clock.now());
+    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now());
     const membership = { ...SINGLE_NODE, leave: () => store.removeNode(name) };
-    return withAges({ name, clock, membership, sharesStore: false }, store, failed);
+    return withAges({ name, clock, membership, sharesStore: false }, store, reportFailure);
   }
   const { monotonic } = clock;
-  const following = synchronizedClock(clock, monotonic);
+  const sharedClock = synchronizedClock(clock, monotonic);
   const membership = await joinCluster({
     node,
     store,
-    clock: following,
+    clock: sharedClock,
     monotonic,
-    onStoreTime: following.synchronize,
-    onError: failed,
+    onStoreTime: sharedClock.synchronize,
+    onError: reportFailure,
   });
-  return withAges({ name, clock: following, membership, sharesStore: true }, store, failed);
+  return withAges({ name, clock: sharedClock, membership, sharesStore: true }, store, reportFailure);
 }
 
 async function withAges(
-  place: Pick<ClusterNode, 'name' | 'clock' | 'membership' | 'sharesStore'>,
+  nodeParts: Pick<ClusterNode, 'name' | 'clock' | 'membership' | 'sharesStore'>,
   store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
-  failed: (what: string, error: unknown) => void,
+  reportFailure: (operation: string, error: unknown) => void,
 ): Promise<ClusterNode> {
   try {
-    const { ages, stop } = await startAgeClock({ clock: place.clock, store, onError: failed });
+    const { ages, stop } = await startAgeClock({ clock: nodeParts.clock, store, onError: reportFailure });
     const leave = async () => {
       await stop();
-      await place.membership.leave();
+      await nodeParts.membership.leave();
     };
-    return { ...place, ages, leave };
+    return { ...nodeParts, ages, leave };
   } catch (error) {
-    await place.membership.leave().catch(() => undefined);
+    await nodeParts.membership.leave().catch(() => undefined);
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import { ERROR_CODES } from '../http/errors.ts';
 import type { DeliveryStatus } from '../model/node.ts';
 import { TOPICS } from '../model/topic.ts';
 import type { Events } from '../observability/events.ts';
-import { changeFeed, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
+import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
 import { createMetrics, type Metrics, metricHandlers } from '../observability/metrics.ts';
 import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createTraces, traceHandlers } from '../observability/traces.ts';
@@ -48,23 +48,23 @@ export function startObservability(parts: ObservabilityParts): Observability {
     droppedLines,
   });
   const traces = createTraces(version);
-  const failed = createFailureReporter(events.publish, clock);
+  const reportFailure = createFailureReporter(events.publish, clock);
   const traffic = startTrafficCounter({
     node,
     clock,
     writeRows: store.writeTraffic,
-    onWriteError: (error) => failed('write figures', error),
+    onWriteError: (error) => reportFailure('write figures', error),
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
-  const liveUpdates = createLiveUpdates({ clock, topics, changes: changeFeed(store, clock.now), events });
+  const liveUpdates = createLiveUpdates({ clock, topics, changes: createChangeFeedReader(store, clock.now), events });
   stack.defer(() => liveUpdates.stop());
   const status = trackRuntimeStatus();
   events.subscribe(metricHandlers(metrics));
   if (traces !== null) events.subscribe(traceHandlers(traces));
   events.subscribe(trafficHandlers(traffic));
   events.subscribe(status.handlers);
-  events.started();
+  events.endStartup();
   return {
     scrape: () => metrics.scrape(),
     liveUpdates,

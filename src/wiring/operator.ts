@@ -23,7 +23,7 @@ import { createAuditedStore } from '../operator/audited-store.ts';
 import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorOptions } from '../operator/ports.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { aboutService } from './about.ts';
+import { createInstallationInfo } from './about.ts';
 import { createFailureReporter } from './events.ts';
 import { createInstallation } from './installation.ts';
 import type { Observability } from './observability.ts';
@@ -74,11 +74,11 @@ export interface Operator extends AsyncDisposable {
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;
   requireDashboard();
-  const captured = { inbox: parts.inbox, readEntity };
+  const inboxContext = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
-  const failed = createFailureReporter(parts.events.publish, clock);
+  const reportFailure = createFailureReporter(parts.events.publish, clock);
   const imports = createImportScheduler(parts.store, clock);
-  const operator = createOperatorListener({
+  const listener = createOperatorListener({
     settings,
     clock,
     bind,
@@ -86,31 +86,31 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     metrics: parts.observability.scrape,
     openApi: `${JSON.stringify(openApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD,
-    inboxContext: captured,
-    api: parts.api === null ? null : apiOf(parts, parts.api, imports, captured),
-    onError: (error) => failed('operator', error),
+    inboxContext,
+    api: parts.api === null ? null : createApiOptions(parts, parts.api, imports, inboxContext),
+    onError: (error) => reportFailure('operator', error),
   });
-  stack.defer(() => operator.close());
+  stack.defer(() => listener.close());
   stack.defer(() => imports.stop());
-  const { url, signInUrl } = await operator.start();
+  const { url, signInUrl } = await listener.start();
   // Starts the reader thread of the store and fills the cache, so that the first page loads fast.
   if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
   const started = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-function apiOf(
+function createApiOptions(
   parts: OperatorParts,
   { version, describeSettings }: OperatorApiOptions,
   imports: ImportScheduler,
-  captured: InboxContext,
+  inboxContext: InboxContext,
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
   const { publish, subscribe } = events;
   return {
     store,
     contextFor(actor) {
-      const own = createAuditedStore(store, actor, clock.now);
+      const auditedStore = createAuditedStore(store, actor, clock.now);
       return {
         actor,
         clock,
@@ -119,18 +119,18 @@ function apiOf(
         random: randomBytes,
         status,
         publish,
-        store: own,
-        installation: createInstallation(settings, machineClock, (work) => work(own)),
+        store: auditedStore,
+        installation: createInstallation(settings, machineClock, (work) => work(auditedStore)),
         describeSettings,
         progress: () => undefined,
         imports,
-        ...captured,
+        ...inboxContext,
       };
     },
     liveUpdates: parts.observability.liveUpdates,
     publish,
     version,
-    installationInfo: aboutService({ settings, version, clock, directory, subscribe, firstKey }),
+    installationInfo: createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey }),
     key: operatorKey(settings),
   };
 }

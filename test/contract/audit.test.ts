@@ -180,7 +180,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     for (const entry of entries) expect(entry).toMatchObject(BY);
     expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-e])\1{63}/);
     const shown = Object.fromEntries(
-      entries.map(({ action, subject, before, after }) => [
+      entries.map(({ action, subject, publishedBefore: before, after }) => [
         action,
         [subject, JSON.parse(before ?? 'null'), JSON.parse(after ?? 'null')],
       ]),

@@ -15,7 +15,7 @@ const UPDATE_AFTER: Statement = { name: 'audit_show', text: 'UPDATE audit SET af
 
 export async function writeAuditEntry(
   transaction: Session,
-  { at, who, action, subject, before, after }: NewAuditEntry,
+  { at, who, action, subject, publishedBefore: before, after }: NewAuditEntry,
 ): Promise<number> {
   const [row = {}] = await transaction.query(INSERT_ENTRY, [at, who, action, subject, before, after]);
   return rows.int(row, 'id');

@@ -4,7 +4,7 @@
  * only what it has not seen. Notifications shorten the delay; a poll guarantees it.
  */
 
-import { every } from '../../clock.ts';
+import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
 import type { StoreEnvironment } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
@@ -110,7 +110,7 @@ export function prepareDirectory(
     };
     await poll();
     const triggerPoll = () => void poll().catch(() => undefined);
-    disposers.add(every(clock, POLL_INTERVAL_MS, triggerPoll));
+    disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
     // Notifications arrive in real time, which a simulation cannot control.
     if (!simulated) listen(triggerPoll);
   }

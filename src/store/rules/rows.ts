@@ -148,7 +148,7 @@ export function auditEntry(row: Row): AuditEntry {
     who: text(row, 'who'),
     action: text(row, 'action'),
     subject: text(row, 'subject'),
-    before: textOrNull(row, 'before'),
+    publishedBefore: textOrNull(row, 'before'),
     after: textOrNull(row, 'after'),
   };
 }

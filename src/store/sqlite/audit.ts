@@ -14,7 +14,7 @@ export function prepareAudit(database: DatabaseSync) {
   );
   const selectAfter = database.prepare('SELECT after FROM audit WHERE id = ?');
   const updateAfter = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
-  const write = ({ at, who, action, subject, before, after }: NewAuditEntry): number =>
+  const write = ({ at, who, action, subject, publishedBefore: before, after }: NewAuditEntry): number =>
     Number(insert.run(at, who, action, subject, before, after).lastInsertRowid);
   return {
     write,

@@ -9,7 +9,7 @@
  */
 
 import { type ResourceLimits, Worker } from 'node:worker_threads';
-import { every } from '../../clock.ts';
+import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
@@ -117,7 +117,7 @@ export async function openSqliteStore({
       onChange(changes);
     };
     await poll();
-    stopWatching.push(every(environment.clock, POLL_INTERVAL_MS, () => void poll().catch(() => undefined)));
+    stopWatching.push(runEvery(environment.clock, POLL_INTERVAL_MS, () => void poll().catch(() => undefined)));
   }
 
   return {
@@ -271,7 +271,7 @@ export async function startInCaller(
     },
   });
   let closed = false;
-  const stopChecking = every(clock, FILES_CHECK_MS, guarded.checkFiles);
+  const stopChecking = runEvery(clock, FILES_CHECK_MS, guarded.checkFiles);
 
   return {
     async call(name, ...args) {

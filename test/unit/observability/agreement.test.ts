@@ -23,12 +23,12 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
 };
 
 /** Answers by `OUTCOMES`; other recipients go to the inner transport. */
-function answering(inner: Transport): Transport {
+function withOutcomes(inner: Transport): Transport {
   return {
     ...inner,
     async attempt(message, mark) {
-      const [word = ''] = message.envelope.to.split(/[.@]/);
-      const outcome = OUTCOMES[word];
+      const [outcomeName = ''] = message.envelope.to.split(/[.@]/);
+      const outcome = OUTCOMES[outcomeName];
       return outcome === undefined ? inner.attempt(message, mark) : newAttempt(outcome);
     },
   };
@@ -46,13 +46,13 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     },
     null,
   );
-  const service = await startService(settings, { wrapTransport: answering });
+  const service = await startService(settings, { wrapTransport: withOutcomes });
   const metrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
   const metric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);
   const send = (to: string) => submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to });
   for (let n = 0; n < 4; n += 1) {
-    for (const word of ['good', 'good', 'refused', 'busy', n < 2 ? 'lost' : 'good'])
-      await send(`${word}.${n}@example.com`);
+    for (const outcomeName of ['good', 'good', 'refused', 'busy', n < 2 ? 'lost' : 'good'])
+      await send(`${outcomeName}.${n}@example.com`);
   }
   await send('unknown.0@example.com');
   await send('unknown.1@example.com');
@@ -103,11 +103,11 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     uncertain: byState('uncertain'),
     deferred: metric(counted, 'postrider_deferred_total'),
   });
-  const { uncertain, ...others } = history;
-  expect(series).toMatchObject(others);
+  const { uncertain, ...otherCounts } = history;
+  expect(series).toMatchObject(otherCounts);
   expect(uncertain).toBe(2);
   expect(metric(counted, 'postrider_accepted_total')).toBe(history.accepted);
-  const ends = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
-  expect(series.ended).toBe(ends);
+  const endedCount = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
+  expect(series.ended).toBe(endedCount);
   expect(reputation).toEqual({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });
 });

@@ -20,15 +20,15 @@ const SETTLED: readonly SettledEventType[] = [
 ];
 
 /** A change of state by the queue without an attempt; `given` replaces members. */
-function changed<Type extends SettledEventType>(
+function changeEvent<Type extends SettledEventType>(
   type: Type,
-  given: Partial<EventOf<SettledEventType>> = {},
+  overrides: Partial<EventOf<SettledEventType>> = {},
 ): EventOf<Type> {
-  const none = { acceptedAt: 0, attempts: 1, attempt: null, dueAt: null, reportedBy: null, detail: null };
-  return { ...MESSAGE, ...none, suppresses: false, at: 5, ...given, type } as EventOf<Type>;
+  const emptyFields = { acceptedAt: 0, attempts: 1, attempt: null, dueAt: null, reportedBy: null, detail: null };
+  return { ...MESSAGE, ...emptyFields, suppresses: false, at: 5, ...overrides, type } as EventOf<Type>;
 }
 
-function made(level: 'debug' | 'info' = 'debug') {
+function createSubscribers(level: 'debug' | 'info' = 'debug') {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   const clock = { now: () => 5_000, after: () => () => {} };
@@ -41,16 +41,17 @@ function made(level: 'debug' | 'info' = 'debug') {
   });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();
-  const written = new Map<string, number>();
-  const put = async (_node: string, rows: readonly object[]) => {
-    for (const [name, value] of Object.entries(rows[0] ?? {})) if (typeof value === 'number') written.set(name, value);
+  const writtenCounts = new Map<string, number>();
+  const recordRows = async (_node: string, rows: readonly object[]) => {
+    for (const [name, value] of Object.entries(rows[0] ?? {}))
+      if (typeof value === 'number') writtenCounts.set(name, value);
   };
-  const traffic = startTrafficCounter({ node: 'node', clock, writeRows: put, onWriteError: () => undefined });
+  const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
   events.subscribe(logHandlers(log, 'node'));
   events.subscribe(metricHandlers(metrics));
   events.subscribe(trafficHandlers(traffic));
   events.subscribe(status.handlers);
-  events.started();
+  events.endStartup();
   return {
     events,
     publish: events.publish,
@@ -59,15 +60,15 @@ function made(level: 'debug' | 'info' = 'debug') {
     figures: async () => (await metrics.scrape()).text.split('\n'),
     series: async () => {
       await traffic.stop();
-      return Object.fromEntries(written);
+      return Object.fromEntries(writtenCounts);
     },
   };
 }
 
 test('every change of a settlement is counted and logged, also the complaint of the simulator', async () => {
-  const { publish, logged, figures, series } = made();
-  publish(changed('message.delivered', { attempt: newAttempt() }));
-  publish(changed('message.complained', { detail: 'complaint of the mailbox simulator' }));
+  const { publish, logged, figures, series } = createSubscribers();
+  publish(changeEvent('message.delivered', { attempt: newAttempt() }));
+  publish(changeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
   expect(logged()).toMatchObject([
     { event: 'message.delivered', ...MESSAGE, attemptCount: 1, nextHop: 'relay.test:25', smtpCode: 250, durationMs: 2 },
     { event: 'message.complained', ...MESSAGE, detail: 'complaint of the mailbox simulator' },
@@ -82,7 +83,7 @@ test('every change of a settlement is counted and logged, also the complaint of 
 });
 
 test('a suppressed message is counted and logged in addition to its acceptance', async () => {
-  const { publish, logged, figures, series } = made();
+  const { publish, logged, figures, series } = createSubscribers();
   const accepted = { type: 'message.accepted', at: 5, ...MESSAGE, keyId: 1, acceptedAt: 2, tookMs: 3 } as const;
   publish({ ...accepted, state: 'suppressed' });
   publish({ type: 'message.suppressed', at: 5, ...MESSAGE });
@@ -97,9 +98,9 @@ test('a suppressed message is counted and logged in addition to its acceptance',
 });
 
 test('a bounce by a later report counts as a report and not as a second end', async () => {
-  const { publish, logged, figures, series } = made();
+  const { publish, logged, figures, series } = createSubscribers();
   publish(
-    changed('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),
+    changeEvent('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),
   );
   publish({ type: 'message.reported', at: 5, id: 'm-1', verb: 'soft-bounced', reportedBy: 'sns', suppresses: false });
   expect(logged()).toMatchObject([
@@ -117,7 +118,7 @@ test('a bounce by a later report counts as a report and not as a second end', as
 });
 
 test('a message that cannot be signed is an alarm in the runtime status, the metrics and the time series', async () => {
-  const { publish, status, figures, series } = made();
+  const { publish, status, figures, series } = createSubscribers();
   publish({
     type: 'message.signing_failed',
     at: 5_000,
@@ -131,7 +132,7 @@ test('a message that cannot be signed is an alarm in the runtime status, the met
 });
 
 test('a refusal of the service itself is an alarm and the last failure of the next hop', async () => {
-  const { publish, status, logged, figures, series } = made();
+  const { publish, status, logged, figures, series } = createSubscribers();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
   const attempt = newAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
   publish({ type: 'attempt.ended', at: 5_000, ...MESSAGE, attempts: 1, attempt });
@@ -152,7 +153,7 @@ test('a refusal of the service itself is an alarm and the last failure of the ne
 });
 
 test('lost database files are an alarm with reason and remedy in the log, and their restoration is logged', async () => {
-  const { publish, logged, figures } = made();
+  const { publish, logged, figures } = createSubscribers();
   publish({ type: 'store.files_lost', at: 1, reason: 'the database file was removed', remedy: 'Put it back.' });
   publish({ type: 'store.files_restored', at: 2 });
   expect(logged()).toMatchObject([
@@ -169,15 +170,15 @@ test('lost database files are an alarm with reason and remedy in the log, and th
 });
 
 test('every recorded change of state has a log line', () => {
-  const { publish, logged } = made();
-  for (const type of SETTLED) publish(changed(type));
+  const { publish, logged } = createSubscribers();
+  for (const type of SETTLED) publish(changeEvent(type));
   expect(logged().map(({ event }) => event)).toEqual(SETTLED);
 });
 
 test('events of a disabled level have no line', () => {
-  const { publish, logged } = made('info');
+  const { publish, logged } = createSubscribers('info');
   publish({ type: 'request.refused', at: 1, code: 'invalid-key', accountId: null, keyId: null });
-  publish(changed('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
+  publish(changeEvent('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
   expect(logged()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
 });
 
@@ -190,7 +191,7 @@ test('a subscriber that is added during the start receives earlier events, and a
   events.subscribe(handlers('first'));
   events.publish({ type: 'node.warned', at: 0, detail: 'one' });
   events.subscribe(handlers('second'));
-  events.started();
+  events.endStartup();
   events.subscribe(handlers('late'));
   events.publish({ type: 'node.warned', at: 0, detail: 'two' });
   expect(received).toEqual(['first one', 'second one', 'first two', 'second two', 'late two']);
@@ -213,7 +214,7 @@ test('an error of a subscriber affects neither the publisher nor other subscribe
 });
 
 test('dropped log lines are counted', async () => {
-  expect(await made().figures()).toContain('postrider_log_dropped_total 12');
+  expect(await createSubscribers().figures()).toContain('postrider_log_dropped_total 12');
 });
 
 test('an unsubscribed handler receives no events, and the others do', () => {
@@ -222,14 +223,14 @@ test('an unsubscribed handler receives no events, and the others do', () => {
   const handlers = (name: string) => ({ 'node.draining': () => void received.push(name) });
   const unsubscribe = events.subscribe(handlers('first'));
   events.subscribe(handlers('second'));
-  events.started();
+  events.endStartup();
   unsubscribe();
   events.publish({ type: 'node.draining', at: 0 });
   expect(received).toEqual(['second']);
 });
 
 test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {
-  const { publish, status, logged, figures } = made();
+  const { publish, status, logged, figures } = createSubscribers();
   const value = async (state: string) =>
     (await figures()).find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))?.at(-1);
   publish({ type: 'circuit_breaker.opened', at: 1, retryAt: 2_000 });

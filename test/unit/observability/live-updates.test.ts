@@ -3,14 +3,14 @@ import type { AuditEntry } from '../../../src/model/audit.ts';
 import type { ChangeFeedPosition } from '../../../src/model/overview.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
-import { changeFeed, createLiveUpdates } from '../../../src/observability/live-updates.ts';
+import { createChangeFeedReader, createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 function rig(topics: readonly Topic[] = TOPICS) {
   const clock = virtualClock(Date.UTC(2030, 0, 1));
   const store = { polls: 0, changed: [] as Topic[] };
   const events = createEvents(clock);
-  events.started();
+  events.endStartup();
   const updates = createLiveUpdates({
     clock,
     events,
@@ -36,9 +36,9 @@ test('a changed topic is published at once, at most twice per second, and once i
   expect(published.length).toBeLessThanOrEqual(5);
   expect(published[0]).toEqual(['messages', 'overview']);
   await clock.advance(1_000);
-  const before = published.length;
+  const publishedBefore = published.length;
   await clock.advance(10_000);
-  expect(published).toHaveLength(before);
+  expect(published).toHaveLength(publishedBefore);
 });
 
 test('without a subscriber nothing is published and the store is not polled', async () => {
@@ -86,10 +86,10 @@ test('the change feed names the changed topics, and for an action of an operator
   const entries: AuditEntry[] = [];
   const changed = (action: string) => {
     const id = entries.length + 1;
-    entries.unshift({ id, at: 0, who: 'cli:root', action, subject: '', before: null, after: null });
+    entries.unshift({ id, at: 0, who: 'cli:root', action, subject: '', publishedBefore: null, after: null });
     position = { ...position, audit: id };
   };
-  const changes = changeFeed(
+  const changes = createChangeFeedReader(
     { changeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
     () => 0,
   );
@@ -111,8 +111,16 @@ test('the change feed names the changed topics, and for an action of an operator
 test('a change during a poll that failed is found by the next poll', async () => {
   let position: ChangeFeedPosition = { newestId: null, counted: 0, audit: 0, refused: 0 };
   let failing = true;
-  const entry = { id: 1, at: 0, who: 'cli:root', action: 'account.lock', subject: '', before: null, after: null };
-  const changes = changeFeed(
+  const entry = {
+    id: 1,
+    at: 0,
+    who: 'cli:root',
+    action: 'account.lock',
+    subject: '',
+    publishedBefore: null,
+    after: null,
+  };
+  const changes = createChangeFeedReader(
     {
       changeFeedPosition: async () => position,
       listAudit: async () => {

@@ -13,7 +13,7 @@ import {
 
 const NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) => (event === null ? [] : [name as LogEventName]));
 
-function logged(level: LogLevel, run: (log: Log) => void): Record<string, unknown>[] {
+function linesOf(level: LogLevel, run: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   run(log);
@@ -26,7 +26,7 @@ function logged(level: LogLevel, run: (log: Log) => void): Record<string, unknow
 
 test('a line is level, time, the name of its event and its fields', () => {
   const fields = { id: 'm-1', nextHop: 'relay:25', durationMs: 12, attemptCount: 1 };
-  const [line] = logged('info', (log) => log.write('message.delivered', fields));
+  const [line] = linesOf('info', (log) => log.write('message.delivered', fields));
   expect(line).toEqual({ level: 'info', time: expect.any(String), event: 'message.delivered', ...fields });
   expect(Object.keys(line ?? {}).slice(0, 3)).toEqual(['level', 'time', 'event']);
 });
@@ -52,7 +52,7 @@ test('a field that the event does not list is not logged, and objects and errors
     apiKey: 'SECRET-5',
   };
   const nested: unknown = { detail: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
-  const lines = logged('debug', (log) => {
+  const lines = linesOf('debug', (log) => {
     for (const name of NAMES) log.write(name, Object.assign({ id: 'm' }, nested));
   });
   expect(lines.map(({ event }) => event)).toEqual(NAMES);
@@ -63,7 +63,7 @@ test('a field that the event does not list is not logged, and objects and errors
 
 test('texts are one line of limited length', () => {
   const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
-  const [line] = logged('info', (log) => log.write('message.bounced', { replyText }));
+  const [line] = linesOf('info', (log) => log.write('message.bounced', { replyText }));
   const text = String(line?.replyText);
   expect(text.startsWith('a\r\nb\u2028c\u0000x')).toBe(true);
   expect(text.length).toBeLessThanOrEqual(1001);
@@ -76,7 +76,7 @@ test('each level writes its events and those of higher levels, and silent writes
     log.write('node.warned', { detail: 'x' });
     log.write('node.operation_failed', { operation: 'x' });
   };
-  const names = (level: LogLevel) => logged(level, run).map((line) => line.event);
+  const names = (level: LogLevel) => linesOf(level, run).map((line) => line.event);
   expect(names('debug')).toEqual(['message.accepted', 'message.bounced', 'node.warned', 'node.operation_failed']);
   expect(names('info')).toEqual(['message.bounced', 'node.warned', 'node.operation_failed']);
   expect(names('error')).toEqual(['node.operation_failed']);

@@ -4,7 +4,7 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 
 const FIGURES: QueueStatistics = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
 
-function made(readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
+function createTestMetrics(readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
   return {
     clock,
@@ -13,7 +13,7 @@ function made(readQueueStatistics: () => Promise<QueueStatistics> = () => Promis
 }
 
 test('each call counts in its metric, and series start at zero', async () => {
-  const { metrics } = made();
+  const { metrics } = createTestMetrics();
   expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
   metrics.accepted(12);
   metrics.accepted(12);
@@ -53,7 +53,7 @@ test('each call counts in its metric, and series start at zero', async () => {
 });
 
 test('every alarm reason has a series before its first alarm, so that an alert sees the increase', async () => {
-  const { metrics } = made();
+  const { metrics } = createTestMetrics();
   const reasons = [
     'configuration',
     'reputation',
@@ -63,25 +63,25 @@ test('every alarm reason has a series before its first alarm, so that an alert s
     'account-locked',
     'database-files',
   ] as const;
-  const shown = async () => (await metrics.scrape()).text.split('\n');
-  const before = await shown();
+  const scrapedLines = async () => (await metrics.scrape()).text.split('\n');
+  const before = await scrapedLines();
   for (const reason of reasons) expect(before).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
   for (const reason of reasons) metrics.alarmed(reason);
-  const after = await shown();
+  const after = await scrapedLines();
   for (const reason of reasons) expect(after).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
 
 test('concurrent scrapes share one exposition, and a later scrape is current', async () => {
-  const { metrics } = made();
-  const [one, other] = await Promise.all([metrics.scrape(), metrics.scrape()]);
-  expect(other).toBe(one);
+  const { metrics } = createTestMetrics();
+  const [first, second] = await Promise.all([metrics.scrape(), metrics.scrape()]);
+  expect(second).toBe(first);
   metrics.replayed();
   expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
 });
 
 test('scrapes query the store at most once per second', async () => {
   let queries = 0;
-  const { metrics, clock } = made(() => {
+  const { metrics, clock } = createTestMetrics(() => {
     queries += 1;
     return Promise.resolve(FIGURES);
   });
@@ -95,10 +95,12 @@ test('scrapes query the store at most once per second', async () => {
 });
 
 test('if the store does not answer, only the figures of the queue are missing', async () => {
-  let broken = false;
-  const { metrics, clock } = made(() => (broken ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES)));
+  let failing = false;
+  const { metrics, clock } = createTestMetrics(() =>
+    failing ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES),
+  );
   await metrics.scrape();
-  broken = true;
+  failing = true;
   clock.at += 1000;
   const { text } = await metrics.scrape();
   expect(text).toContain('postrider_accepted_total 0');

@@ -6,7 +6,8 @@ import { ERROR_CODES } from '../../../src/http/errors.ts';
 import { STATES } from '../../../src/model/message.ts';
 import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
 
-const read = (name: string) => readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');
+const readMonitoringFile = (name: string) =>
+  readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');
 
 interface Dashboard {
   readonly uid: string;
@@ -25,8 +26,8 @@ interface Rule {
   readonly annotations: { readonly summary: string; readonly remedy: string };
 }
 
-const DASHBOARD = JSON.parse(read('grafana-dashboard.json')) as Dashboard;
-const RULES = (parse(read('prometheus-alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
+const DASHBOARD = JSON.parse(readMonitoringFile('grafana-dashboard.json')) as Dashboard;
+const RULES = (parse(readMonitoringFile('prometheus-alerts.yml')) as { groups: { rules: Rule[] }[] }).groups.flatMap(
   ({ rules }) => rules,
 );
 const EXPRESSIONS = [
@@ -38,7 +39,7 @@ const EXPRESSIONS = [
 ];
 
 /** Metrics with every series. */
-function metricsAfterEverything(): Metrics {
+function metricsWithEverySeries(): Metrics {
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
@@ -59,7 +60,7 @@ async function series(): Promise<{
 }> {
   const names = new Set<string>(['up']);
   const labels = new Map<string, Set<string>>();
-  for (const line of (await metricsAfterEverything().scrape()).text.split('\n')) {
+  for (const line of (await metricsWithEverySeries().scrape()).text.split('\n')) {
     const name = /^([a-z_][a-z0-9_]*)/.exec(line)?.[1];
     if (name === undefined) continue;
     names.add(name);
@@ -83,23 +84,25 @@ test.each(EXPRESSIONS)('%s uses only existing metrics: %s', async (_, expression
       expect(known, `${name} has no label ${label}`).toBeDefined();
       // A series of refused reports appears with its first report; all others exist from the start.
       if (name === 'postrider_feedback_refused_total') continue;
-      for (const one of value.split('|'))
-        expect([...(known ?? []), ...(label === 'state' ? STATES : [])]).toContain(one);
+      for (const labelValue of value.split('|'))
+        expect([...(known ?? []), ...(label === 'state' ? STATES : [])]).toContain(labelValue);
     }
   }
 });
 
 test('every metric of the service is used by a panel or an alert', () => {
-  const shown = EXPRESSIONS.map(([, expression]) => expression).join(' ');
+  const usedText = EXPRESSIONS.map(([, expression]) => expression).join(' ');
   return series().then(({ names }) => {
-    const own = [...names].filter((name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name));
-    expect(own.filter((name) => !shown.includes(name))).toEqual([]);
+    const serviceMetrics = [...names].filter(
+      (name) => name.startsWith('postrider_') && !/_(?:bucket|sum|count)$/.test(name),
+    );
+    expect(serviceMetrics.filter((name) => !usedText.includes(name))).toEqual([]);
   });
 });
 
 test('docs/monitoring.md lists every metric of the service and no others', async () => {
   const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
-  const text = (await metricsAfterEverything().scrape()).text;
+  const text = (await metricsWithEverySeries().scrape()).text;
   const labels = new Map<string, Set<string>>();
   for (const [, name = '', pairs = ''] of text.matchAll(/^(postrider_[a-z_]+?)(?:_bucket|_sum|_count)?\{([^}]*)\}/gm)) {
     for (const [, label = ''] of pairs.matchAll(/([a-z_]+)="/g))
@@ -107,12 +110,12 @@ test('docs/monitoring.md lists every metric of the service and no others', async
   }
   const types = new Map([...text.matchAll(/^# TYPE (postrider_\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
   const rows = [...types].map(([name = '', type]) => {
-    const of = [...(labels.get(name) ?? [])].join(',');
-    return `| \`${name}${of === '' ? '' : `{${of}}`}\` | ${type}`;
+    const labelNames = [...(labels.get(name) ?? [])].join(',');
+    return `| \`${name}${labelNames === '' ? '' : `{${labelNames}}`}\` | ${type}`;
   });
   expect(rows.length).toBeGreaterThan(15);
-  const shown = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
-  expect(shown.toSorted()).toEqual(rows.toSorted());
+  const usedText = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
+  expect(usedText.toSorted()).toEqual(rows.toSorted());
 });
 
 test('panels do not overlap', () => {

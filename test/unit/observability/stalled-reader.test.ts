@@ -19,19 +19,19 @@ const SCRIPT = `
   setInterval(() => process.stderr.write('alive ' + log.droppedLines() + '\\n'), 100);
   process.stdin.once('data', async () => { await log.close(); process.stderr.write('closed\\n'); process.exit(0); });`;
 
-function started() {
+function startProcess() {
   const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT], { stdio: ['pipe', 'pipe', 'pipe'] });
   children.push(child);
   let stderrText = '';
   child.stderr.on('data', (chunk) => {
     stderrText += chunk;
   });
-  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  return { child, ended, stderr: () => stderrText };
+  const exitCode = new Promise<number | null>((resolve) => child.once('exit', resolve));
+  return { child, ended: exitCode, stderr: () => stderrText };
 }
 
 test('a stalled reader does not block the process, and lines beyond the limit are dropped and counted', async () => {
-  const { child, stderr } = started();
+  const { child, stderr } = startProcess();
   // More than twenty lines while the pipe is full.
   await expect.poll(() => stderr().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
   const dropped = Number(/alive (\d+)\n$/.exec(stderr())?.[1]);
@@ -45,18 +45,18 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
   });
   await expect.poll(() => text.includes('"event":"log.lines_dropped"')).toBe(true);
   const lines = text.trimEnd().split('\n');
-  const shown = lines.map((line) => JSON.parse(line));
-  expect(shown.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: dropped });
-  expect(shown.slice(0, -1).map(({ count }) => count)).toEqual(
+  const entries = lines.map((line) => JSON.parse(line));
+  expect(entries.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: dropped });
+  expect(entries.slice(0, -1).map(({ count }) => count)).toEqual(
     Array.from({ length: LINES - dropped }, (_, index) => index),
   );
   expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
 });
 
 test('a reader that never reads does not prevent the process from stopping', async () => {
-  const { child, ended, stderr } = started();
+  const { child, ended: exitCode, stderr } = startProcess();
   await expect.poll(() => stderr().includes('alive')).toBe(true);
   child.stdin.write('stop\n');
-  expect(await ended).toBe(0);
+  expect(await exitCode).toBe(0);
   expect(stderr()).toContain('closed');
 });

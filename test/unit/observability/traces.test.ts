@@ -11,7 +11,7 @@ afterEach(() => {
   context.disable();
 });
 
-function record(): InMemorySpanExporter {
+function recordSpans(): InMemorySpanExporter {
   const exporter = new InMemorySpanExporter();
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
   return exporter;
@@ -23,40 +23,40 @@ const DELIVERED: StateChange = {
   suppress: null,
   event: { at: 1, verb: 'delivered', by: 'node', detail: null, attempt: null },
 };
-const ms = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
+const toMs = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
 
 test('without an SDK there are no traces', () => {
   expect(createTraces('1')).toBeNull();
 });
 
 test('request, attempts and reports of a message form one trace, whose id is the id of the message', () => {
-  const exporter = record();
+  const exporter = recordSpans();
   const traces = createTraces('1.2.3');
   exporter.reset();
   const at = Date.now();
-  const mail = newMessage({ acceptedAt: at });
-  const leased = { ...mail, attempts: 1, lease: { owner: 'node', until: at + 1 } };
+  const message = newMessage({ acceptedAt: at });
+  const leased = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
   const deferred = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
-  traces?.accepted(mail, 'sending', at, 12);
+  traces?.accepted(message, 'sending', at, 12);
   traces?.attempted(leased, { ...deferred, startedAt: at + 5, tookMs: 30 }, { ...DELIVERED, to: 'queued' });
   traces?.attempted({ ...leased, attempts: 2 }, { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 }, DELIVERED);
-  traces?.reported(mail.id, 'bounced', at + 90_000);
+  traces?.reported(message.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
-  expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([mail.id.replaceAll('-', '')]));
-  expect(spans.map(({ startTime, endTime }) => [Math.round(ms(startTime) - at), Math.round(ms(endTime) - at)])).toEqual(
-    [
-      [-12, 0],
-      [5, 35],
-      [60_000, 60_040],
-      [90_000, 90_000],
-    ],
-  );
+  expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([message.id.replaceAll('-', '')]));
+  expect(
+    spans.map(({ startTime, endTime }) => [Math.round(toMs(startTime) - at), Math.round(toMs(endTime) - at)]),
+  ).toEqual([
+    [-12, 0],
+    [5, 35],
+    [60_000, 60_040],
+    [90_000, 90_000],
+  ]);
   expect(spans[1]).toMatchObject({
     status: { code: 2, message: 'later' },
     attributes: { 'smtp.reply.code': 451, 'postrider.outcome': 'deferred', 'postrider.state': 'queued' },
   });
-  expect(spans[3]?.attributes).toMatchObject({ 'postrider.feedback': 'bounced', 'postrider.message.id': mail.id });
-  expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(mail.to);
+  expect(spans[3]?.attributes).toMatchObject({ 'postrider.feedback': 'bounced', 'postrider.message.id': message.id });
+  expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(message.to);
 });

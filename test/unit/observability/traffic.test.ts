@@ -7,26 +7,26 @@ import { virtualClock } from '../../rig/clock.ts';
 const HOUR = Date.UTC(2030, 0, 1, 10);
 
 /** A counter whose writes are recorded. */
-function rig(startAt = HOUR) {
+function counterRig(startAt = HOUR) {
   const clock = virtualClock(startAt);
   const writes: TrafficRow[][] = [];
   const faults: unknown[] = [];
-  const answer = { fault: null as Error | null };
+  const storeState = { fault: null as Error | null };
   const counter = startTrafficCounter({
     node: 'node-a',
     clock,
     writeRows: async (node, rows) => {
       expect(node).toBe('node-a');
-      if (answer.fault !== null) throw answer.fault;
+      if (storeState.fault !== null) throw storeState.fault;
       writes.push(structuredClone([...rows]));
     },
     onWriteError: (error) => faults.push(error),
   });
-  return { clock, counter, writes, faults, answer };
+  return { clock, counter, writes, faults, answer: storeState };
 }
 
 test('counts are written as complete rows after one second, and nothing is written without a count', async () => {
-  const { clock, counter, writes } = rig();
+  const { clock, counter, writes } = counterRig();
   await clock.advance(10_000);
   expect(writes).toEqual([]);
   counter.accepted();
@@ -51,19 +51,19 @@ test('counts are written as complete rows after one second, and nothing is writt
 });
 
 test('a cancelled message counts as ended and in no other figure', async () => {
-  const { clock, counter, writes } = rig();
+  const { clock, counter, writes } = counterRig();
   counter.entered('cancelled');
   counter.entered('uncertain');
   await clock.advance(1_000);
   expect(writes).toMatchObject([[{ ended: 1 }, { ended: 1 }]]);
   const [row] = writes.flat();
   if (row === undefined) throw new Error('nothing was written');
-  const { ended, spanMs, at, latencies, ...others } = row;
-  expect(new Set(Object.values(others))).toEqual(new Set([0]));
+  const { ended, spanMs, at, latencies, ...otherCounts } = row;
+  expect(new Set(Object.values(otherCounts))).toEqual(new Set([0]));
 });
 
 test('a minute that ends before it is written is written together with the next one', async () => {
-  const { clock, counter, writes } = rig(HOUR + 59_900);
+  const { clock, counter, writes } = counterRig(HOUR + 59_900);
   counter.accepted();
   await clock.advance(200);
   counter.accepted();
@@ -78,14 +78,14 @@ test('a minute that ends before it is written is written together with the next 
 });
 
 test('while the store does not answer, rows wait and one error is reported', async () => {
-  const { clock, counter, writes, faults, answer } = rig();
-  answer.fault = new Error('unavailable');
+  const { clock, counter, writes, faults, answer: storeState } = counterRig();
+  storeState.fault = new Error('unavailable');
   counter.accepted();
   await clock.advance(90_000);
   counter.accepted();
   await clock.advance(5_000);
   expect([faults.length, writes]).toEqual([1, []]);
-  answer.fault = null;
+  storeState.fault = null;
   await clock.advance(1_000);
   expect(writes).toMatchObject([
     [
@@ -97,7 +97,7 @@ test('while the store does not answer, rows wait and one error is reported', asy
 });
 
 test('stop writes the remaining rows, and later counts start no timer', async () => {
-  const { clock, counter, writes } = rig();
+  const { clock, counter, writes } = counterRig();
   counter.accepted();
   await counter.stop();
   expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);
@@ -107,7 +107,7 @@ test('stop writes the remaining rows, and later counts start no timer', async ()
 });
 
 /** The stored rows after all writes: a row replaces the earlier row of the same interval. */
-function stored(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
+function storedRows(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
   return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
 }
 
@@ -161,11 +161,11 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       }
       failing = false;
       await counter.stop();
-      const found = [...stored(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
+      const actual = [...storedRows(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
         expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
         return [key, { accepted, ended, delivered }];
       });
-      expect(new Map(found as never)).toEqual(expected);
+      expect(new Map(actual as never)).toEqual(expected);
     }),
     { numRuns: 150 },
   );

@@ -14,7 +14,7 @@ const change = (suppress: StateChange['suppress']): StateChange => ({
   suppress,
 });
 
-function suppressionCheck(answer: boolean) {
+function checkRig(answer: boolean) {
   const clock = virtualClock(START);
   const queried: string[] = [];
   const check = createSuppressionCheck(clock, async ({ id }) => {
@@ -30,7 +30,7 @@ function suppressionCheck(answer: boolean) {
 }
 
 test('a recipient that this node has just suppressed gets no other message, in any letter case', () => {
-  const { check, leased } = suppressionCheck(true);
+  const { check, leased } = checkRig(true);
   expect(check.mayReceive(leased())).toBe(true);
   check.recordChange(leased('Rita@example.com'), change('bounce'));
   expect(check.mayReceive(leased())).toBe(false);
@@ -39,31 +39,31 @@ test('a recipient that this node has just suppressed gets no other message, in a
 });
 
 test('a bounce that suppresses no recipient stops no message', () => {
-  const { check, leased } = suppressionCheck(true);
+  const { check, leased } = checkRig(true);
   check.recordChange(leased(), change(null));
   expect(check.mayReceive(leased())).toBe(true);
 });
 
 test('for a lease older than a second the store is queried, which knows the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
-    const { clock, queried, check, leased } = suppressionCheck(answer);
-    const mail = leased();
-    expect(check.mayReceive(mail)).toBe(true);
+    const { clock, queried, check, leased } = checkRig(answer);
+    const message = leased();
+    expect(check.mayReceive(message)).toBe(true);
     await clock.advance(1_000);
-    expect(await check.mayReceive(mail)).toBe(answer);
-    expect(queried).toEqual([mail.id]);
+    expect(await check.mayReceive(message)).toBe(answer);
+    expect(queried).toEqual([message.id]);
   }
 });
 
 test('after five seconds only the store decides, so that a removed suppression stops no message', async () => {
-  const { clock, check, leased } = suppressionCheck(true);
+  const { clock, check, leased } = checkRig(true);
   check.recordChange(leased(), change('bounce'));
   await clock.advance(5_000);
   expect(check.mayReceive(leased())).toBe(true);
 });
 
 test('a recent suppression stays in memory after many old ones', async () => {
-  const { clock, check, leased } = suppressionCheck(true);
+  const { clock, check, leased } = checkRig(true);
   for (let n = 0; n < 9_999; n += 1) check.recordChange(leased(`n${n}@example.com`), change('bounce'));
   await clock.advance(5_000);
   check.recordChange(leased(), change('bounce'));
@@ -79,7 +79,7 @@ const GREYLISTED: Outcome = { kind: 'deferred', reply, reason: 'greylisted', sco
 const DELIVERED: Outcome = { kind: 'delivered', reply };
 const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
-function opened(jitter = 0) {
+function openBreaker(jitter = 0) {
   const breaker = createCircuitBreaker({ random: () => jitter, publish: () => undefined });
   for (let n = 0; n < 3; n += 1) breaker.recordOutcome(DEAD, 1_000);
   return breaker;
@@ -101,7 +101,7 @@ describe('the circuit breaker', () => {
   });
 
   test('allows no attempt while open, then exactly one probe', () => {
-    const breaker = opened();
+    const breaker = openBreaker();
     expect(breaker.retryAt(1_000)).toBe(3_000);
     expect(breaker.allowsAttempt(2_999)).toBe(false);
     expect(breaker.allowsAttempt(3_000)).toBe(true);
@@ -115,7 +115,7 @@ describe('the circuit breaker', () => {
     ['bounced', BOUNCED],
     ['deferred for one message', GREYLISTED],
   ])('closes when the probe is %s', (_name, outcome) => {
-    const breaker = opened();
+    const breaker = openBreaker();
     breaker.allowsAttempt(3_000);
     breaker.recordOutcome(outcome, 3_100);
     expect(breaker.state).toBe('closed');
@@ -124,7 +124,7 @@ describe('the circuit breaker', () => {
   });
 
   test('doubles the wait after each failed probe, up to five minutes, and resets it once closed', () => {
-    const breaker = opened();
+    const breaker = openBreaker();
     const waits: number[] = [];
     let now = 1_000;
     for (let n = 0; n < 10; n += 1) {
@@ -141,17 +141,17 @@ describe('the circuit breaker', () => {
   });
 
   test('reduces each wait by up to a quarter at random', () => {
-    expect(opened(0.999_999).retryAt(1_000)).toBe(2_500);
+    expect(openBreaker(0.999_999).retryAt(1_000)).toBe(2_500);
   });
 
   test('failures of attempts begun before it opened change nothing', () => {
-    const breaker = opened();
+    const breaker = openBreaker();
     for (let n = 0; n < 20; n += 1) breaker.recordOutcome(DEAD, 1_500);
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
   test('a probe that is released, or never recorded, allows another probe', () => {
-    const breaker = opened();
+    const breaker = openBreaker();
     expect(breaker.allowsAttempt(3_000)).toBe(true);
     breaker.releaseProbe(3_100);
     expect(breaker.allowsAttempt(3_100)).toBe(true);
@@ -160,22 +160,22 @@ describe('the circuit breaker', () => {
   });
 
   test('a clock that is set back does not keep it open', () => {
-    const breaker = opened();
+    const breaker = openBreaker();
     expect(breaker.retryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
   });
 
   test('publishes every change of state once', () => {
-    const told: unknown[] = [];
+    const published: unknown[] = [];
     const breaker = createCircuitBreaker({
       random: () => 0,
-      publish: ({ type, retryAt }) => told.push([type, retryAt]),
+      publish: ({ type, retryAt }) => published.push([type, retryAt]),
     });
     for (let n = 0; n < 5; n += 1) breaker.recordOutcome(DEAD, 0);
     breaker.allowsAttempt(2_000);
     breaker.recordOutcome(DELIVERED, 2_000);
     breaker.recordOutcome(DELIVERED, 2_001);
-    expect(told).toEqual([
+    expect(published).toEqual([
       ['circuit_breaker.opened', 2_000],
       ['circuit_breaker.half_opened', 602_000],
       ['circuit_breaker.closed', null],

@@ -25,34 +25,34 @@ const unanswered: Attempt['outcome'] = {
 
 test('a queued message is delivered once, in one attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
-  const mail = newMessage({ acceptedAt: START });
-  store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  store.accept([message]);
   dispatcher.start();
   await clock.advance(10 * MINUTE);
-  expect(attempts.map(({ id }) => id)).toEqual([mail.id]);
-  expect(store.findMessage(mail.id)?.state).toBe('delivered');
+  expect(attempts.map(({ id }) => id)).toEqual([message.id]);
+  expect(store.findMessage(message.id)?.state).toBe('delivered');
 });
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
   const { clock, store, dispatcher, attempts } = queueRig({ respond: () => newAttempt(deferral()) });
-  const mail = newMessage({ acceptedAt: START });
-  store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  store.accept([message]);
   dispatcher.start();
-  await clock.until(() => store.findMessage(mail.id)?.state === 'expired', 25 * HOUR);
+  await clock.until(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR);
   const waits = attempts.slice(1).map(({ at }, n) => Math.round((at - (attempts[n]?.at ?? 0)) / MINUTE));
   expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR);
   expect(clock.now() - START).toBeLessThan(24 * HOUR + 10_000);
-  expect(store.findMessage(mail.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
+  expect(store.findMessage(message.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
 });
 
 test('a message past its maximum age expires without an attempt', async () => {
   const { clock, store, dispatcher, attempts } = queueRig();
-  const mail = newMessage({ acceptedAt: START - 24 * HOUR });
-  store.accept([mail]);
+  const message = newMessage({ acceptedAt: START - 24 * HOUR });
+  store.accept([message]);
   dispatcher.start();
   await clock.advance(MINUTE);
-  expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([0, 'expired']);
+  expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([0, 'expired']);
 });
 
 test('a new message is attempted from memory under its lease', async () => {
@@ -61,20 +61,20 @@ test('a new message is attempted from memory under its lease', async () => {
   await clock.advance(1);
   const lease = dispatcher.leaseForNewMessage(clock.now(), 100);
   if (lease === null) throw new Error('no lease');
-  const mail = newMessage({ acceptedAt: clock.now(), lease });
-  store.accept([mail]);
-  dispatcher.offer({ ...mail, attempts: 1, lease });
+  const message = newMessage({ acceptedAt: clock.now(), lease });
+  store.accept([message]);
+  dispatcher.offer({ ...message, attempts: 1, lease });
   await clock.advance(1);
-  expect([attempts.length, store.findMessage(mail.id)?.state]).toEqual([1, 'delivered']);
+  expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([1, 'delivered']);
 });
 
 test('the number of leases stays within its limit, and returned leases are available again', async () => {
   const { clock, dispatcher } = queueRig();
   dispatcher.start();
   await clock.advance(1);
-  let given = 0;
-  while (dispatcher.leaseForNewMessage(clock.now(), 100) !== null) given += 1;
-  expect(given).toBeGreaterThan(100);
+  let leaseCount = 0;
+  while (dispatcher.leaseForNewMessage(clock.now(), 100) !== null) leaseCount += 1;
+  expect(leaseCount).toBeGreaterThan(100);
   dispatcher.returnLease(100);
   expect(dispatcher.leaseForNewMessage(clock.now(), 100)).not.toBeNull();
   expect(dispatcher.leaseForNewMessage(clock.now(), 100)).toBeNull();
@@ -90,31 +90,31 @@ test('an outcome that cannot be recorded is recorded later; until then no attemp
       },
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(LEASE_MS / 2);
-  expect([rig.store.findMessage(mail.id)?.state, rig.dispatcher.inFlight]).toEqual(['sending', 1]);
-  const behind = newMessage({ acceptedAt: rig.clock.now() });
-  rig.store.accept([behind]);
+  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.inFlight]).toEqual(['sending', 1]);
+  const laterMessage = newMessage({ acceptedAt: rig.clock.now() });
+  rig.store.accept([laterMessage]);
   await rig.clock.advance(10_000);
-  expect(rig.attempts.map(({ id }) => id)).toEqual([mail.id]);
+  expect(rig.attempts.map(({ id }) => id)).toEqual([message.id]);
   broken = false;
   await rig.clock.advance(10_000);
-  expect([rig.store.findMessage(mail.id)?.state, rig.store.findMessage(behind.id)?.state]).toEqual([
+  expect([rig.store.findMessage(message.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
     'delivered',
     'delivered',
   ]);
-  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlight]).toEqual([[mail.id, behind.id], 0]);
+  expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlight]).toEqual([[message.id, laterMessage.id], 0]);
 });
 
 test('a failed claim is reported and repeated', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
-      claim: async (room, lease, now) => {
+      claim: async (limits, lease, now) => {
         if (broken) throw rig.storeError;
-        return rig.store.claim(room, lease, now);
+        return rig.store.claim(limits, lease, now);
       },
     },
   });
@@ -128,7 +128,7 @@ test('a failed claim is reported and repeated', async () => {
 });
 
 test('an unanswered message is sent again under resend and waits for the operator under hold', async () => {
-  for (const [onUncertain, state, tries] of [
+  for (const [onUncertain, state, attemptCount] of [
     ['resend', 'delivered', 2],
     ['hold', 'uncertain', 1],
   ] as const) {
@@ -137,11 +137,11 @@ test('an unanswered message is sent again under resend and waits for the operato
       parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain } },
       respond: () => newAttempt(answers++ === 0 ? unanswered : undefined),
     });
-    const mail = newMessage({ acceptedAt: START });
-    rig.store.accept([mail]);
+    const message = newMessage({ acceptedAt: START });
+    rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(HOUR);
-    expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length]).toEqual([state, tries]);
+    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length]).toEqual([state, attemptCount]);
   }
 });
 
@@ -176,12 +176,12 @@ test('under hold the mark is in the store before the message is completed, and a
       return newAttempt();
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_000);
   expect(marks).toEqual(['marked', 'uncertain']);
-  expect(rig.lost).toEqual([mail.id]);
+  expect(rig.lost).toEqual([message.id]);
 });
 
 test('a transport that throws, or a message that cannot be prepared, defers the message and drops none', async () => {
@@ -190,11 +190,11 @@ test('a transport that throws, or a message that cannot be prepared, defers the 
       throw new Error('bug');
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 1 });
+  expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 1 });
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
@@ -240,23 +240,23 @@ test('when the circuit breaker opens, leased messages are released to the store 
     },
     respond: () => newAttempt(deferral('transport')),
   });
-  const mails = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
-  rig.store.accept(mails);
+  const messages = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
+  rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(5_000);
-  const shown = mails.map(({ id }) => rig.store.findMessage(id));
-  expect(shown.map((mail) => mail?.state)).toEqual(Array(5).fill('queued'));
-  expect(shown.map((mail) => mail?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
-  expect(rig.store.cancelMessage(mails[4]?.id ?? '', START)).toEqual({ kind: 'done' });
+  const stored = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(stored.map((message) => message?.state)).toEqual(Array(5).fill('queued'));
+  expect(stored.map((message) => message?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
+  expect(rig.store.cancelMessage(messages[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
 test('a probe that the circuit breaker refuses waits for the next one', async () => {
-  let admitted = false;
+  let allowed = false;
   const rig = queueRig({
     parts: {
       breaker: {
-        allowsAttempt: () => admitted,
-        retryAt: () => (admitted ? null : START + 60_000),
+        allowsAttempt: () => allowed,
+        retryAt: () => (allowed ? null : START + 60_000),
         recordOutcome: () => undefined,
         releaseProbe: () => undefined,
       },
@@ -266,7 +266,7 @@ test('a probe that the circuit breaker refuses waits for the next one', async ()
   rig.dispatcher.start();
   await rig.clock.advance(30_000);
   expect(rig.attempts).toHaveLength(0);
-  admitted = true;
+  allowed = true;
   await rig.clock.advance(2_000);
   expect(rig.attempts).toHaveLength(1);
 });
@@ -274,12 +274,12 @@ test('a probe that the circuit breaker refuses waits for the next one', async ()
 test('draining waits for running attempts and releases the other leases uncounted', async () => {
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
-  const mails = [
+  const messages = [
     newMessage({ acceptedAt: START }),
     newMessage({ acceptedAt: START }),
     newMessage({ acceptedAt: START }),
   ];
-  rig.store.accept(mails);
+  rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   const drained = rig.dispatcher.drain(60_000);
@@ -287,15 +287,15 @@ test('draining waits for running attempts and releases the other leases uncounte
   answers[0]?.(newAttempt());
   await rig.clock.advance(1_000);
   await drained;
-  const shown = mails.map(({ id }) => rig.store.findMessage(id));
-  expect(shown.map((mail) => mail?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
-  expect(shown.filter((mail) => mail?.state === 'queued').map((mail) => mail?.attempts)).toEqual([0, 0]);
+  const stored = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(stored.map((message) => message?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
+  expect(stored.filter((message) => message?.state === 'queued').map((message) => message?.attempts)).toEqual([0, 0]);
 });
 
 test('draining ends within its time limit when an attempt never ends', async () => {
   const rig = queueRig({ respond: () => new Promise(() => undefined) });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   let ended = false;
@@ -303,17 +303,17 @@ test('draining ends within its time limit when an attempt never ends', async () 
     ended = true;
   });
   await rig.clock.advance(5_001);
-  expect([ended, rig.store.findMessage(mail.id)?.state]).toEqual([true, 'sending']);
+  expect([ended, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
 });
 
 test('the complaint of a local answer follows the delivery in the same transaction', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  const shown = rig.store.findMessage(mail.id);
-  expect([shown?.state, shown?.events.map(({ verb }) => verb)]).toEqual([
+  const stored = rig.store.findMessage(message.id);
+  expect([stored?.state, stored?.events.map(({ verb }) => verb)]).toEqual([
     'complained',
     ['accepted', 'delivered', 'complained'],
   ]);
@@ -321,12 +321,12 @@ test('the complaint of a local answer follows the delivery in the same transacti
 
 test('a message that must not be attempted is released uncounted', async () => {
   const rig = queueRig({ parts: { mustNotAttempt: () => true } });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const shown = rig.store.findMessage(mail.id);
-  expect([shown?.state, shown?.attempts, rig.attempts.length, shown?.events.length]).toEqual(['queued', 0, 0, 1]);
+  const stored = rig.store.findMessage(message.id);
+  expect([stored?.state, stored?.attempts, rig.attempts.length, stored?.events.length]).toEqual(['queued', 0, 0, 1]);
 });
 
 test('accounts take turns in memory too', async () => {
@@ -349,8 +349,8 @@ test('a prepared message is not sent once its account is locked or its recipient
     parts: { mustNotAttempt: () => locked, mayReceive: async () => !suppressed },
     respond: () => new Promise((resolve) => answers.push(resolve)),
   });
-  const mails = Array.from({ length: 6 }, () => newMessage({ acceptedAt: START }));
-  rig.store.accept(mails);
+  const messages = Array.from({ length: 6 }, () => newMessage({ acceptedAt: START }));
+  rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
@@ -365,8 +365,8 @@ test('a prepared message is not sent once its account is locked or its recipient
   const drained = rig.dispatcher.drain(1_000);
   await rig.clock.advance(1_000);
   await drained;
-  const states = mails.map(({ id }) => rig.store.findMessage(id));
-  expect(states.map((mail) => [mail?.state, mail?.attempts]).sort()).toEqual([
+  const states = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(states.map((message) => [message?.state, message?.attempts]).sort()).toEqual([
     ['delivered', 1],
     ...Array(5).fill(['queued', 0]),
   ]);
@@ -382,13 +382,13 @@ test('a settlement after the lease was recovered changes nothing and is publishe
         onUncertain: 'resend',
         node: 'node-b',
       });
-      const [taken] = rig.store.claim(
+      const [claimedMessage] = rig.store.claim(
         { messages: 1, bytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
       ).messages;
-      if (taken !== undefined) rig.store.settle(packSettlements([newSettlement(taken)]));
-      expect(taken?.id).toBe(id);
+      if (claimedMessage !== undefined) rig.store.settle(packSettlements([newSettlement(claimedMessage)]));
+      expect(claimedMessage?.id).toBe(id);
       return newAttempt({
         kind: 'bounced',
         reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
@@ -397,11 +397,11 @@ test('a settlement after the lease was recovered changes nothing and is publishe
       });
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect([rig.store.findMessage(mail.id)?.state, rig.lost]).toEqual(['delivered', [mail.id]]);
+  expect([rig.store.findMessage(message.id)?.state, rig.lost]).toEqual(['delivered', [message.id]]);
 });
 
 test('memory is limited: the size of leased messages has a limit, and a larger message is leased alone', async () => {
@@ -409,10 +409,10 @@ test('memory is limited: the size of leased messages has a limit, and a larger m
   dispatcher.start();
   await clock.advance(1);
   const size = 8 * 1024 * 1024;
-  let given = 0;
-  while (dispatcher.leaseForNewMessage(clock.now(), size) !== null) given += 1;
-  expect(given).toBe(4);
-  for (let n = 0; n < given; n += 1) dispatcher.returnLease(size);
+  let leaseCount = 0;
+  while (dispatcher.leaseForNewMessage(clock.now(), size) !== null) leaseCount += 1;
+  expect(leaseCount).toBe(4);
+  for (let n = 0; n < leaseCount; n += 1) dispatcher.returnLease(size);
   expect(dispatcher.leaseForNewMessage(clock.now(), 20 * size)).not.toBeNull();
   expect(dispatcher.leaseForNewMessage(clock.now(), 1)).toBeNull();
 });
@@ -422,19 +422,19 @@ test('a backlog of large messages is delivered with a limited number of them in 
   const rig = queueRig({
     concurrency: 2,
     parts: {
-      claim: async (room, lease, now) => {
-        const claimed = rig.store.claim(room, lease, now);
-        held += claimed.messages.length;
-        most = Math.max(most, held);
+      claim: async (limits, lease, now) => {
+        const claimed = rig.store.claim(limits, lease, now);
+        leasedCount += claimed.messages.length;
+        maxLeasedCount = Math.max(maxLeasedCount, leasedCount);
         return claimed;
       },
       settle: async (settlement) => {
-        held -= 1;
+        leasedCount -= 1;
         return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
       },
     },
   });
-  let [held, most] = [0, 0];
+  let [leasedCount, maxLeasedCount] = [0, 0];
   rig.store.accept(Array.from({ length: 60 }, () => newMessage({ acceptedAt: START, message })));
   rig.dispatcher.start();
   await rig.clock.until(
@@ -442,7 +442,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
     60_000,
   );
   expect(rig.attempts).toHaveLength(60);
-  expect(most).toBeLessThanOrEqual(9);
+  expect(maxLeasedCount).toBeLessThanOrEqual(9);
 });
 
 test('while the store fails, a lease with an unrecorded outcome is not recovered: no message is sent twice', async () => {
@@ -461,12 +461,12 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
         return newAttempt();
       },
     });
-    const mail = newMessage({ acceptedAt: START });
-    rig.store.accept([mail]);
+    const message = newMessage({ acceptedAt: START });
+    rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
     const except = rig.dispatcher.leasedMessageIds();
-    expect(except).toEqual([mail.id]);
+    expect(except).toEqual([message.id]);
     rig.store.recover({
       now: rig.clock.now(),
       includeAllLeases: false,
@@ -477,7 +477,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     });
     broken = false;
     await rig.clock.advance(10_000);
-    expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
     expect(rig.dispatcher.leasedMessageIds()).toEqual([]);
   }
 });
@@ -492,15 +492,15 @@ test('draining without running attempts ends at once, also where leases are rele
       },
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   rig.dispatcher.wake();
   const drained = rig.dispatcher.drain(60_000);
   await rig.clock.advance(0);
   await drained;
   expect(rig.clock.now()).toBe(START);
-  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
 });
 
 test('released leases do not delay a drain until its time limit', async () => {
@@ -538,8 +538,8 @@ test('a drain waits for a running claim and releases its leases', async () => {
   let answer: (() => void) | null = null;
   const rig = queueRig({
     parts: {
-      claim: async (room, lease, now) => {
-        const claimed = rig.store.claim(room, lease, now);
+      claim: async (limits, lease, now) => {
+        const claimed = rig.store.claim(limits, lease, now);
         await new Promise<void>((resolve) => {
           answer = resolve;
         });
@@ -547,19 +547,19 @@ test('a drain waits for a running claim and releases its leases', async () => {
       },
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   let ended = false;
   const drained = rig.dispatcher.drain(60_000).then(() => {
     ended = true;
   });
   await rig.clock.advance(10);
-  expect([ended, rig.store.findMessage(mail.id)?.state]).toEqual([false, 'sending']);
+  expect([ended, rig.store.findMessage(message.id)?.state]).toEqual([false, 'sending']);
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drained;
-  expect(rig.store.findMessage(mail.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
   expect(rig.attempts).toEqual([]);
 });
 
@@ -574,23 +574,23 @@ test('an unstable next hop is probed with one lease at a time, and other message
         await Promise.resolve();
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
       },
-      claim: async (room, lease, now) => {
-        const claimed = rig.store.claim(room, lease, now);
+      claim: async (limits, lease, now) => {
+        const claimed = rig.store.claim(limits, lease, now);
         leased += claimed.messages.length;
         return claimed;
       },
     },
     respond: () => newAttempt(deferral('transport')),
   });
-  const mails = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
-  rig.store.accept(mails);
+  const messages = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
+  rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const [before, tried] = [leased, rig.attempts.length];
+  const [before, attemptsBefore] = [leased, rig.attempts.length];
   await rig.clock.advance(20 * MINUTE);
-  expect(rig.attempts.length - tried).toBeGreaterThan(5);
-  expect(leased - before).toBe(rig.attempts.length - tried);
-  const events = mails.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
+  expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
+  expect(leased - before).toBe(rig.attempts.length - attemptsBefore);
+  const events = messages.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
@@ -611,13 +611,13 @@ test('an attempt that never ends is aborted and recorded, and the next probe is 
         return answers === 1 ? new Promise(() => undefined) : newAttempt();
       },
     });
-    const [hanging, behind] = [newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START + 1 })];
-    rig.store.accept([hanging, behind]);
+    const [hangingMessage, laterMessage] = [newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START + 1 })];
+    rig.store.accept([hangingMessage, laterMessage]);
     rig.dispatcher.start();
     await rig.clock.advance(MAX_ATTEMPT_MS);
     expect([rig.attempts.length, rig.dispatcher.inFlight]).toEqual([1, 1]);
     await rig.clock.advance(30 * MINUTE);
-    expect([rig.store.findMessage(hanging.id)?.state, rig.store.findMessage(behind.id)?.state]).toEqual([
+    expect([rig.store.findMessage(hangingMessage.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
       state,
       'delivered',
     ]);
@@ -626,32 +626,32 @@ test('an attempt that never ends is aborted and recorded, and the next probe is 
 });
 
 test('a mark that the store does not answer ends the attempt before the message is complete', async () => {
-  let handedOver = false;
+  let completed = false;
   const rig = queueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
     respond: async (_message, mark) => {
       try {
         await mark?.();
-        handedOver = true;
+        completed = true;
         return newAttempt();
       } catch {
         return newAttempt(deferral());
       }
     },
   });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(40_000);
-  expect([handedOver, rig.store.findMessage(mail.id)?.state]).toEqual([false, 'queued']);
+  expect([completed, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
 });
 
 test('once stopped, a failed record of an outcome is not repeated', async () => {
-  let tries = 0;
+  let attemptCount = 0;
   const rig = queueRig({
     parts: {
       settle: async () => {
-        tries += 1;
+        attemptCount += 1;
         throw rig.storeError;
       },
     },
@@ -662,19 +662,25 @@ test('once stopped, a failed record of an outcome is not repeated', async () => 
   const drained = rig.dispatcher.drain(1_000);
   await rig.clock.advance(10_000);
   await drained;
-  const after = tries;
+  const after = attemptCount;
   await rig.clock.advance(HOUR);
-  expect([tries, rig.dispatcher.inFlight]).toEqual([after, 0]);
+  expect([attemptCount, rig.dispatcher.inFlight]).toEqual([after, 0]);
 });
 
 test('each change of a settlement is published once it is recorded', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered', 'message.complained']);
-  expect(rig.published[1]).toMatchObject({ id: mail.id, accountId: 1, to: mail.to, acceptedAt: START, attempts: 1 });
+  expect(rig.published[1]).toMatchObject({
+    id: message.id,
+    accountId: 1,
+    to: message.to,
+    acceptedAt: START,
+    attempts: 1,
+  });
 });
 
 test('an outcome that is not recorded is not published', async () => {
@@ -720,8 +726,8 @@ test('a local answer changes no reputation, and an answer of the next hop does',
 test('a step of the clock aborts no running attempt', async () => {
   const answer = Promise.withResolvers<Attempt>();
   const rig = queueRig({ respond: () => answer.promise });
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.until(() => rig.attempts.length === 1, 5_000);
   rig.clock.setForward(2 * LEASE_MS);
@@ -729,23 +735,23 @@ test('a step of the clock aborts no running attempt', async () => {
   expect([rig.failures, rig.dispatcher.inFlight]).toEqual([[], 1]);
   answer.resolve(newAttempt());
   await rig.clock.advance(1_000);
-  expect([rig.store.findMessage(mail.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+  expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
 });
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const LIMITS = { rate: null };
 /** Running time, far from what the clock shows. */
-const OVER_AT = 5_000_000_000;
+const RUNNING_TIME_NOW = 5_000_000_000;
 
 /** An intake over a store that gives `answer` and a dispatcher that gives `lease`; tells what was done. */
 function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
-  const told: string[] = [];
+  const calls: string[] = [];
   const offered: LeasedMessage[] = [];
   const committed: NewMessage[] = [];
   const parts = {
-    ages: { cutoffFor: (ageMs: number) => OVER_AT - ageMs },
-    commit: async (mail: NewMessage) => {
-      committed.push(mail);
+    ages: { cutoffFor: (ageMs: number) => RUNNING_TIME_NOW - ageMs },
+    commit: async (message: NewMessage) => {
+      committed.push(message);
       if (answer instanceof Error) throw answer;
       return answer;
     },
@@ -758,17 +764,17 @@ function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   };
   const dispatcher = {
     leaseForNewMessage: () => lease,
-    returnLease: () => void told.push('returned'),
-    offer: (mail: LeasedMessage) => {
-      told.push('offered');
-      offered.push(mail);
+    returnLease: () => void calls.push('returned'),
+    offer: (message: LeasedMessage) => {
+      calls.push('offered');
+      offered.push(message);
     },
-    wake: () => void told.push('woken'),
+    wake: () => void calls.push('woken'),
   };
   return {
     submit: createIntake({ ...parts, dispatcher }),
-    alone: createIntake({ ...parts, dispatcher: null }),
-    told,
+    submitWithoutDispatcher: createIntake({ ...parts, dispatcher: null }),
+    calls,
     offered,
     committed,
   };
@@ -781,19 +787,19 @@ const accepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => (
 });
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
-  const { submit, told, offered, committed } = intakeRig(accepted('sending'), LEASE);
-  const mail = newMessage();
-  expect(await submit(mail)).toEqual(accepted('sending'));
-  expect(told).toEqual(['offered']);
-  expect(committed[0]).toEqual({ ...mail, lease: LEASE, suppressedBy: null });
-  const { id, accountId, to, from, subject, message, acceptedAt } = mail;
+  const { submit, calls, offered, committed } = intakeRig(accepted('sending'), LEASE);
+  const submitted = newMessage();
+  expect(await submit(submitted)).toEqual(accepted('sending'));
+  expect(calls).toEqual(['offered']);
+  expect(committed[0]).toEqual({ ...submitted, lease: LEASE, suppressedBy: null });
+  const { id, accountId, to, from, subject, message, acceptedAt } = submitted;
   expect(offered).toEqual([{ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE }]);
 });
 
 test('a message accepted without a lease wakes the dispatcher', async () => {
-  const { submit, told } = intakeRig(accepted('queued'), null);
+  const { submit, calls } = intakeRig(accepted('queued'), null);
   await submit(newMessage());
-  expect(told).toEqual(['woken']);
+  expect(calls).toEqual(['woken']);
 });
 
 describe('an unused lease is returned once', () => {
@@ -807,18 +813,18 @@ describe('an unused lease is returned once', () => {
     ['over its rate', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
   ];
   test.each(unused)('where the request is %s', async (_what, answer) => {
-    const held = intakeRig(answer, LEASE);
-    expect(await held.submit(newMessage())).toEqual(answer);
-    expect(held.told).toEqual(['returned']);
-    const without = intakeRig(answer, null);
-    await without.submit(newMessage());
-    expect(without.told).toEqual([]);
+    const withLease = intakeRig(answer, LEASE);
+    expect(await withLease.submit(newMessage())).toEqual(answer);
+    expect(withLease.calls).toEqual(['returned']);
+    const withoutLease = intakeRig(answer, null);
+    await withoutLease.submit(newMessage());
+    expect(withoutLease.calls).toEqual([]);
   });
 
   test('where the store cannot commit, and the call rejects', async () => {
-    const { submit, told } = intakeRig(new StoreError('the disk is full'), LEASE);
+    const { submit, calls } = intakeRig(new StoreError('the disk is full'), LEASE);
     await expect(submit(newMessage())).rejects.toThrow('the disk is full');
-    expect(told).toEqual(['returned']);
+    expect(calls).toEqual(['returned']);
   });
 });
 
@@ -829,14 +835,14 @@ test('a message that the transport suppresses is marked for the store', async ()
 });
 
 test('a node that does not deliver leaves every message in the queue', async () => {
-  const { alone, told, committed } = intakeRig(accepted('queued'), LEASE);
-  await alone(newMessage());
-  expect([told, committed[0]?.lease]).toEqual([[], null]);
+  const { submitWithoutDispatcher, calls, committed } = intakeRig(accepted('queued'), LEASE);
+  await submitWithoutDispatcher(newMessage());
+  expect([calls, committed[0]?.lease]).toEqual([[], null]);
 });
 
 test('an idempotency key is kept for 24 hours of running time, for any step of the clock', async () => {
   const { submit, committed } = intakeRig(accepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));
-  expect(committed[0]?.idempotency).toEqual({ ...idempotency, expiredBefore: OVER_AT - 24 * 3_600_000 });
+  expect(committed[0]?.idempotency).toEqual({ ...idempotency, expiredBefore: RUNNING_TIME_NOW - 24 * 3_600_000 });
 });

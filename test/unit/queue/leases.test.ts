@@ -3,12 +3,12 @@ import { expect, test } from 'vitest';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import {
   createLeaseBudget,
-  createMode,
+  createModeHolder,
   createReadyQueue,
+  type DispatcherMode,
   MAX_LEASED_BYTES,
   MIN_LEASE_LIMIT,
   MODE_TRANSITIONS,
-  type Mode,
   memoryBytesOf,
 } from '../../../src/queue/leases.ts';
 import { newMessage } from '../../rig/messages.ts';
@@ -64,16 +64,16 @@ test('a fast next hop raises the limit on leases, a slow one keeps the minimum',
   expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
 });
 
-function leased(accountId: number, id: string): LeasedMessage {
+function createLeasedMessage(accountId: number, id: string): LeasedMessage {
   const { to, from, subject, message, acceptedAt } = newMessage();
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
 test('accounts take turns: one message does not wait behind a thousand of another account', () => {
   const ready = createReadyQueue();
-  for (let n = 0; n < 1_000; n += 1) ready.enqueue(leased(1, `a${n}`));
-  ready.enqueue(leased(2, 'b0'));
-  ready.enqueue(leased(3, 'c0'));
+  for (let n = 0; n < 1_000; n += 1) ready.enqueue(createLeasedMessage(1, `a${n}`));
+  ready.enqueue(createLeasedMessage(2, 'b0'));
+  ready.enqueue(createLeasedMessage(3, 'c0'));
   const taken = Array.from({ length: 5 }, () => ready.dequeue()?.id);
   expect(taken).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
   expect(ready.size).toBe(997);
@@ -82,7 +82,7 @@ test('accounts take turns: one message does not wait behind a thousand of anothe
 test('an empty queue returns nothing and can be filled again', () => {
   const ready = createReadyQueue();
   expect([ready.dequeue(), ready.size, ready.dequeueAll()]).toEqual([undefined, 0, []]);
-  ready.enqueue(leased(1, 'a'));
+  ready.enqueue(createLeasedMessage(1, 'a'));
   expect([ready.dequeue()?.id, ready.dequeue(), ready.size]).toEqual(['a', undefined, 0]);
 });
 
@@ -94,18 +94,18 @@ test('no message is lost or returned twice, each account keeps its order, and th
     fc.property(steps, (run) => {
       const ready = createReadyQueue();
       const waiting = new Map<number, string[]>();
-      let [made, size] = [0, 0];
+      let [enqueuedCount, size] = [0, 0];
       for (const step of run) {
         if (step === 'dequeue') {
-          const mail = ready.dequeue();
-          expect(mail === undefined).toBe(size === 0);
-          if (mail === undefined) continue;
-          expect(waiting.get(mail.accountId)?.shift()).toBe(mail.id);
+          const message = ready.dequeue();
+          expect(message === undefined).toBe(size === 0);
+          if (message === undefined) continue;
+          expect(waiting.get(message.accountId)?.shift()).toBe(message.id);
           size -= 1;
         } else {
-          made += 1;
-          ready.enqueue(leased(step, `m${made}`));
-          waiting.set(step, [...(waiting.get(step) ?? []), `m${made}`]);
+          enqueuedCount += 1;
+          ready.enqueue(createLeasedMessage(step, `m${enqueuedCount}`));
+          waiting.set(step, [...(waiting.get(step) ?? []), `m${enqueuedCount}`]);
           size += 1;
         }
         expect(ready.size).toBe(size);
@@ -124,14 +124,14 @@ test('no message is lost or returned twice, each account keeps its order, and th
 
 test('a long queue keeps its order when it is compacted', () => {
   const ready = createReadyQueue();
-  for (let n = 0; n < 2_000; n += 1) ready.enqueue(leased(1, String(n)));
+  for (let n = 0; n < 2_000; n += 1) ready.enqueue(createLeasedMessage(1, String(n)));
   expect(ready.dequeueAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, n) => n));
 });
 
-const MODES = Object.keys(MODE_TRANSITIONS) as Mode[];
+const MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
 
 /** The transitions from `starting` to each mode. */
-const PATHS: Readonly<Record<Mode, readonly Mode[]>> = {
+const PATHS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
   starting: [],
   running: ['running'],
   draining: ['running', 'draining'],
@@ -141,7 +141,7 @@ const PATHS: Readonly<Record<Mode, readonly Mode[]>> = {
 test('the mode follows its table of transitions; every other transition throws and changes nothing', () => {
   const taken = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
-      const mode = createMode();
+      const mode = createModeHolder();
       for (const step of PATHS[from]) mode.enter(step);
       expect(mode.current).toBe(from);
       if (MODE_TRANSITIONS[from].includes(to)) {
@@ -169,11 +169,11 @@ test('a dispatcher starts once, and not once it drains', async () => {
 
 test('before its start a dispatcher claims nothing, returns no lease, and drains at once', async () => {
   const rig = queueRig();
-  const mail = newMessage({ acceptedAt: START });
-  rig.store.accept([mail]);
+  const message = newMessage({ acceptedAt: START });
+  rig.store.accept([message]);
   rig.dispatcher.wake();
   await rig.clock.advance(10_000);
-  expect([rig.store.findMessage(mail.id)?.state, rig.dispatcher.leaseForNewMessage(START, 1)]).toEqual([
+  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.leaseForNewMessage(START, 1)]).toEqual([
     'queued',
     null,
   ]);

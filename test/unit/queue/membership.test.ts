@@ -7,44 +7,44 @@ const START = Date.UTC(2026, 0, 5);
 const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 
 /** A node whose store answers, fails or is slow. */
-async function member() {
+async function createMember() {
   const clock = virtualClock(START);
-  const store = { failing: false, heartbeats: 0, left: [] as string[], slowMs: 0 };
-  const failed: string[] = [];
+  const store = { failing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
+  const failures: string[] = [];
   const membership = await joinCluster({
     node: NODE,
     store: {
       async recordHeartbeat() {
         store.heartbeats += 1;
         if (store.failing) throw new Error('the database does not answer');
-        if (store.slowMs > 0) await new Promise<void>((resolve) => clock.after(store.slowMs, resolve));
+        if (store.delayMs > 0) await new Promise<void>((resolve) => clock.after(store.delayMs, resolve));
         return clock.now();
       },
       async removeNode(name) {
-        store.left.push(name);
+        store.removedNodes.push(name);
       },
     },
     clock,
     monotonic: clock.now,
     onStoreTime: () => undefined,
-    onError: (operation) => failed.push(operation),
+    onError: (operation) => failures.push(operation),
   });
   onTestFinished(() => membership.leave());
-  return { clock, store, failed, membership };
+  return { clock, store, failed: failures, membership };
 }
 
 test('a lease is valid while heartheartbeats succeed, and not once they have failed for almost the liveness timeout', async () => {
-  const { clock, store, failed, membership } = await member();
+  const { clock, store, failed: failures, membership } = await createMember();
   await clock.advance(10 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
   store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS - 1);
   expect(membership.isLeaseValid(START)).toBe(false);
-  expect(failed.length).toBeGreaterThan(2);
+  expect(failures.length).toBeGreaterThan(2);
 });
 
 test('after a gap a lease from before it is not valid, and a lease from after it is', async () => {
-  const { clock, store, membership } = await member();
+  const { clock, store, membership } = await createMember();
   const before = clock.now();
   store.failing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
@@ -55,18 +55,18 @@ test('after a gap a lease from before it is not valid, and a lease from after it
 });
 
 test('a late answer to a heartbeat is a gap too: other nodes may have treated this node as dead', async () => {
-  const { clock, store, membership } = await member();
+  const { clock, store, membership } = await createMember();
   const before = clock.now();
-  store.slowMs = LIVENESS_TIMEOUT_MS;
+  store.delayMs = LIVENESS_TIMEOUT_MS;
   await clock.advance(HEARTBEAT_MS + LIVENESS_TIMEOUT_MS);
-  store.slowMs = 0;
+  store.delayMs = 0;
   await clock.advance(2 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(before)).toBe(false);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
 test('a node detects dead nodes only after heartheartbeats without a gap for the liveness timeout', async () => {
-  const { clock, store, membership } = await member();
+  const { clock, store, membership } = await createMember();
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(true);
@@ -81,11 +81,11 @@ test('a node detects dead nodes only after heartheartbeats without a gap for the
 });
 
 test('a node that leaves is removed and sends no further heartbeat', async () => {
-  const { clock, store, membership } = await member();
+  const { clock, store, membership } = await createMember();
   await membership.leave();
   const { heartbeats } = store;
   await clock.advance(10 * HEARTBEAT_MS);
-  expect([store.heartbeats, store.left]).toEqual([heartbeats, ['node-a']]);
+  expect([store.heartbeats, store.removedNodes]).toEqual([heartbeats, ['node-a']]);
 });
 
 // Ages on a node: by the clock and the monotonic clock at every moment, kept in the store now and then.
@@ -95,21 +95,21 @@ const DAY = 24 * 60 * MINUTE;
 
 /** What a store keeps over several starts. */
 function storeRig() {
-  const rig = {
-    kept: null as RunningTime | null,
+  const store = {
+    stored: null as RunningTime | null,
     failing: false,
     writes: 0,
     async updateRunningTime(passedMs: number, now: number) {
-      if (rig.failing) throw new Error('the store is failing');
-      rig.kept = advanceRunningTime(rig.kept ?? startRunningTime(now), now, passedMs);
-      rig.writes += 1;
-      return rig.kept;
+      if (store.failing) throw new Error('the store is failing');
+      store.stored = advanceRunningTime(store.stored ?? startRunningTime(now), now, passedMs);
+      store.writes += 1;
+      return store.stored;
     },
   };
-  return rig;
+  return store;
 }
 
-async function started(store = storeRig(), clock = virtualClock(START)) {
+async function startClock(store = storeRig(), clock = virtualClock(START)) {
   const failures: string[] = [];
   const { ages, stop } = await startAgeClock({ clock, store, onError: (operation) => failures.push(operation) });
   onTestFinished(stop);
@@ -117,7 +117,7 @@ async function started(store = storeRig(), clock = virtualClock(START)) {
 }
 
 test('a step of the clock changes no age, before and after it is written', async () => {
-  const { clock, ages, ageOf } = await started();
+  const { clock, ages, ageOf } = await startClock();
   await clock.advance(5 * MINUTE);
   clock.setForward(3 * DAY);
   expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE);
@@ -128,43 +128,43 @@ test('a step of the clock changes no age, before and after it is written', async
 });
 
 test('after steps of the clock a message still expires at its age in running time', async () => {
-  const { clock, ages } = await started();
+  const { clock, ages } = await startClock();
   clock.setForward(3 * DAY);
   await clock.advance(DAY + MINUTE);
   expect(ages.cutoffFor(DAY)).toBeGreaterThanOrEqual(START);
 });
 
 test('ages are not settled for the liveness timeout after a step', async () => {
-  const { clock, ages } = await started();
+  const { clock, ages } = await startClock();
   await clock.advance(MINUTE);
-  expect(ages.isSettled()).toBe(true);
+  expect(ages.isClockStable()).toBe(true);
   clock.setForward(DAY);
-  expect(ages.isSettled()).toBe(false);
+  expect(ages.isClockStable()).toBe(false);
   await clock.advance(2 * LIVENESS_TIMEOUT_MS);
-  expect(ages.isSettled()).toBe(true);
+  expect(ages.isClockStable()).toBe(true);
 });
 
 test('a start after days without a service continues from the last run', async () => {
-  const first = await started();
+  const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
   const clock = virtualClock(START + 3 * DAY);
-  const second = await started(first.store, clock);
+  const second = await startClock(first.store, clock);
   expect(second.ageOf(START)).toBe(5 * MINUTE);
   await clock.advance(MINUTE);
   expect(second.ageOf(START)).toBe(6 * MINUTE);
 });
 
 test('a restart of seconds counts as running', async () => {
-  const first = await started();
+  const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
-  const second = await started(first.store, virtualClock(START + 5 * MINUTE + 20_000));
+  const second = await startClock(first.store, virtualClock(START + 5 * MINUTE + 20_000));
   expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
 });
 
 test('while the store fails running time continues, and it is written when the store is back', async () => {
-  const { clock, store, ageOf, failures } = await started();
+  const { clock, store, ageOf, failures } = await startClock();
   store.failing = true;
   await clock.advance(60 * MINUTE);
   expect(failures.length).toBeGreaterThan(0);
@@ -172,5 +172,5 @@ test('while the store fails running time continues, and it is written when the s
   store.failing = false;
   await clock.advance(MINUTE);
   expect(ageOf(START)).toBe(61 * MINUTE);
-  expect(store.kept?.stretches).toHaveLength(1);
+  expect(store.stored?.stretches).toHaveLength(1);
 });

@@ -58,7 +58,7 @@ function sweeperRig(
     ages: {
       cutoffFor: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
       toCurrentClock: (at) => at,
-      isSettled: () => answers.isSettled?.() ?? true,
+      isClockStable: () => answers.isSettled?.() ?? true,
     },
     leasedMessageIds: () => ['in-memory', 'held-by-this-node'],
     publish: (event) => {
@@ -73,55 +73,67 @@ function sweeperRig(
     },
   });
   onTestFinished(stop);
-  const named = (name: string) => calls.filter(([called]) => called === name);
-  return { clock, calls, published, stop, named };
+  const callsTo = (name: string) => calls.filter(([called]) => called === name);
+  return { clock, calls, published, stop, named: callsTo };
 }
 
 test('the leases of a dead node are recovered within 30 s of its last heartbeat', async () => {
-  const { clock, named } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, named: callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
-  const before = named('recover').length;
+  const before = callsTo('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
-  const [next] = named('recover').slice(before);
+  const [next] = callsTo('recover').slice(before);
   expect(next).toEqual(['recover', expect.objectContaining({ includeDeadNodes: true })]);
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {
-  const { clock, named } = sweeperRig();
+  const { clock, named: callsTo } = sweeperRig();
   await clock.advance(0);
-  expect(named('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
+  expect(callsTo('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
   const excludedIds = ['in-memory', 'held-by-this-node'];
-  expect(named('recover')[0]).toEqual([
+  expect(callsTo('recover')[0]).toEqual([
     'recover',
     { now: START, includeAllLeases: false, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a', excludedIds },
   ]);
-  expect(named('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
-  expect(named('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500]]);
-  expect(named('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(named('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
+  expect(callsTo('resetExcessiveDueTimes')).toEqual([['resetExcessiveDueTimes', START + 138 * 60_000, START, 500]]);
+  expect(callsTo('purgeBodiesAndKeys')).toEqual([
+    ['purgeBodiesAndKeys', START - 7 * 24 * HOUR, START - 24 * HOUR, 500],
+  ]);
+  expect(callsTo('purgeFeedback')).toEqual([['purgeFeedback', START - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
 test('rounds repeat: every 5 s for expiry and leases, every minute for bodies', async () => {
-  const { clock, named } = sweeperRig();
+  const { clock, named: callsTo } = sweeperRig();
   await clock.advance(60_000);
-  expect([named('expire').length, named('recover').length, named('purgeBodiesAndKeys').length]).toEqual([13, 13, 2]);
+  expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
+    13, 13, 2,
+  ]);
 });
 
 test('a full round is followed by the next at once, and every expired message is published', async () => {
   const rounds = [500, 500, 3];
-  const { clock, named, published } = sweeperRig({
+  const {
+    clock,
+    named: callsTo,
+    published,
+  } = sweeperRig({
     expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),
     recover: () => 2,
   });
   await clock.advance(0);
-  expect(named('expire')).toHaveLength(3);
+  expect(callsTo('expire')).toHaveLength(3);
   expect(published.expired).toHaveLength(1_003);
   expect(published.recovered).toEqual([2, 2, 2]);
 });
 
 test('a failed round is published and repeated at its interval; the other sweeps continue', async () => {
   let failures = 1;
-  const { clock, named, published } = sweeperRig({
+  const {
+    clock,
+    named: callsTo,
+    published,
+  } = sweeperRig({
     expire: () => {
       failures -= 1;
       if (failures === 0) throw new Error('the disk is full');
@@ -130,29 +142,31 @@ test('a failed round is published and repeated at its interval; the other sweeps
   });
   await clock.advance(5_000);
   expect(published.failed).toEqual(['expire: Error: the disk is full']);
-  expect([named('expire').length, named('recover').length, named('purgeBodiesAndKeys').length]).toEqual([2, 1, 1]);
+  expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
+    2, 1, 1,
+  ]);
 });
 
 test('stopping waits for the running round and begins no other', async () => {
-  const { clock, named, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
+  const { clock, named: callsTo, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
   const stopped = stop();
   await clock.advance(0);
   await stopped;
-  const before = named('expire').length;
+  const before = callsTo('expire').length;
   await clock.advance(60_000);
-  expect(named('expire').length).toBe(before);
+  expect(callsTo('expire').length).toBe(before);
 });
 
 test('only a node that can detect dead nodes recovers their leases', async () => {
-  const { clock, named } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, named: callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
-  expect(named('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
+  expect(callsTo('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
 test('a lease of this node that is not in its memory is recovered after a minute', async () => {
-  const { clock, named } = sweeperRig();
+  const { clock, named: callsTo } = sweeperRig();
   await clock.advance(30_000);
-  const audits = named('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
+  const audits = callsTo('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
   expect(audits[0]?.[1]).toMatchObject({
     ownLeasesUntil: START + 25_000 + LEASE_MS - 60_000,
     excludedIds: ['in-memory', 'held-by-this-node'],
@@ -160,25 +174,25 @@ test('a lease of this node that is not in its memory is recovered after a minute
 });
 
 test('sweeps use running time: a step of the clock neither expires a message nor purges a body', async () => {
-  const { clock, named } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
+  const { clock, named: callsTo } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR;
-  expect(named('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
-  expect(named('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
-  expect(named('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
-  expect(named('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
+  expect(callsTo('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
+  expect(callsTo('purgeBodiesAndKeys')).toEqual([['purgeBodiesAndKeys', now - 7 * 24 * HOUR, now - 24 * HOUR, 500]]);
+  expect(callsTo('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR, 10_000, 500]]);
+  expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
 });
 
 test('just after a step of the clock no lease is recovered, and never one that this node has in memory', async () => {
   let isSettled = false;
-  const { clock, named } = sweeperRig({ isSettled: () => isSettled, canDetectDeadNodes: () => true });
+  const { clock, named: callsTo } = sweeperRig({ isSettled: () => isSettled, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
-  expect(named('recover')).toEqual([]);
-  expect(named('expire').length).toBeGreaterThan(5);
+  expect(callsTo('recover')).toEqual([]);
+  expect(callsTo('expire').length).toBeGreaterThan(5);
   isSettled = true;
   await clock.advance(30_000);
-  expect(named('recover').length).toBeGreaterThan(5);
-  for (const [, options] of named('recover')) {
+  expect(callsTo('recover').length).toBeGreaterThan(5);
+  for (const [, options] of callsTo('recover')) {
     expect(options).toMatchObject({ excludedIds: ['in-memory', 'held-by-this-node'] });
   }
 });

@@ -19,14 +19,14 @@ test('queued messages of locked accounts do not slow a claim down, however many 
     const batch = Array.from({ length: locked }, () => newMessage({ message: 'x' }));
     run([{ number: 1, name: 'accept', args: [batch] }]);
     store.lockAccount('locked', 'abuse', 1);
-    const mail = newMessage({ accountId: 2 });
-    store.accept([mail]);
+    const message = newMessage({ accountId: 2 });
+    store.accept([message]);
     const times = Array.from({ length: 20 }, () => {
-      const began = performance.now();
+      const startedAt = performance.now();
       const { messages: mails, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
-      const tookMs = performance.now() - began;
-      expect([mails.map(({ id }) => id), more]).toEqual([[mail.id], false]);
-      store.release([{ id: mail.id, owner: LEASE.owner, attempts: 1 }], Date.now());
+      const tookMs = performance.now() - startedAt;
+      expect([mails.map(({ id }) => id), more]).toEqual([[message.id], false]);
+      store.release([{ id: message.id, owner: LEASE.owner, attempts: 1 }], Date.now());
       return tookMs;
     });
     return Math.min(...times);

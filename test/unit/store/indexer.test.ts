@@ -6,14 +6,14 @@ import { startIndexer } from '../../../src/store/search/indexer.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 1);
-const ROUND = 5_000;
+const ROUND_INTERVAL_MS = 5_000;
 
 /** A store with `waiting` messages that are not indexed. */
 function rig({ shared = false }: { shared?: boolean } = {}) {
   const clock = virtualClock(START);
   const steps: IndexStep[] = [];
   const faults: unknown[] = [];
-  const state = { newest: minIdAt(START) as string | null, waiting: 0, broken: false };
+  const state = { newest: minIdAt(START) as string | null, waiting: 0, failing: false };
   const stop = startIndexer({
     clock,
     monotonic: clock.now,
@@ -22,7 +22,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
       newestId: async () => state.newest,
       async indexMessages(step) {
         steps.push(step);
-        if (state.broken) throw new Error('no room');
+        if (state.failing) throw new Error('no room');
         const newer = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newer;
         return { changed: newer > 0, unindexedCount: state.waiting, indexedCount: newer };
@@ -36,19 +36,19 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
 
 test('messages are indexed up to the newest one of the previous round', async () => {
   const { clock, steps, state } = rig();
-  await clock.advance(ROUND - 1);
+  await clock.advance(ROUND_INTERVAL_MS - 1);
   expect(steps).toEqual([]);
   state.newest = minIdAt(START + 10);
-  await clock.advance(ROUND);
+  await clock.advance(ROUND_INTERVAL_MS);
   expect(steps.map(({ horizon }) => horizon)).toEqual([minIdAt(START)]);
-  await clock.advance(ROUND);
+  await clock.advance(ROUND_INTERVAL_MS);
   expect(steps.at(-1)?.horizon).toBe(minIdAt(START + 10));
 });
 
 test('if nodes share the store, a clock that is ahead makes nothing indexed too early', async () => {
   const { clock, steps, state } = rig({ shared: true });
   state.newest = minIdAt(START + 86_400_000);
-  await clock.advance(3 * ROUND);
+  await clock.advance(3 * ROUND_INTERVAL_MS);
   expect(steps.map(({ horizon, now }) => horizon <= minIdAt(now - 10_000))).not.toContain(false);
   expect(steps.length).toBeGreaterThan(0);
 });
@@ -56,14 +56,14 @@ test('if nodes share the store, a clock that is ahead makes nothing indexed too 
 test('an idle store is indexed completely and then left alone until a new message', async () => {
   const { clock, steps, state } = rig();
   state.waiting = 40_000;
-  await clock.advance(2 * ROUND);
+  await clock.advance(2 * ROUND_INTERVAL_MS);
   expect(state.waiting).toBe(0);
-  const done = steps.length;
-  await clock.advance(4 * ROUND);
-  expect(steps).toHaveLength(done);
+  const stepCount = steps.length;
+  await clock.advance(4 * ROUND_INTERVAL_MS);
+  expect(steps).toHaveLength(stepCount);
   state.newest = minIdAt(START + 1);
-  await clock.advance(2 * ROUND);
-  expect(steps.length).toBeGreaterThan(done);
+  await clock.advance(2 * ROUND_INTERVAL_MS);
+  expect(steps.length).toBeGreaterThan(stepCount);
 });
 
 test('at high load nothing is indexed before many messages wait', async () => {
@@ -73,11 +73,11 @@ test('at high load nothing is indexed before many messages wait', async () => {
     at += 1;
     state.newest = minIdAt(at);
     state.waiting += count;
-    await clock.advance(ROUND);
+    await clock.advance(ROUND_INTERVAL_MS);
   };
   for (let n = 0; n < 4; n += 1) await accept(20_000);
-  const leasts = () => steps.slice(-1).map(({ minSegmentMessages: least }) => least);
-  expect(leasts()).toEqual([100_000]);
+  const lastMinimum = () => steps.slice(-1).map(({ minSegmentMessages: minimum }) => minimum);
+  expect(lastMinimum()).toEqual([100_000]);
   const before = state.waiting;
   await accept(20_000);
   expect(state.waiting).toBe(before + 20_000);
@@ -90,11 +90,11 @@ test('at high load nothing is indexed before many messages wait', async () => {
 test('a failed step is reported and retried in the next round', async () => {
   const { clock, steps, faults, state } = rig();
   state.waiting = 5_000;
-  state.broken = true;
-  await clock.advance(2 * ROUND);
+  state.failing = true;
+  await clock.advance(2 * ROUND_INTERVAL_MS);
   expect(faults.length).toBeGreaterThan(0);
   expect(steps.length).toBe(faults.length);
-  state.broken = false;
-  await clock.advance(ROUND);
+  state.failing = false;
+  await clock.advance(ROUND_INTERVAL_MS);
   expect(state.waiting).toBe(0);
 });

@@ -44,12 +44,12 @@ test('a second opening changes nothing', () => {
   createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
   const schema = schemaOf(first);
   first.close();
-  const again = openDatabase(path);
-  onTestFinished(() => again.close());
-  expect(schemaOf(again)).toEqual(schema);
-  expect(versionOf(again)).toBe(NEWEST);
+  const reopened = openDatabase(path);
+  onTestFinished(() => reopened.close());
+  expect(schemaOf(reopened)).toEqual(schema);
+  expect(versionOf(reopened)).toBe(NEWEST);
   expect(
-    createEngine(again)
+    createEngine(reopened)
       .operations.listAccounts()
       .map(({ name }) => name),
   ).toEqual(['shop']);

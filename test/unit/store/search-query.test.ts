@@ -12,14 +12,14 @@ import {
 } from '../../../src/store/search/query.ts';
 import { termRangesOf, termsOf } from '../../../src/store/search/segment.ts';
 
-const mail = (given: Partial<SearchableMessage> = {}): SearchableMessage => ({
+const messageWith = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: '019c0000-0000-7000-8000-000000000000',
   accountId: 1,
   to: 'rita@example.com',
   recipient: null,
   from: 'shop@example.org',
   subject: 'Your receipt',
-  ...given,
+  ...overrides,
 });
 
 test.each([
@@ -66,8 +66,8 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['"rita"@example.com', { to: '"Rita"@example.com' }, true],
   ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
   ['!! rita', {}, true],
-])('%s against %j is %s', (text, given, expected) => {
-  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], mail(given))).toBe(expected);
+])('%s against %j is %s', (text, overrides, expected) => {
+  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], messageWith(overrides))).toBe(expected);
 });
 
 test('a search without a letter differs from an empty one', () => {
@@ -86,7 +86,7 @@ const text = fc.oneof(
 );
 
 test('every match has a term for each condition, so the index omits nothing', () => {
-  const piece = fc.record({
+  const cutArbitrary = fc.record({
     begin: fc.nat(20),
     size: fc.nat(40),
     field: fc.constantFrom<Field>('to', 'from', 'subject'),
@@ -97,22 +97,22 @@ test('every match has a term for each condition, so the index omits nothing', ()
       text,
       text,
       text,
-      piece,
+      cutArbitrary,
       fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
       (to, from, recipient, subject, cut, fields) => {
-        const one = mail({ to: `${to}@${from}`, from, recipient, subject });
+        const message = messageWith({ to: `${to}@${from}`, from, recipient, subject });
         // The search is a part of the message itself, so that most of it matches.
-        const asked = one[cut.field].slice(cut.begin, cut.begin + cut.size);
-        const wants = parseSearchText(asked, fields) ?? [];
-        if (!matches(wants, one)) return;
-        const terms = termsOf(one);
-        for (const want of wants) {
-          if (want.kind === 'id') continue;
-          for (const { first, end: past, fieldLetters: letters } of termRangesOf(want)) {
-            const has = terms.some(
-              (term) => term >= first && term < past && (letters ?? '').includes(term.at(-1) ?? ''),
+        const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
+        const criteria = parseSearchText(searchText, fields) ?? [];
+        if (!matches(criteria, message)) return;
+        const terms = termsOf(message);
+        for (const criterion of criteria) {
+          if (criterion.kind === 'id') continue;
+          for (const { first, end, fieldLetters: letters } of termRangesOf(criterion)) {
+            const hasTerm = terms.some(
+              (term) => term >= first && term < end && (letters ?? '').includes(term.at(-1) ?? ''),
             );
-            expect([want, has]).toEqual([want, true]);
+            expect([criterion, hasTerm]).toEqual([criterion, true]);
           }
         }
       },

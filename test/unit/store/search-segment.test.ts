@@ -16,14 +16,14 @@ import {
 } from '../../../src/store/search/segment.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
-const mailAt = (ms: number, given: Partial<SearchableMessage> = {}): SearchableMessage => ({
+const messageAt = (ms: number, inputs: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: newIdAt(ms),
   accountId: 1,
   to: 'rita@example.com',
   recipient: null,
   from: 'shop@example.org',
   subject: '',
-  ...given,
+  ...inputs,
 });
 
 function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange): readonly number[] {
@@ -39,32 +39,32 @@ test('it returns for every range of terms the messages that have one, and their 
     fc.string({ maxLength: 6 }),
   );
   const subject = fc.array(word, { maxLength: 6 }).map((words) => words.join(' '));
-  const mails = fc.array(fc.record({ subject, accountId: fc.nat(30), after: fc.nat(5) }), {
+  const messages = fc.array(fc.record({ subject, accountId: fc.nat(30), after: fc.nat(5) }), {
     minLength: 1,
     maxLength: 400,
   });
   fc.assert(
-    fc.property(mails, fc.array(word, { maxLength: 8 }), (given, asked) => {
+    fc.property(messages, fc.array(word, { maxLength: 8 }), (inputs, words) => {
       let at = Date.UTC(2024, 11, 31, 23, 59, 59, 900);
-      const all = given.map(({ after, ...rest }) => {
+      const testMessages = inputs.map(({ after, ...members }) => {
         at += after;
-        return mailAt(at, rest);
+        return messageAt(at, members);
       });
-      all.sort((one, other) => (one.id < other.id ? -1 : 1));
-      const segment = encodeSegment(all);
+      testMessages.sort((a, b) => (a.id < b.id ? -1 : 1));
+      const segment = encodeSegment(testMessages);
       const ranges = [
-        ...asked.map((first) => ({ first, end: `${first}\uffff`, fieldLetters: 'ts' })),
-        ...asked.map((first) => ({ first: `${first}\u0000`, end: `${first}\u0001`, fieldLetters: 's' })),
+        ...words.map((first) => ({ first, end: `${first}\uffff`, fieldLetters: 'ts' })),
+        ...words.map((first) => ({ first: `${first}\u0000`, end: `${first}\u0001`, fieldLetters: 's' })),
         accountRange(7),
       ];
       for (const range of ranges) {
         const { first, end, fieldLetters: letters } = range;
-        const fits = (term: string) =>
+        const isInRange = (term: string) =>
           term >= first && term < end && (letters === null || letters.includes(term.at(-1) ?? ' '));
-        const expected = all.flatMap((mail, n) => (termsOf(mail).some(fits) ? [n] : []));
+        const expected = testMessages.flatMap((message, n) => (termsOf(message).some(isInRange) ? [n] : []));
         expect(numbersOf(segment, range)).toEqual(expected);
       }
-      expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(all.map(({ id }) => seqOf(id)));
+      expect(segment.seqPages.flatMap(decodeSeqs)).toEqual(testMessages.map(({ id }) => seqOf(id)));
     }),
     { numRuns: 60 },
   );
@@ -72,10 +72,10 @@ test('it returns for every range of terms the messages that have one, and their 
 
 test('the pages of the largest segment fit into a page of a database', () => {
   const start = Date.UTC(2026, 0, 1);
-  const mails = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
-    return mailAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
+  const messages = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
+    return messageAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
   });
-  const segment = encodeSegment(mails);
+  const segment = encodeSegment(messages);
   expect(Math.max(...segment.termPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   expect(Math.max(...segment.seqPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   const even = numbersOf(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });

@@ -9,14 +9,14 @@ import { temporaryFolder } from '../../rig/folder.ts';
 
 const worker = new URL('./dying-worker.ts', import.meta.url);
 
-async function opened() {
+async function openStoreRig() {
   const path = join(temporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true, worker });
-  return { path, store, kill: () => writeFileSync(`${path}-die`, ''), spare: () => rmSync(`${path}-die`) };
+  return { path, store, kill: () => writeFileSync(`${path}-die`, ''), cancelKill: () => rmSync(`${path}-die`) };
 }
 
 test('the death of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
-  const { path, store, kill } = await opened();
+  const { path, store, kill } = await openStoreRig();
   kill();
   await expect(store.listAccounts()).rejects.toThrow("the store's thread has ended");
   expect((await store.failed).message).toContain("the store's thread has ended");
@@ -26,27 +26,27 @@ test('the death of the writer thread is reported, every call rejects, and closin
 });
 
 test('closing is not a failure', async () => {
-  const { store } = await opened();
-  const told: string[] = [];
-  void store.failed.then(({ message }) => told.push(message));
+  const { store } = await openStoreRig();
+  const failures: string[] = [];
+  void store.failed.then(({ message }) => failures.push(message));
   await store.close();
   await expect(store.probe()).rejects.toThrow('the store is closed');
-  expect(told).toEqual([]);
+  expect(failures).toEqual([]);
 });
 
 test('a reader thread that could not start, or has died, is replaced by the next read', async () => {
-  const { path, store, kill, spare } = await opened();
+  const { path, store, kill, cancelKill } = await openStoreRig();
   kill();
   await expect(store.readQueueStatistics()).rejects.toThrow();
-  spare();
+  cancelKill();
   expect((await store.readQueueStatistics()).queued).toBe(0);
   kill();
   await expect(store.readQueueStatistics()).rejects.toThrow();
-  spare();
+  cancelKill();
   await expect.poll(() => store.readQueueStatistics().then(({ queued }) => queued, String)).toBe(0);
   kill();
   await expect(store.readQueueStatistics()).rejects.toThrow();
-  spare();
+  cancelKill();
   await store.close();
   acquireServeLock(path)();
 });
@@ -80,9 +80,9 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
   const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
   const folder = temporaryFolder();
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
-  const since = stdout.slice(stdout.indexOf('OPENED'));
-  expect(since).toContain('CLOSED');
-  expect(since).not.toContain('[wasm-gc] Triggering');
+  const outputSinceOpen = stdout.slice(stdout.indexOf('OPENED'));
+  expect(outputSinceOpen).toContain('CLOSED');
+  expect(outputSinceOpen).not.toContain('[wasm-gc] Triggering');
 });
 
 test('a limit of the main thread’s young generation does not apply to the store’s threads', async () => {
@@ -98,7 +98,7 @@ test('a limit of the main thread’s young generation does not apply to the stor
     const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', code]);
     return stdout.trim().split('\n');
   };
-  const own = await limits();
-  expect(new Set(own).size).toBe(3);
-  expect(await limits('--max-semi-space-size=16')).toEqual(own);
+  const expectedLimits = await limits();
+  expect(new Set(expectedLimits).size).toBe(3);
+  expect(await limits('--max-semi-space-size=16')).toEqual(expectedLimits);
 });

@@ -14,14 +14,14 @@ test('a lock by any process is detected even if the first poll for it fails', as
     await Promise.all([service.close(), command.close()]);
   });
   await command.createAccount('shop', NO_LIMITS, 1);
-  const known = new Map<string, string | null>();
+  const lockReasons = new Map<string, string | null>();
   await service.watchDirectory(({ accounts }) => {
-    for (const { name, locked } of accounts) known.set(name, locked?.reason ?? null);
+    for (const { name, locked } of accounts) lockReasons.set(name, locked?.reason ?? null);
   });
-  for (const [by, reason] of [[command, 'by a command'] as const, [service, 'by itself'] as const]) {
+  for (const [locker, reason] of [[command, 'by a command'] as const, [service, 'by itself'] as const]) {
     writeFileSync(`${path}-fail`, '');
-    await by.lockAccount('shop', reason, 2);
+    await locker.lockAccount('shop', reason, 2);
     await expect.poll(() => existsSync(`${path}-fail`)).toBe(false);
-    await expect.poll(() => known.get('shop')).toBe(reason);
+    await expect.poll(() => lockReasons.get('shop')).toBe(reason);
   }
 });
