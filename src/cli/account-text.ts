@@ -31,12 +31,12 @@ export function accountPairs(account: AccountEntry | AccountDetails, now: number
     ['throttle', account.throttle ?? 'none'],
     ['locks at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
     ...('reputation' in account ? [['last 7 days', reputationText(account.reputation)] as const] : []),
-    ...(warning === null ? [] : [['warning', { text: warning, style: 'waiting' }] as const]),
+    ...(warning === null ? [] : [['warning', { text: warning, style: 'warning' }] as const]),
   ]);
 }
 
 function accountStateCell({ state }: AccountEntry): Cell {
-  return { text: state, style: state === 'active' ? 'good' : 'bad' };
+  return { text: state, style: state === 'active' ? 'success' : 'error' };
 }
 
 function volumeText({ volume, volumeUsed, volumeLeft, volumeExpires }: AccountEntry, now: number): string {

@@ -13,8 +13,8 @@ export function addConfigCommand(program: Command, context: Context): void {
     text(settings) {
       const rows = settings.map(({ name, value, source }) => [
         name,
-        value ?? { text: 'none', style: 'quiet' as const },
-        source === 'default' ? { text: source, style: 'quiet' as const } : source,
+        value ?? { text: 'none', style: 'dimmed' as const },
+        source === 'default' ? { text: source, style: 'dimmed' as const } : source,
       ]);
       return formatTable(['SETTING', 'VALUE', 'FROM'], rows);
     },

@@ -58,7 +58,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   });
 }
 
-const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'good', warning: 'waiting', failure: 'bad' };
+const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', warning: 'warning', failure: 'error' };
 
 /** A line for each finding with its remedy below it, and the totals. */
 export function findingsText(findings: readonly Finding[]): string {

@@ -21,7 +21,7 @@ export function domainSummary({
 
 /** The records to publish as lines of a zone file, each with a comment about its purpose. */
 export function recordsText({ domain, status, records }: DomainDetails): string {
-  const lines = records.map((record) => `${styled('quiet', `; ${record.about}`)}\n${formatZone([record])}`);
+  const lines = records.map((record) => `${styled('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
   return [
     `Records to publish (status: ${status}):\n\n`,
     lines.join('\n'),
@@ -32,16 +32,16 @@ export function recordsText({ domain, status, records }: DomainDetails): string 
 type Record = DomainDetails['records'][number];
 
 const FOUND_STYLE: Readonly<{ [found in Record['found']]: Style }> = {
-  found: 'good',
-  missing: 'bad',
-  wrong: 'bad',
-  unknown: 'waiting',
+  found: 'success',
+  missing: 'error',
+  wrong: 'error',
+  unknown: 'warning',
 };
 
 const STATUS_STYLE: Readonly<{ [status in DomainDetails['status']]: Style }> = {
-  pending: 'waiting',
-  authenticated: 'good',
-  failing: 'bad',
+  pending: 'warning',
+  authenticated: 'success',
+  failing: 'error',
 };
 
 /** One row for each record; for a missing or wrong record also the observed and the expected value. */
@@ -74,7 +74,7 @@ function faultText(record: Record): string {
   const observed = record.observed.length === 0 ? ['nothing'] : record.observed.map(printable);
   const lines = observed.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
   const expected = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
-  return `${styled('head', record.name)}\n${lines.join('')}  expected: ${expected}`;
+  return `${styled('heading', record.name)}\n${lines.join('')}  expected: ${expected}`;
 }
 
 export function domainTable(domains: readonly DomainDetails[]): string {

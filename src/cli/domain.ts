@@ -40,7 +40,7 @@ export function addDomainCommands(program: Command, context: Context): void {
     flags: { ed25519: '--no-ed25519' },
     flagHelp: { ed25519: 'Create no Ed25519 key in addition to the RSA key.' },
     text: (domain) =>
-      `${styled('good', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
+      `${styled('success', `added ${domain.domain} for account ${domain.account}`)}\n\n${recordsText(domain)}`,
   });
   operationCommand(group, context, 'records <domain>', showDomain, { ...jsonOptions, text: recordsText });
   operationCommand(group, context, 'verify <domain>', verifyDomain, {
@@ -63,7 +63,7 @@ export function addDomainCommands(program: Command, context: Context): void {
     text: (domain, { cancel }) =>
       cancel === true
         ? cancelledRotationText(domain)
-        : `${styled('good', `staged new keys for ${domain.domain}`)}\n\n${recordsText(domain)}`,
+        : `${styled('success', `staged new keys for ${domain.domain}`)}\n\n${recordsText(domain)}`,
   });
   operationCommand(group, context, 'remove <domain>', removeDomain, {
     ...jsonOptions,

@@ -42,7 +42,7 @@ function reportHeading({ id, at, source, message, reason, summary }: FeedbackRep
     ['report', String(id)],
     ['received', `${formatTime(Date.parse(at))} over ${source}`],
     ['message', message ?? 'unknown'],
-    ['reason', { text: reason, style: 'waiting' }],
+    ['reason', { text: reason, style: 'warning' }],
     ['summary', summary],
   ]);
 }

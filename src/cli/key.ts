@@ -41,7 +41,7 @@ function keyTable(keys: readonly KeyEntry[]): string {
     id,
     name,
     `${prefix}…`,
-    { text: state, style: state === 'active' ? 'good' : 'quiet' },
+    { text: state, style: state === 'active' ? 'success' : 'dimmed' },
     isoText(created),
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),

@@ -81,7 +81,7 @@ function eventText({ at, type, by, detail, attempt: index }: EventDetails, { att
   const fault = attempt === null ? null : localFaultText(attempt);
   const text = fault === null ? detail : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = text === null ? '' : `  ${printable(text)}`;
-  const line = `${isoText(at)}  ${styled('head', type)} by ${printable(by)}${detailText}\n`;
-  const lines = attempt?.transcript.map((entry) => `${styled('quiet', `    ${printable(entry)}`)}\n`) ?? [];
+  const line = `${isoText(at)}  ${styled('heading', type)} by ${printable(by)}${detailText}\n`;
+  const lines = attempt?.transcript.map((entry) => `${styled('dimmed', `    ${printable(entry)}`)}\n`) ?? [];
   return line + lines.join('');
 }

@@ -38,7 +38,7 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
     String(id),
     name,
     `${prefix}…`,
-    { text: status, style: status === 'works' ? 'good' : 'quiet' },
+    { text: status, style: status === 'works' ? 'success' : 'dimmed' },
     readOnly ? 'read' : 'all',
     isoText(created),
     isoText(expires, 'never'),

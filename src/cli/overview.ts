@@ -25,7 +25,7 @@ function overviewText({ range, points, totals, queue, health, attention }: Overv
       String(rowPoints.reduce((total, point) => total + point[name], 0));
     return [formatTime(Date.parse(rowPoints[0]?.at ?? '')), ...COLUMNS.map(sum)];
   });
-  const total = [{ text: `total ${range}`, style: 'head' } as const, ...COLUMNS.map((name) => String(totals[name]))];
+  const total = [{ text: `total ${range}`, style: 'heading' } as const, ...COLUMNS.map((name) => String(totals[name]))];
   const { latencyMs } = totals;
   const latency =
     latencyMs === null ? 'no message was delivered' : `p50 ${formatMs(latencyMs.p50)}, p99 ${formatMs(latencyMs.p99)}`;
@@ -41,9 +41,9 @@ function overviewText({ range, points, totals, queue, health, attention }: Overv
 
 const COLUMNS = ['accepted', 'delivered', 'deferred', 'bounced', 'complained', 'suppressed', 'expired'] as const;
 const LEVEL_STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
-  ok: 'good',
-  warning: 'waiting',
-  failure: 'bad',
+  ok: 'success',
+  warning: 'warning',
+  failure: 'error',
 };
 
 function formatMs(value: number): string {
@@ -80,7 +80,7 @@ function trendText({ trend, emptyAt, nextDueAt }: Overview['queue'], now: number
 }
 
 function attentionText(attention: Overview['attention']): string {
-  if (attention.length === 0) return `\n${styled('good', 'No problems.')}\n`;
+  if (attention.length === 0) return `\n${styled('success', 'No problems.')}\n`;
   const rows = attention.map(({ level, text, remedy }): Cell[] => [
     { text: level, style: LEVEL_STYLES[level] },
     text,

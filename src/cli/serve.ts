@@ -115,9 +115,9 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
   if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
   const warning = senderWarning(settings);
   return [
-    `\n${styled('head', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
+    `\n${styled('heading', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
     formatPairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
-    warning === null ? '' : `\n${styled('waiting', warning)}\n`,
+    warning === null ? '' : `\n${styled('warning', warning)}\n`,
     firstKey === null
       ? '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n'
       : firstSteps(firstKey, publicUrl, settings),
@@ -126,7 +126,7 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
 
 function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
   const keyVisibility = roles.has('operator') ? 'shown here, and for one hour on the dashboard' : 'shown only once';
-  const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${styled('good', key)}\n`;
+  const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${styled('success', key)}\n`;
   if (publicUrl === null) return `${keyText}\n`;
   const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });
   return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;

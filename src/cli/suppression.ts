@@ -169,7 +169,7 @@ async function listText(context: Context, pages: Pages, account: string): Promis
 }
 
 function headingLine(): string {
-  return `${styled('head', alignColumns('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
+  return `${styled('heading', alignColumns('REASON', 'SINCE', 'CAUSED BY', 'ADDRESS'))}\n`;
 }
 
 function alignColumns(reason: string, since: string, source: string, address: string): string {

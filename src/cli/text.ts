@@ -7,9 +7,9 @@ import type { State } from '../model/message.ts';
 import { printable } from '../printing/escape.ts';
 import { formatTime } from '../printing/text.ts';
 
-export type Style = 'good' | 'bad' | 'waiting' | 'quiet' | 'head';
+export type Style = 'success' | 'error' | 'warning' | 'dimmed' | 'heading';
 
-const FORMATS = { good: 'green', bad: 'red', waiting: 'yellow', quiet: 'dim', head: 'bold' } as const;
+const FORMATS = { success: 'green', error: 'red', warning: 'yellow', dimmed: 'dim', heading: 'bold' } as const;
 
 /** Adds colour on a terminal that supports it, unless NO_COLOR is set; plain in a pipe. */
 export function styled(style: Style, text: string): string {
@@ -34,7 +34,7 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
         return (typeof cell === 'string' ? text : styled(cell.style, text)) + padding;
       })
       .join('');
-  return [headings.map((text) => ({ text, style: 'head' as const })), ...rows]
+  return [headings.map((text) => ({ text, style: 'heading' as const })), ...rows]
     .map((row) => `${line(row).trimEnd()}\n`)
     .join('');
 }
@@ -45,7 +45,7 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
   return entries
     .map(([name, cell]) => {
       const text = typeof cell === 'string' ? printable(cell) : styled(cell.style, printable(cell.text));
-      return `${styled('head', name)}${' '.repeat(width - name.length + 2)}${text}\n`;
+      return `${styled('heading', name)}${' '.repeat(width - name.length + 2)}${text}\n`;
     })
     .join('');
 }
@@ -60,13 +60,13 @@ export function stateCell(state: State): Cell {
 }
 
 const STATE_STYLE: Readonly<Record<State, Style>> = {
-  queued: 'waiting',
-  sending: 'waiting',
-  delivered: 'good',
-  bounced: 'bad',
-  complained: 'bad',
-  suppressed: 'quiet',
-  expired: 'bad',
-  cancelled: 'quiet',
-  uncertain: 'bad',
+  queued: 'warning',
+  sending: 'warning',
+  delivered: 'success',
+  bounced: 'error',
+  complained: 'error',
+  suppressed: 'dimmed',
+  expired: 'error',
+  cancelled: 'dimmed',
+  uncertain: 'error',
 };

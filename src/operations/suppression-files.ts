@@ -125,7 +125,7 @@ async function validate(
   };
   for await (const row of readRows({ onBytes, onHeader })) {
     rows += 1;
-    if (row.kind === 'bad') skipped.add(row);
+    if (row.kind === 'invalid') skipped.add(row);
     isTruncated = !hasHeader && skipped.count === rows && rows === MAX_LEADING_INVALID_ROWS;
     if (isTruncated) break;
   }
@@ -178,7 +178,7 @@ async function addRows(
     reportProgress();
     for await (const row of readRows({ onBytes })) {
       rows += 1;
-      if (row.kind === 'bad') skipped.add(row);
+      if (row.kind === 'invalid') skipped.add(row);
       else if (batch.push(row.entry) >= imports.batchRows()) {
         const failure = await scheduleBatch(null);
         if (failure !== null) return failure;
@@ -205,7 +205,7 @@ class SkippedRows {
   readonly #rows: SkippedRow[] = [];
   count = 0;
 
-  add({ line, lastLine, fault }: Extract<CsvRow, { kind: 'bad' }>): void {
+  add({ line, lastLine, fault }: Extract<CsvRow, { kind: 'invalid' }>): void {
     this.count += 1;
     if (this.#rows.length >= MAX_LISTED_ROWS) return;
     this.#rows.push({ line, ...(lastLine > line ? { lastLine } : {}), reason: fault });

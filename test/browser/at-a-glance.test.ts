@@ -16,19 +16,19 @@ test('with many problems the queue and the health stay on the first screen, and 
   }
   const { page } = await browsers.signedIn(service, '/');
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
-  const more = page.getByRole('button', { name: /^Show all \d+/ });
-  await more.waitFor();
+  const showAllButton = page.getByRole('button', { name: /^Show all \d+/ });
+  await showAllButton.waitFor();
   expect(await items.count()).toBe(4);
   for (const name of ['Queue', 'Health']) {
-    const box = await page.getByRole('region', { name }).boundingBox();
-    expect((box?.y ?? Number.POSITIVE_INFINITY) + (box?.height ?? 0), name).toBeLessThan(900);
+    const itemList = await page.getByRole('region', { name }).boundingBox();
+    expect((itemList?.y ?? Number.POSITIVE_INFINITY) + (itemList?.height ?? 0), name).toBeLessThan(900);
   }
-  await more.focus();
+  await showAllButton.focus();
   await page.keyboard.press('Enter');
   await expect.poll(() => items.count()).toBeGreaterThanOrEqual(6);
-  const fewer = page.getByRole('button', { name: 'Show fewer' });
-  expect(await fewer.getAttribute('aria-expanded')).toBe('true');
-  expect(await fewer.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
+  const showFewerButton = page.getByRole('button', { name: 'Show fewer' });
+  expect(await showFewerButton.getAttribute('aria-expanded')).toBe('true');
+  expect(await showFewerButton.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
   expect(await seriousFaults(page)).toEqual([]);
 });
 

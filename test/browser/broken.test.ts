@@ -17,12 +17,12 @@ beforeAll(async () => {
   service = await rig.serve(rig.folder());
 });
 
-const go = (page: Page, name: string) =>
+const openPage = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
 const heading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
 /** Counts the loads of the page from now on. */
-function loadsOf(page: Page): () => number {
+function countLoads(page: Page): () => number {
   let loads = 0;
   page.on('load', () => loads++);
   return () => loads;
@@ -32,12 +32,12 @@ describe('a missing file of the dashboard after an upgrade', () => {
   test('makes the dashboard reload itself once, and the page is shown', async () => {
     const { page, allowFaults } = await browsers.signedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = loadsOf(page);
+    const loads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => {
       restore();
       return route.fulfill({ status: 404, body: '{}' });
     });
-    await go(page, 'Accounts');
+    await openPage(page, 'Accounts');
     await heading(page, 'Accounts').waitFor();
     expect(loads()).toBe(1);
   });
@@ -45,16 +45,16 @@ describe('a missing file of the dashboard after an upgrade', () => {
   test('that is still missing after the reload is reported in place of the page, and other pages work', async () => {
     const { page, allowFaults } = await browsers.signedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = loadsOf(page);
+    const loads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
-    await go(page, 'Accounts');
+    await openPage(page, 'Accounts');
     await heading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
     expect(loads()).toBe(1);
     expect(await seriousFaults(page)).toEqual([]);
-    await go(page, 'Domains');
+    await openPage(page, 'Domains');
     await heading(page, 'Domains').waitFor();
-    await go(page, 'Accounts');
+    await openPage(page, 'Accounts');
     await heading(page, 'This page cannot be shown').waitFor();
     expect(loads()).toBe(1);
     restore();
@@ -65,9 +65,9 @@ describe('a missing file of the dashboard after an upgrade', () => {
   test('causes no reload while the service does not answer', async () => {
     const { page, allowFaults } = await browsers.signedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = loadsOf(page);
+    const loads = countLoads(page);
     await page.route(/.*/, (route) => route.abort());
-    await go(page, 'Accounts');
+    await openPage(page, 'Accounts');
     await page.getByText('the service does not answer. Check that it is running.').waitFor();
     expect(loads()).toBe(0);
   });
@@ -82,7 +82,7 @@ test('a page that fails to render shows an error in its place, and the other pag
   await visit('/accounts');
   await heading(page, 'This page cannot be shown').waitFor();
   expect(await seriousFaults(page)).toEqual([]);
-  await go(page, 'Audit log');
+  await openPage(page, 'Audit log');
   await heading(page, 'Audit log').waitFor();
   await page.goBack();
   await heading(page, 'This page cannot be shown').waitFor();
@@ -109,7 +109,7 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
   const answer = await page.goto('/nonsense');
   expect(answer?.status()).toBe(404);
   await heading(page, 'Page not found').waitFor();
-  await go(page, 'Overview');
+  await openPage(page, 'Overview');
   await heading(page, 'Overview').waitFor();
 });
 
@@ -119,7 +119,7 @@ test('a browser whose language is not a valid language tag shows every page', as
   // Without this language the test would check nothing.
   const named = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
   expect(named).toBe('en-US@posix');
-  await go(page, 'Overview');
+  await openPage(page, 'Overview');
   await heading(page, 'Overview').waitFor();
   await page.getByRole('img').first().waitFor();
 });

@@ -14,28 +14,28 @@ const REFUSED =
 const rig = scenario();
 const browsers = browserRig();
 let service: RunningService;
-let elsewhere: RecordingServer;
-let words: readonly string[];
+let otherServer: RecordingServer;
+let texts: readonly string[];
 let htmlMessageId = '';
 const ids: string[] = [];
 
 beforeAll(async () => {
-  elsewhere = await startRecordingServer();
+  otherServer = await startRecordingServer();
   service = await rig.serve(rig.folder());
-  words = hostileTexts(elsewhere.url);
-  for (const subject of words) {
+  texts = hostileTexts(otherServer.url);
+  for (const subject of texts) {
     ids.push(
       await submitAccepted(service.publicUrl, service.key, {
         to: `"<img src=x onerror=alert(1)>"@example.com`,
         from: `"<script>alert(2)</script>"@example.org`,
         subject,
-        message: `${subject}\n<script>alert(3)</script> javascript:alert(4) ${elsewhere.url}/text`,
+        message: `${subject}\n<script>alert(3)</script> javascript:alert(4) ${otherServer.url}/text`,
       }),
     );
   }
   htmlMessageId = await submitAccepted(service.publicUrl, service.key, {
     subject: 'A hostile message',
-    message: hostileHtml(elsewhere.url),
+    message: hostileHtml(otherServer.url),
   });
   await vi.waitFor(
     async () => {
@@ -45,7 +45,7 @@ beforeAll(async () => {
     },
     { timeout: 60_000 },
   );
-  for (const [at, reason] of words.entries()) {
+  for (const [at, reason] of texts.entries()) {
     const name = `account-${at}`;
     await browsers.callApi(service, 'POST', '/accounts', { name });
     // The service refuses names and reasons with invisible characters.
@@ -56,7 +56,7 @@ beforeAll(async () => {
   const address = `"<img/src=x/onerror=alert(5)>"@example.com`;
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address });
 });
-afterAll(() => elsewhere.close());
+afterAll(() => otherServer.close());
 
 test('hostile subjects, addresses, names and reasons have no effect on any page', async () => {
   const { page, visit, allowFaults } = await browsers.signedIn(service, '/');
@@ -84,13 +84,13 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
     const made = page.locator('main script, main img, main meta, main base, main svg[onload]');
     expect(await made.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);
-    expect(elsewhere.requests(), path).toEqual([]);
+    expect(otherServer.requests(), path).toEqual([]);
   }
 });
 
 test('the page of a message shows hostile text literally and without effect', async () => {
   const { page } = await browsers.signedIn(service, '/messages');
-  for (const [at, subject] of words.entries()) {
+  for (const [at, subject] of texts.entries()) {
     await page.goto(`/messages/${ids[at]}`);
     const heading = page.getByRole('heading', { level: 1 });
     await expect.poll(() => heading.textContent()).toBe(subject);
@@ -99,7 +99,7 @@ test('the page of a message shows hostile text literally and without effect', as
   }
   await page.goto(`/messages/${htmlMessageId}`);
   await page.getByText('HTML, as source').waitFor();
-  expect(elsewhere.requests()).toEqual([]);
+  expect(otherServer.requests()).toEqual([]);
 });
 
 const LINKS = [
@@ -120,11 +120,11 @@ test('hostile HTML in the inbox runs no script, loads nothing, and no click in i
     await visit(`/inbox/${htmlMessageId}`);
     await frame.getByText('A hostile message').waitFor();
     await frame.getByRole('link', { name, exact: true }).click();
-    await later(page, `After ${name}`);
+    await waitForMessage(page, `After ${name}`);
   }
   await visit(`/inbox/${htmlMessageId}`);
   await frame.getByRole('button', { name: 'a form' }).click();
-  await later(page, 'After a form');
+  await waitForMessage(page, 'After a form');
   // The frame does not cover the page: the links of the page work.
   await visit(`/inbox/${htmlMessageId}`);
   await page.getByRole('link', { name: 'History' }).click();
@@ -133,19 +133,19 @@ test('hostile HTML in the inbox runs no script, loads nothing, and no click in i
   await visit(`/inbox/${htmlMessageId}`);
   await frame.getByText('A hostile message').waitFor();
   const source = (await page.locator('iframe').getAttribute('src')) ?? '';
-  const alone = await page.goto(source);
-  expect(alone?.headers()).toMatchObject({
+  const sourceResponse = await page.goto(source);
+  expect(sourceResponse?.headers()).toMatchObject({
     'content-type': 'text/plain; charset=utf-8',
     'content-security-policy': expect.stringContaining('sandbox'),
   });
   await page.getByText('<p>A hostile message</p>').waitFor();
   expect(page.url()).toBe(service.operatorUrl + source);
-  expect(elsewhere.requests()).toEqual([]);
+  expect(otherServer.requests()).toEqual([]);
 });
 
 /** Gives the page time for any effect: submits a message and waits until live updates show it. */
-async function later(page: Page, subject: string): Promise<void> {
+async function waitForMessage(page: Page, subject: string): Promise<void> {
   await submitAccepted(service.publicUrl, service.key, { subject });
   await page.getByRole('link', { name: subject }).waitFor();
-  expect(elsewhere.requests(), subject).toEqual([]);
+  expect(otherServer.requests(), subject).toEqual([]);
 }

@@ -16,12 +16,12 @@ beforeAll(async () => {
 async function account(name: string): Promise<string> {
   await browsers.callApi(service, 'POST', '/accounts', { name });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
-  await answers(key, 201);
+  await waitForStatus(key, 201);
   return key;
 }
 
 /** Waits until a submission with the key gets this status; every node applies a change within one second. */
-async function answers(key: string, status: number): Promise<void> {
+async function waitForStatus(key: string, status: number): Promise<void> {
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(status);
 }
 
@@ -37,13 +37,13 @@ test('locking and unlocking an account takes effect for its clients and on the p
   expect(await seriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Lock account' }).click();
   await page.getByText('Locked shop.').waitFor();
-  await answers(key, 401);
-  for (const seen of [page, other.page]) await seen.getByText('the invoice of October is open').waitFor();
+  await waitForStatus(key, 401);
+  for (const shownReason of [page, other.page]) await shownReason.getByText('the invoice of October is open').waitFor();
 
   await page.getByRole('button', { name: 'Unlock', exact: true }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Unlock account' }).click();
   await page.getByText('Unlocked shop.').waitFor();
-  await answers(key, 201);
+  await waitForStatus(key, 201);
   await page.getByRole('link', { name: 'Audit log' }).click();
   await page.getByText('account.unlock').waitFor();
   await page.getByText('the invoice of October is open').first().waitFor();
@@ -83,8 +83,8 @@ test('a rotated key is shown once, and old and new key work during the grace per
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
   expect(key).not.toBe(old);
   expect(await seriousFaults(page)).toEqual([]);
-  await answers(key, 201);
-  await answers(old, 201);
+  await waitForStatus(key, 201);
+  await waitForStatus(old, 201);
   await page.keyboard.press('Escape');
   await made.getByRole('button', { name: 'I have stored it' }).click();
   await made.waitFor({ state: 'hidden' });

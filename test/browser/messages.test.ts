@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 
 /** Waits until the message is in the state. */
-async function inState(id: string, state: string): Promise<void> {
+async function waitForState(id: string, state: string): Promise<void> {
   const shown = () => browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
   await expect.poll(async () => (await shown()).state).toBe(state);
 }
@@ -31,7 +31,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
     submitMessage('grace@navy.example', 'Your compiled receipt'),
     submitMessage(simulator('bounce'), 'Your analytical refund'),
   ]);
-  await Promise.all(ids.map((id, at) => inState(id, at === 2 ? 'bounced' : 'delivered')));
+  await Promise.all(ids.map((id, at) => waitForState(id, at === 2 ? 'bounced' : 'delivered')));
   const { page } = await browsers.signedIn(service, '/messages');
   await search(page).fill('analytical');
   await expect
@@ -42,15 +42,15 @@ test('messages are found by words, recipient, state and time, and the URL of the
   await page.getByRole('combobox', { name: 'Accepted' }).selectOption({ label: 'in the last hour' });
   await page.getByRole('combobox', { name: 'Account' }).selectOption('default');
   await page.getByText('All 1 shown').waitFor();
-  const shared = new URL(page.url());
-  expect(Object.fromEntries(shared.searchParams)).toEqual({
+  const sharedUrl = new URL(page.url());
+  expect(Object.fromEntries(sharedUrl.searchParams)).toEqual({
     q: 'analytical',
     state: 'bounced',
     since: '1h',
     account: 'default',
   });
 
-  const other = await browsers.signedIn(service, shared.pathname + shared.search, { width: 360 });
+  const other = await browsers.signedIn(service, sharedUrl.pathname + sharedUrl.search, { width: 360 });
   await other.page.getByRole('link', { name: 'Your analytical refund' }).click();
   await other.page.getByRole('heading', { level: 1, name: 'Your analytical refund' }).waitFor();
   await other.page.goBack();
@@ -91,11 +91,11 @@ test('an id in the search box opens that message', async () => {
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
   const { page } = await browsers.signedIn(service, '/audit');
   const hours = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
-  let held = true;
+  let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
     // The second answer waits until the test has seen the first.
-    if (back > 1) await expect.poll(() => held).toBe(false);
+    if (back > 1) await expect.poll(() => isHeld).toBe(false);
     const found = { id: `01990000-0000-7000-8000-00000000000${9 - back}`, state: 'bounced', to: 'rare@example.com' };
     const message = {
       ...found,
@@ -111,7 +111,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
   await page.getByRole('link', { name: 'Messages' }).click();
   await page.getByText('Searching: 1 found so far, searched back to 2026-11-21 11:00:00 UTC').waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
-  held = false;
+  isHeld = false;
   await page.getByText('2 found, searched back to 2026-11-21 10:00:00 UTC').waitFor();
   await page.getByRole('button', { name: 'Continue search' }).click();
   await page.getByText('All 4 shown').waitFor();
@@ -157,7 +157,7 @@ test.each([
   'the page of a message to %s@simulator shows that it is %s and why, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
     const id = await submitMessage(simulator(name), `To ${name}`);
-    await inState(id, state);
+    await waitForState(id, state);
     const { page } = await browsers.signedIn(service, `/messages/${id}`);
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
     await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
@@ -193,7 +193,7 @@ test('the list of queued messages and the page of each show what it waits for, s
     )
     .toBe('sent');
   const id = await submit();
-  await inState(id, 'queued');
+  await waitForState(id, 'queued');
   await browsers.callApi(service, 'POST', '/accounts/held/lock', { reason: 'invoice open' });
   const { page } = await browsers.signedIn(service, `/messages/${id}`);
   await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
@@ -208,9 +208,9 @@ test('the list of queued messages and the page of each show what it waits for, s
 
 test('a message can be opened and cancelled by keyboard alone', async () => {
   const id = await submitMessage(simulator('defer'), 'Cancelled by keyboard');
-  await inState(id, 'queued');
+  await waitForState(id, 'queued');
   const { page } = await browsers.signedIn(service, '/');
-  const tabTo = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
+  const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
     for (let n = 0; n < 80; n += 1) {
       await page.keyboard.press('Tab');
       const target = page.getByRole(role, { name, exact: true }).and(page.locator(':focus'));
@@ -218,16 +218,16 @@ test('a message can be opened and cancelled by keyboard alone', async () => {
     }
     throw new Error(`${role} ${name} cannot be reached by Tab`);
   };
-  await tabTo('Messages', 'link');
+  await focusByTab('Messages', 'link');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
-  await tabTo('Search', 'textbox');
+  await focusByTab('Search', 'textbox');
   await page.keyboard.type('cancelled by keyboard');
   await page.getByText('All 1 shown').waitFor();
-  await tabTo('Cancelled by keyboard', 'link');
+  await focusByTab('Cancelled by keyboard', 'link');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Cancelled by keyboard' }).waitFor();
-  await tabTo('Cancel…', 'button');
+  await focusByTab('Cancel…', 'button');
   await page.keyboard.press('Enter');
   await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
   await page.keyboard.press('Escape');
@@ -235,17 +235,17 @@ test('a message can be opened and cancelled by keyboard alone', async () => {
   // The focus has returned to the button.
   await page.keyboard.press('Enter');
   await page.getByRole('dialog', { name: 'Cancel this message?' }).waitFor();
-  await tabTo('Cancel message', 'button');
+  await focusByTab('Cancel message', 'button');
   await page.keyboard.press('Enter');
   await page.getByText('The message is cancelled').waitFor();
-  await inState(id, 'cancelled');
+  await waitForState(id, 'cancelled');
   await page.getByRole('region', { name: 'Timeline' }).getByText('by an operator').waitFor();
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
 });
 
 test('when two operators cancel a message, the second gets an error and sees the message cancelled', async () => {
   const id = await submitMessage(simulator('defer'), 'Cancelled by two');
-  await inState(id, 'queued');
+  await waitForState(id, 'queued');
   const first = await browsers.signedIn(service, `/messages/${id}`);
   const second = await browsers.signedIn(service, `/messages/${id}`);
   second.allowFaults(/status of 409/);
@@ -263,7 +263,7 @@ test('when two operators cancel a message, the second gets an error and sees the
 
 test('the dialog that cancels an uncertain message says that it may have arrived', async () => {
   const id = await submitMessage(simulator('defer'), 'Perhaps delivered');
-  await inState(id, 'queued');
+  await waitForState(id, 'queued');
   const { page, visit } = await browsers.signedIn(service, '/audit');
   await replaceResponses(page, `**/api/v1/messages/${id}`, async (route) => {
     const answer = await route.fetch();
@@ -277,15 +277,15 @@ test('the dialog that cancels an uncertain message says that it may have arrived
 });
 
 test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
-  await inState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
+  await waitForState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
   const { page } = await browsers.signedIn(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
   await submitMessage('calm@example.com', 'Quiet two');
   await submitMessage('calm@example.com', 'Quiet three');
-  const offer = page.getByRole('button', { name: 'Show 2 new messages' });
-  await offer.waitFor();
+  const newMessagesButton = page.getByRole('button', { name: 'Show 2 new messages' });
+  await newMessagesButton.waitFor();
   expect(await subjects(page).allInnerTexts()).toEqual(['Quiet one']);
-  await offer.click();
+  await newMessagesButton.click();
   await expect.poll(() => subjects(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
 
   const id = await submitMessage(simulator('defer'), 'Quiet four');

@@ -83,8 +83,8 @@ test.each(DIALOGS)(
     const { page } = await browsers.signedIn(service, path, { reducedMotion: true });
     await page.getByRole('button', { name: button, exact: true }).click();
     await page.getByRole('dialog').waitFor();
-    for (const look of [emulateLightDesktop, emulateDarkPhone]) {
-      await look(page);
+    for (const checkPage of [emulateLightDesktop, emulateDarkPhone]) {
+      await checkPage(page);
       expect(await seriousFaults(page)).toEqual([]);
       expect(await horizontalOverflow(page)).toEqual([]);
     }

@@ -9,27 +9,27 @@ import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
 const browsers = browserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
-async function opened(html: (elsewhere: RecordingServer) => string, headers: Record<string, string> = {}) {
-  const elsewhere = await startRecordingServer();
+async function opened(html: (otherServerUrl: RecordingServer) => string, headers: Record<string, string> = {}) {
+  const otherServerUrl = await startRecordingServer();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(
-      `<!doctype html><html lang="en"><title>A page</title><link rel="icon" href="data:,"><h1>A page</h1>${html(elsewhere)}`,
+      `<!doctype html><html lang="en"><title>A page</title><link rel="icon" href="data:,"><h1>A page</h1>${html(otherServerUrl)}`,
     );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
-    await elsewhere.close();
+    await otherServerUrl.close();
   });
   const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const user = await browsers.signedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
   await user.visit('/');
-  return { ...user, elsewhere };
+  return { ...user, elsewhere: otherServerUrl };
 }
 
-test.each<[string, (elsewhere: RecordingServer) => string, RegExp]>([
+test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
   ['a dialog', () => '<script>setTimeout(() => alert(1))</script>', /^dialog: 1/],
   ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
   ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],
@@ -56,10 +56,10 @@ test.each<[string, (elsewhere: RecordingServer) => string, RegExp]>([
 
 test('the rig detects a breach of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
-  const { faults, elsewhere } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
+  const { faults, elsewhere: otherServerUrl } = await opened(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
   await expect.poll(() => faults().length).toBe(1);
   expect(faults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
-  expect(elsewhere.requests()).toEqual([]);
+  expect(otherServerUrl.requests()).toEqual([]);
   browsers.clearFaults();
 });
 

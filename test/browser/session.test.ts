@@ -14,9 +14,9 @@ const browsers = browserRig();
 
 /** A server on another port of this host; records the headers of its requests. */
 async function otherServer() {
-  const seen: IncomingHttpHeaders[] = [];
+  const receivedHeaders: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
-    seen.push(request.headers);
+    receivedHeaders.push(request.headers);
     response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Other</title><h1>Other</h1>');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -24,7 +24,7 @@ async function otherServer() {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen: receivedHeaders };
 }
 
 test('a server on another port of this host receives the cookie and cannot use it', async () => {
@@ -38,8 +38,8 @@ test('a server on another port of this host receives the cookie and cannot use i
   expect(JSON.stringify(other.seen)).not.toContain('postrider-session"');
   expect(await page.evaluate(() => localStorage.length)).toBe(0);
   for (const path of ['/session', '/accounts', '/events', '/inbox']) {
-    const stolen = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
-    expect([path, stolen.status]).toEqual([path, 401]);
+    const requestWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
+    expect([path, requestWithCookie.status]).toEqual([path, 401]);
   }
   const signOut = { method: 'POST', headers: { Cookie: cookie } };
   await fetch(`${service.operatorUrl}/api/v1/sign-out`, signOut);

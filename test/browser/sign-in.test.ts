@@ -11,9 +11,9 @@ const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 const rig = scenario();
 const browsers = browserRig();
 let open: RunningService;
-let guarded: RunningService;
+let passwordService: RunningService;
 beforeAll(async () => {
-  [open, guarded] = await Promise.all([
+  [open, passwordService] = await Promise.all([
     rig.serve(rig.folder()),
     rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD }),
   ]);
@@ -23,24 +23,24 @@ test('the printed link signs in once, and every page of a signed-out browser say
   const { page } = await browsers.signedOut(open);
   await page.goto(signInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  const stranger = await browsers.signedOut(open, { width: 360 });
-  stranger.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
-  await stranger.visit('/messages?state=queued');
-  await stranger.page.getByText('If it is not set, open the link that the service printed').waitFor();
-  expect(await seriousFaults(stranger.page)).toEqual([]);
-  expect(await horizontalOverflow(stranger.page)).toEqual([]);
-  await stranger.page.goto(signInLink(open));
-  await stranger.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
-  await stranger.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
-  expect(await seriousFaults(stranger.page)).toEqual([]);
-  expect(await horizontalOverflow(stranger.page)).toEqual([]);
+  const visitor = await browsers.signedOut(open, { width: 360 });
+  visitor.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
+  await visitor.visit('/messages?state=queued');
+  await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
+  expect(await seriousFaults(visitor.page)).toEqual([]);
+  expect(await horizontalOverflow(visitor.page)).toEqual([]);
+  await visitor.page.goto(signInLink(open));
+  await visitor.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
+  await visitor.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
+  expect(await seriousFaults(visitor.page)).toEqual([]);
+  expect(await horizontalOverflow(visitor.page)).toEqual([]);
   // In a browser with a session the used link opens the overview.
   await page.goto(signInLink(open));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
 test('an ended session shows the sign-in page with the reason, and signing in returns to the same page', async () => {
-  const { page, context, visit, allowFaults } = await browsers.signedOut(guarded);
+  const { page, context, visit, allowFaults } = await browsers.signedOut(passwordService);
   allowFaults(UNAUTHORIZED);
   await visit('/messages?state=queued&to=rita%40example.com');
   const password = page.getByRole('textbox', { name: 'Operator password' });
@@ -87,16 +87,16 @@ test('without a password signing out asks for confirmation and says how to sign 
 });
 
 test('with a password signing out asks for no confirmation, and shows an error if it fails', async () => {
-  const { page, allowFaults } = await browsers.signedOut(guarded);
+  const { page, allowFaults } = await browsers.signedOut(passwordService);
   allowFaults(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
   await page.keyboard.press('Enter');
   const restore = await replaceResponses(page, '**/api/v1/sign-out', (route) => route.abort());
   await page.getByRole('button', { name: 'Sign out' }).click();
-  const notice = page.getByRole('alert').filter({ hasText: 'The service does not answer' });
-  await notice.getByRole('button', { name: 'Close' }).click();
-  await notice.waitFor({ state: 'hidden' });
+  const notification = page.getByRole('alert').filter({ hasText: 'The service does not answer' });
+  await notification.getByRole('button', { name: 'Close' }).click();
+  await notification.waitFor({ state: 'hidden' });
   restore();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();

@@ -16,14 +16,16 @@ const summaryMembers = {
   subject: Type.String(),
   at: Type.String({ format: 'date-time', description: 'The time of acceptance, ISO 8601, UTC.' }),
 };
-const account = nullable(Type.String({ description: 'The name of the account; null if the account does not exist.' }));
+const AccountMember = nullable(
+  Type.String({ description: 'The name of the account; null if the account does not exist.' }),
+);
 
 export const MessageSummary = Type.Object(summaryMembers);
 export type MessageSummary = Static<typeof MessageSummary>;
 
 export const FoundMessage = Type.Object({
   ...summaryMembers,
-  account,
+  account: AccountMember,
   waitReason: Type.Optional(
     nullable(
       Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a final state.' }),
@@ -78,7 +80,7 @@ export type EventDetails = Static<typeof EventDetails>;
 
 export const MessageDetails = Type.Object({
   ...summaryMembers,
-  account,
+  account: AccountMember,
   key: Type.String({ description: 'The id of the API key, `key_1`.' }),
   keyName: nullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
   due: nullable(

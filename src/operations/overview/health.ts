@@ -12,7 +12,7 @@ import type { HealthItem } from './schemas.ts';
 export function listHealth(input: OverviewInput): readonly HealthItem[] {
   return [
     databaseHealth(input),
-    transport(input),
+    transportHealth(input),
     domainHealth(input),
     ...(hasFeedbackSource(input.settings) ? [feedbackHealth(input)] : []),
     nodeHealth(input),
@@ -43,7 +43,7 @@ export function transportName(transport: TransportSetting): string {
   }
 }
 
-function transport({ settings, status, recent, now }: OverviewInput): HealthItem {
+function transportHealth({ settings, status, recent, now }: OverviewInput): HealthItem {
   const name = transportName(settings.transport);
   const healthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',

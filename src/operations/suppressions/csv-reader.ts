@@ -20,7 +20,7 @@ class CsvFault extends Error {}
 /** Lines are counted from 1. `lastLine` is greater than `line` if a quoted cell contains line breaks. */
 export type CsvRow =
   | { readonly kind: 'entry'; readonly entry: Suppression }
-  | { readonly kind: 'bad'; readonly line: number; readonly lastLine: number; readonly fault: string };
+  | { readonly kind: 'invalid'; readonly line: number; readonly lastLine: number; readonly fault: string };
 
 export interface CsvOptions {
   /** The reason of rows without one. */
@@ -171,7 +171,7 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     const entry = parseEntry(cells, columns, options);
     yield typeof entry === 'string'
       ? {
-          kind: 'bad',
+          kind: 'invalid',
           line: startLine,
           lastLine: lines,
           fault: lines > startLine ? `${OPEN_QUOTE_FAULT}${entry}` : entry,

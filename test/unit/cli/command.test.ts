@@ -12,7 +12,7 @@ import { openStore } from '../../../src/store/open.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
-const MAIL_ID = '01990000-0000-7000-8000-000000000001';
+const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const OTHER_ID = '01990000-0000-7001-8000-000000000002';
 
 interface Result {
@@ -84,7 +84,7 @@ const ATTEMPT: Attempt = {
 };
 
 /** An account with one bounced and one queued message, whose subject contains terminal escapes. */
-async function fill(folder: string): Promise<void> {
+async function createStore(folder: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   try {
     const at = 1_900_000_000_000;
@@ -110,7 +110,7 @@ async function fill(folder: string): Promise<void> {
     };
     const lease = { owner: 'node-1', until: at + 60_000 };
     await store.accept([
-      { ...mail, id: MAIL_ID, lease },
+      { ...mail, id: MESSAGE_ID, lease },
       { ...mail, id: OTHER_ID, acceptedAt: at + 1, to: 'eve@example.com', recipient: 'eve@example.com', lease: null },
     ]);
     const event = {
@@ -122,7 +122,7 @@ async function fill(folder: string): Promise<void> {
     };
     const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
     const answers = await store.settle([
-      { id: MAIL_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false },
+      { id: MESSAGE_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false },
     ]);
     expect(answers).toEqual(['settled']);
   } finally {
@@ -228,13 +228,13 @@ describe('messages', () => {
   let folder = '';
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
-    await fill(folder);
+    await createStore(folder);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it('a list is filtered by account, state, recipient and time', async () => {
     const bounced = {
-      id: MAIL_ID,
+      id: MESSAGE_ID,
       state: 'bounced',
       to: 'bob@example.com',
       from: 'ann@example.org',
@@ -253,8 +253,8 @@ describe('messages', () => {
   it('the content of a message cannot control the terminal', async () => {
     for (const args of [
       ['message', 'list'],
-      ['message', 'show', MAIL_ID],
-      ['message', 'explain', MAIL_ID],
+      ['message', 'show', MESSAGE_ID],
+      ['message', 'explain', MESSAGE_ID],
     ]) {
       const { code, out } = await run(folder, args);
       expect(code).toBe(0);
@@ -263,8 +263,8 @@ describe('messages', () => {
   });
 
   it('show prints the attempts, their transcripts and the events', async () => {
-    expect(await json(folder, ['message', 'show', MAIL_ID])).toMatchObject({
-      id: MAIL_ID,
+    expect(await json(folder, ['message', 'show', MESSAGE_ID])).toMatchObject({
+      id: MESSAGE_ID,
       state: 'bounced',
       account: 'acme',
       message: 'body',
@@ -282,31 +282,31 @@ describe('messages', () => {
         { sequence: 1, type: 'bounced', by: 'node-1' },
       ],
     });
-    const shown = await run(folder, ['message', 'show', MAIL_ID.toUpperCase()]);
+    const shown = await run(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
     expect(shown.out).toContain('C: RCPT TO:<bob@example.com>');
   });
 
   it('explain prints the reason of the state', async () => {
-    const { out } = await run(folder, ['message', 'explain', MAIL_ID]);
+    const { out } = await run(folder, ['message', 'explain', MESSAGE_ID]);
     expect(out).toContain('is bounced: a hard bounce');
     expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
   it('a queued message can be retried and cancelled; an ended one cannot', async () => {
     expectFailure(
-      await run(folder, ['message', 'retry', MAIL_ID]),
+      await run(folder, ['message', 'retry', MESSAGE_ID]),
       1,
       'is bounced; only queued and uncertain messages can be retried',
     );
     expectFailure(
-      await run(folder, ['message', 'cancel', MAIL_ID]),
+      await run(folder, ['message', 'cancel', MESSAGE_ID]),
       1,
       'is bounced; only queued and uncertain messages can be cancelled',
     );
     expect(await json(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
     expect(await json(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
     expect(await json(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
-    const unknown = MAIL_ID.replace('0199', '0198');
+    const unknown = MESSAGE_ID.replace('0199', '0198');
     expectFailure(await run(folder, ['message', 'show', unknown]), 1, `there is no message ${unknown}`);
   });
 });
@@ -362,9 +362,9 @@ describe('settings', () => {
         value: 'smtp://u:********@relay.example',
         source: '.env',
       });
-      const person = await run(folder, ['config'], extra);
-      expect(person.out).not.toContain('hunter2');
-      expect(person.out).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
+      const textOutput = await run(folder, ['config'], extra);
+      expect(textOutput.out).not.toContain('hunter2');
+      expect(textOutput.out).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
 
   it.each(['config', 'serve', 'account list'])('an invalid setting stops `%s` with one line', (command) =>
@@ -418,9 +418,9 @@ describe('send', () => {
 
   it('it submits the four fields with the raw key and prints the id', () =>
     inFolder(async (folder) => {
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
       const sent = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
-      expect(sent).toEqual({ code: 0, out: `{"id":"${MAIL_ID}"}\n`, err: '' });
+      expect(sent).toEqual({ code: 0, out: `{"id":"${MESSAGE_ID}"}\n`, err: '' });
       expect(seen).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
       expect(JSON.parse(seen.body)).toEqual({
         to: 'bob@example.com',
@@ -432,9 +432,9 @@ describe('send', () => {
 
   it('it reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains it', () =>
     inFolder(async (folder) => {
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
       const to = [...flags, '--url', url];
-      const accepted = { code: 0, out: `accepted ${MAIL_ID}\n`, err: '' };
+      const accepted = { code: 0, out: `accepted ${MESSAGE_ID}\n`, err: '' };
       expect(await run(folder, [...to, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(accepted);
       expect(seen.key).toBe('pr_input');
       expect(await run(folder, to, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(accepted);
@@ -489,8 +489,8 @@ describe('send', () => {
   it('without a key it creates one for the account, retries until the service accepts it, and revokes it', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'shop']);
-      const none = await run(folder, [...flags, '--url', url]);
-      expectFailure(none, 1, 'there is no account "default"');
+      const missingAccount = await run(folder, [...flags, '--url', url]);
+      expectFailure(missingAccount, 1, 'there is no account "default"');
       const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
       answer = { status: 401, headers: {}, body };
       seen = { path: '', key: '', body: '' };
@@ -503,8 +503,8 @@ describe('send', () => {
         prefix: seen.key.slice(0, listed?.prefix?.length),
       });
       expect(Date.parse(listed?.expires ?? '') - Date.parse(listed?.created ?? '')).toBe(300_000);
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MAIL_ID } }) };
-      expect(await sending).toEqual({ code: 0, out: `{"id":"${MAIL_ID}"}\n`, err: '' });
+      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
+      expect(await sending).toEqual({ code: 0, out: `{"id":"${MESSAGE_ID}"}\n`, err: '' });
       expect(await json(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
     }));
 

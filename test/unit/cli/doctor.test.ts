@@ -98,8 +98,12 @@ describe('doctor', () => {
     await rig.run('domain', 'add', 'acme', 'example.net');
     await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
     expect(await loop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
-    const own = await rig.runJson<{ records: { name: string; value: string }[] }>('domain', 'records', 'example.net');
-    for (const { name, value } of own.records) dns.zone[name] = { TXT: [value] };
+    const domainRecords = await rig.runJson<{ records: { name: string; value: string }[] }>(
+      'domain',
+      'records',
+      'example.net',
+    );
+    for (const { name, value } of domainRecords.records) dns.zone[name] = { TXT: [value] };
     await rig.run('domain', 'verify', 'example.net');
     await rig.run('account', 'unlock', 'other');
     await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
@@ -182,19 +186,19 @@ describe('the probe of the relay', () => {
   }
 
   test('it sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
-    const talk = await probe(async (wire) => {
+    const session = await probe(async (wire) => {
       await wire.greet();
       await wire.answerCommand('NOOP', '250 Ok');
       await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(talk.peer.commands).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
-    expect(talk.probe.session).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
-    expect(talk.probe.greeting?.text).toBe('220 peer.example ESMTP');
+    expect(session.peer.commands).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
+    expect(session.probe.session).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
+    expect(session.probe.greeting?.text).toBe('220 peer.example ESMTP');
   });
 
   test('it uses STARTTLS and AUTH, and its transcript contains no password', async () => {
     const certificate = await certificateFor();
-    const talk = await probe(
+    const session = await probe(
       async (wire) => {
         await wire.greet(['peer.example', 'STARTTLS']);
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -204,16 +208,16 @@ describe('the probe of the relay', () => {
       },
       { tls: 'required', verifyCertificate: false, auth: { user: 'postrider', pass: 'secret-word' } },
     );
-    expect(talk.probe.session).toEqual({
+    expect(session.probe.session).toEqual({
       kind: 'failed',
       stage: 'auth',
-      text: `127.0.0.1:${talk.peer.port} answered 535 5.7.8 no such user`,
+      text: `127.0.0.1:${session.peer.port} answered 535 5.7.8 no such user`,
     });
-    expect(JSON.stringify(talk.probe)).not.toContain('secret-word');
+    expect(JSON.stringify(session.probe)).not.toContain('secret-word');
   });
 
   test('it falls back to clear text when the transport would, and reports it', async () => {
-    const talk = await probe(async (wire, connection) => {
+    const session = await probe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -223,7 +227,7 @@ describe('the probe of the relay', () => {
       await wire.answerCommand('NOOP', '250 Ok');
       await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(talk.probe.session).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
+    expect(session.probe.session).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
   });
 
   test.each([
@@ -238,7 +242,7 @@ describe('the probe of the relay', () => {
       'noop',
     ],
   ] satisfies [string, Script, string][])('a relay that %s fails in time', async (_name, script, stage) => {
-    const talk = await probe(script, {}, 1_000);
-    expect(talk.probe.session).toMatchObject({ kind: 'failed', stage });
+    const session = await probe(script, {}, 1_000);
+    expect(session.probe.session).toMatchObject({ kind: 'failed', stage });
   });
 });

@@ -62,9 +62,9 @@ describe('a domain', () => {
     ]);
     expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verified);
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
-    const lost = await rig.run('domain', 'verify', 'example.org');
-    expect(lost.code).toBe(1);
-    expect(lost.out).toMatch(/^example.org: failing \(messages from it are refused in 3 d\)/);
+    const failing = await rig.run('domain', 'verify', 'example.org');
+    expect(failing.code).toBe(1);
+    expect(failing.out).toMatch(/^example.org: failing \(messages from it are refused in 3 d\)/);
   });
 
   it('stays authenticated while DNS does not respond', async () => {
@@ -110,14 +110,14 @@ describe('a domain', () => {
     const { out } = await rig.run('domain', 'add', 'acme', 'example.org');
     for (const [, text = ''] of out.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
     const domain = await rig.store.findDomain('example.org');
-    const everything = [
+    const allOutput = [
       out,
       (await rig.run('domain', 'records', 'example.org')).out,
       (await rig.run('domain', 'list', '--json')).out,
       (await rig.run('domain', 'rotate', 'example.org')).out,
     ].join('');
-    for (const { sealed } of domain?.keys ?? []) expect(everything).not.toContain(sealed);
-    expect(everything).not.toContain('PRIVATE KEY');
+    for (const { sealed } of domain?.keys ?? []) expect(allOutput).not.toContain(sealed);
+    expect(allOutput).not.toContain('PRIVATE KEY');
   });
 
   it('rotates in stages: new keys sign once their records are published, and the old records stay', async () => {
@@ -128,8 +128,11 @@ describe('a domain', () => {
     expect(foundOf(staged).filter((text) => text === 'dkim unknown')).toHaveLength(2);
     expect(foundOf(staged).filter((text) => text === 'dkim found')).toHaveLength(2);
     const states = async () => (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
-    const again = await rig.run('domain', 'rotate', 'example.org');
-    expect([again.code, again.err]).toEqual([1, expect.stringMatching(/^domain example.org already has staged keys/)]);
+    const secondAttempt = await rig.run('domain', 'rotate', 'example.org');
+    expect([secondAttempt.code, secondAttempt.err]).toEqual([
+      1,
+      expect.stringMatching(/^domain example.org already has staged keys/),
+    ]);
     await rig.runJson('domain', 'verify', 'example.org');
     expect(await states()).toEqual(['active', 'active', 'staged', 'staged']);
     publish(dns.zone, staged);
@@ -193,12 +196,12 @@ describe('an error is one line and changes nothing', () => {
     const rig = await commandRig();
     await rig.run('account', 'create', 'other');
     await rig.runJson('domain', 'add', 'acme', 'bücher.example');
-    const own = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
-    const foreign = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
+    const sameAccount = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
+    const otherAccount = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
     const output =
       'domain xn--bcher-kva.example has already been added to account acme; a domain belongs to one account';
-    expect(own).toEqual({ code: 1, out: '', err: output });
-    expect(foreign).toEqual(own);
+    expect(sameAccount).toEqual({ code: 1, out: '', err: output });
+    expect(otherAccount).toEqual(sameAccount);
   });
 
   it('the secret of the settings is used, and no file is created', async () => {

@@ -14,15 +14,15 @@ const JANUARY = Date.UTC(2029, 0, 1);
 
 async function rigWith(count: number) {
   const rig = await commandRig();
-  const mails = Array.from({ length: count }, (_, n) =>
+  const messages = Array.from({ length: count }, (_, n) =>
     newMessage({
       acceptedAt: JANUARY + n,
       to: `reader${n}@example.com`,
       subject: n % 2 === 0 ? 'Even news' : 'Odd news',
     }),
   );
-  await rig.store.accept(mails);
-  return { rig, ids: mails.map(({ id }) => id).reverse() };
+  await rig.store.accept(messages);
+  return { rig, ids: messages.map(({ id }) => id).reverse() };
 }
 
 test('pages of any size continue to the end, and each reports how far it has searched', async () => {

@@ -38,23 +38,27 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   async (how) => {
     const folder = temporaryFolder();
     const publishing = how === 'link' ? undefined : noLinks(how);
-    const victim = join(folder, 'victim');
-    writeFileSync(victim, 'untouched');
-    const [there, dangling, late] = [join(folder, 'there'), join(folder, 'dangling'), join(folder, 'late')];
-    symlinkSync(victim, there);
+    const linkTarget = join(folder, 'victim');
+    writeFileSync(linkTarget, 'untouched');
+    const [existing, dangling, createdMeanwhile] = [
+      join(folder, 'there'),
+      join(folder, 'dangling'),
+      join(folder, 'late'),
+    ];
+    symlinkSync(linkTarget, existing);
     symlinkSync(join(folder, 'nowhere'), dangling);
     const write = (draft: string) => writeFile(draft, 'new');
-    for (const file of [victim, there, dangling])
+    for (const file of [linkTarget, existing, dangling])
       await expect(writeNewFile(file, write, publishing)).rejects.toThrow(
         /already exists; give the name of a new file/,
       );
-    const planting = async (draft: string) => {
+    const createMeanwhile = async (draft: string) => {
       await write(draft);
-      symlinkSync(victim, late);
+      symlinkSync(linkTarget, createdMeanwhile);
     };
-    await expect(writeNewFile(late, planting, publishing)).rejects.toThrow(CommandFailure);
-    expect(readFileSync(victim, 'utf8')).toBe('untouched');
-    expect([lstatSync(late).isSymbolicLink(), existsSync(join(folder, 'nowhere'))]).toEqual([true, false]);
+    await expect(writeNewFile(createdMeanwhile, createMeanwhile, publishing)).rejects.toThrow(CommandFailure);
+    expect(readFileSync(linkTarget, 'utf8')).toBe('untouched');
+    expect([lstatSync(createdMeanwhile).isSymbolicLink(), existsSync(join(folder, 'nowhere'))]).toEqual([true, false]);
     expect(readdirSync(folder).sort()).toEqual(['dangling', 'late', 'there', 'victim']);
   },
 );

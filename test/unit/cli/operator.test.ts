@@ -67,17 +67,17 @@ test('the audit log has every change by an operator with actor, before and after
     `message.cancel ${mail.id}`,
     'token.create ci',
   ]);
-  const of = (action: string) => entries.find((entry) => entry.action === action);
-  expect(of('account.lock')).toMatchObject({
+  const entriesOf = (action: string) => entries.find((entry) => entry.action === action);
+  expect(entriesOf('account.lock')).toMatchObject({
     actor: 'cli:tester',
     before: { locked: null },
     after: { locked: 'unpaid' },
   });
-  expect(of('account.set')).toMatchObject({
+  expect(entriesOf('account.set')).toMatchObject({
     before: { limits: { volume: null }, thresholds: { bounceRate: 0.1 } },
     after: { limits: { volume: 10 }, thresholds: { bounceRate: 0.2 } },
   });
-  expect(of('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
+  expect(entriesOf('message.cancel')).toMatchObject({ before: { state: 'queued' }, after: { state: 'cancelled' } });
   const all = JSON.stringify(await store.listAudit(null, 100));
   const hashes = (await store.listTokens()).map(({ hash }) => hash);
   const domainKeys = ['sealed', 'PRIVATE'];

@@ -9,17 +9,17 @@ const MINUTE = 60_000;
 const DAY = 24 * 3_600_000;
 
 function step(at: number, counts: Partial<TrafficStep> = {}): TrafficStep {
-  const none = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
+  const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  return { at, ...none, latencies: new Map(), ...counts };
+  return { at, ...zeroCounts, latencies: new Map(), ...counts };
 }
 
 describe('the trend of the queue', () => {
-  const minutes = (accepted: number, ended: number, of = 5) =>
-    Array.from({ length: of }, (_, n) => step(NOW - (of - n) * MINUTE, { accepted, ended }));
-  const facts = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
+  const trafficMinutes = (accepted: number, ended: number, count = 5) =>
+    Array.from({ length: count }, (_, n) => step(NOW - (count - n) * MINUTE, { accepted, ended }));
+  const queueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
       queued: changes.queued ?? 0,
       sending: changes.sending ?? 0,
@@ -31,20 +31,20 @@ describe('the trend of the queue', () => {
     breakerOpen: false,
     ...changes,
   });
-  const at = (changes: Parameters<typeof facts>[0]) => queueStatus(facts(changes), NOW);
+  const queueStatusOf = (changes: Parameters<typeof queueInput>[0]) => queueStatus(queueInput(changes), NOW);
 
   test('is empty when no message waits', () => {
-    expect(at({ recent: minutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
+    expect(queueStatusOf({ recent: trafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
   });
 
   test('is draining, with the time at which departures minus arrivals empty it', () => {
-    const standing = at({ queued: 4_000, recent: minutes(200, 1_200, 4) });
-    expect(standing).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
-    expect(standing.emptyAt).toBe(NOW + 4 * MINUTE);
+    const status = queueStatusOf({ queued: 4_000, recent: trafficMinutes(200, 1_200, 4) });
+    expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
+    expect(status.emptyAt).toBe(NOW + 4 * MINUTE);
   });
 
   test('averages from the start of the traffic, so that a burst of this minute is not spread over five', () => {
-    expect(at({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
+    expect(queueStatusOf({ queued: 600, recent: [step(NOW - MINUTE, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
       emptyAt: NOW + MINUTE,
@@ -52,47 +52,57 @@ describe('the trend of the queue', () => {
   });
 
   test('is growing, without a time, when arrivals exceed departures', () => {
-    expect(at({ queued: 500, recent: minutes(300, 200) })).toMatchObject({ trend: 'growing', emptyAt: null });
+    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(300, 200) })).toMatchObject({
+      trend: 'growing',
+      emptyAt: null,
+    });
   });
 
   test('is steady when arrivals and departures are equal within the error of a few minutes', () => {
-    for (const [coming, leaving] of [
+    for (const [arrivals, departures] of [
       [300, 300],
       [26, 25],
       [25, 26],
       [2, 1],
     ] as const) {
-      const standing = at({ queued: 500, recent: minutes(coming, leaving) });
-      expect([coming, leaving, standing.trend, standing.emptyAt]).toEqual([coming, leaving, 'steady', null]);
+      const status = queueStatusOf({ queued: 500, recent: trafficMinutes(arrivals, departures) });
+      expect([arrivals, departures, status.trend, status.emptyAt]).toEqual([arrivals, departures, 'steady', null]);
     }
-    expect(at({ queued: 500, recent: minutes(28, 25) })).toMatchObject({ trend: 'growing' });
-    expect(at({ queued: 500, recent: minutes(25, 28) })).toMatchObject({ trend: 'draining' });
+    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(28, 25) })).toMatchObject({ trend: 'growing' });
+    expect(queueStatusOf({ queued: 500, recent: trafficMinutes(25, 28) })).toMatchObject({ trend: 'draining' });
   });
 
   test('is not growing, nor six per minute, after one message in the first seconds', () => {
-    const begun = NOW + 4_000;
-    const first = facts({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
-    expect(queueStatus(first, begun)).toMatchObject({
+    const fourSecondsLater = NOW + 4_000;
+    const first = queueInput({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
+    expect(queueStatus(first, fourSecondsLater)).toMatchObject({
       trend: 'waiting',
       arrivalsPerMinute: 1,
       departuresPerMinute: 0,
     });
-    const both = facts({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
-    expect(queueStatus(both, begun)).toMatchObject({ trend: 'steady', arrivalsPerMinute: 2, departuresPerMinute: 1 });
+    const both = queueInput({ sending: 1, recent: [step(NOW, { accepted: 2, ended: 1 })] });
+    expect(queueStatus(both, fourSecondsLater)).toMatchObject({
+      trend: 'steady',
+      arrivalsPerMinute: 2,
+      departuresPerMinute: 1,
+    });
   });
 
   test('is not growing when messages are only in progress', () => {
-    expect(at({ sending: 3, recent: minutes(1_200, 1_200) })).toMatchObject({ trend: 'draining' });
+    expect(queueStatusOf({ sending: 3, recent: trafficMinutes(1_200, 1_200) })).toMatchObject({ trend: 'draining' });
   });
 
   test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
-    const recent = minutes(0, 10);
+    const recent = trafficMinutes(0, 10);
     const later = NOW + 3 * MINUTE;
-    expect(at({ queued: 5, recent, nextDueAt: later })).toMatchObject({ trend: 'waiting', nextDueAt: later });
-    expect(at({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
-    expect(at({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
-    expect(at({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
-    expect(at({ queued: 5, sending: 1, recent, nextDueAt: later })).toMatchObject({ trend: 'draining' });
+    expect(queueStatusOf({ queued: 5, recent, nextDueAt: later })).toMatchObject({
+      trend: 'waiting',
+      nextDueAt: later,
+    });
+    expect(queueStatusOf({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
+    expect(queueStatusOf({ queued: 5, recent, breakerOpen: true })).toMatchObject({ trend: 'waiting' });
+    expect(queueStatusOf({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
+    expect(queueStatusOf({ queued: 5, sending: 1, recent, nextDueAt: later })).toMatchObject({ trend: 'draining' });
   });
 });
 

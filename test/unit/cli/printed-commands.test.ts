@@ -10,19 +10,19 @@ import { filesUnder, ROOT } from '../../house/source.ts';
 
 const PROGRAM = await buildProgram(processContext(), () => undefined);
 
-interface Printed {
-  readonly where: string;
+interface PrintedCommand {
+  readonly path: string;
   /** What follows `postrider `. */
-  readonly words: string;
+  readonly commandText: string;
 }
 
 /** `postrider …` between backticks, also escaped ones in templates, without a comment on the same line. */
-function inBackticks(text: string): readonly string[] {
+function commandsInBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
 /** The commands in code blocks of Markdown, indented or fenced, without prompt and environment. */
-function inBlocks(text: string): readonly string[] {
+function commandsInBlocks(text: string): readonly string[] {
   const fenced = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
   const indented = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
     ([line]) => line,
@@ -34,7 +34,7 @@ function inBlocks(text: string): readonly string[] {
 }
 
 /** The arguments of `commandLine([…])`, and indented lines of explanations. */
-function inCode(text: string): readonly string[] {
+function commandsInCode(text: string): readonly string[] {
   const made = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
     (match[1] ?? '')
       .split(',')
@@ -48,7 +48,7 @@ function inCode(text: string): readonly string[] {
 
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-function printed(): readonly Printed[] {
+function findPrintedCommands(): readonly PrintedCommand[] {
   const code = [
     ...filesUnder('src', '.ts'),
     ...filesUnder('dashboard/src', '.ts'),
@@ -61,46 +61,52 @@ function printed(): readonly Printed[] {
     ...filesUnder('monitoring', '.yml'),
   ];
   return [
-    ...code.flatMap((where) => {
+    ...code.flatMap((path) => {
       // Comments are not printed. A template that begins with a variable is a name, not a command.
-      const text = read(where).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-      const all = [...inBackticks(text), ...inCode(text)].filter((words) => !words.startsWith('${'));
-      return all.map((words) => ({ where, words }));
+      const text = read(path).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+      const all = [...commandsInBackticks(text), ...commandsInCode(text)].filter(
+        (commandText) => !commandText.startsWith('${'),
+      );
+      return all.map((commandText) => ({ path, commandText }));
     }),
-    ...documents.flatMap((where) => {
-      const blocks = where.endsWith('.md') ? inBlocks(read(where)) : [];
+    ...documents.flatMap((path) => {
+      const blocks = path.endsWith('.md') ? commandsInBlocks(read(path)) : [];
       // A sentence may name a command without its arguments.
-      const named = inBackticks(read(where)).filter((words) => !isName(words));
-      return [...named, ...blocks].map((words) => ({ where, words }));
+      const named = commandsInBackticks(read(path)).filter((commandText) => !isCommandName(commandText));
+      return [...named, ...blocks].map((commandText) => ({ path, commandText }));
     }),
   ];
 }
 
 /** True for the name of a command without arguments, such as `message cancel`. */
-function isName(words: string): boolean {
-  const [first, second, ...rest] = words.split(' ');
-  const command = PROGRAM.commands.find((one) => one.name() === first);
+function isCommandName(commandText: string): boolean {
+  const [first, second, ...rest] = commandText.split(' ');
+  const command = PROGRAM.commands.find((candidate) => candidate.name() === first);
   return (
     command !== undefined &&
     rest.length === 0 &&
-    command.commands.some((one) => one.name() === second) === (second !== undefined)
+    command.commands.some((candidate) => candidate.name() === second) === (second !== undefined)
   );
 }
 
 /** Why the command does not run as printed, or null. Placeholders (`NAME`, `${name}`) stand for any value. */
-function fault(words: string): string | null {
-  const text = words.replaceAll(/\$\{[^}]*\}/g, 'X').trim();
-  const given = [...text.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) => word.replaceAll(/^\[|\]$|^['"]|['"]$/g, ''));
+function findCommandFault(commandText: string): string | null {
+  const text = commandText.replaceAll(/\$\{[^}]*\}/g, 'X').trim();
+  const commandWords = [...text.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) =>
+    word.replaceAll(/^\[|\]$|^['"]|['"]$/g, ''),
+  );
   let command: Command = PROGRAM;
-  let rest = given;
+  let rest = commandWords;
   for (;;) {
-    const next = command.commands.find((one) => one.name() === rest[0]);
+    const next = command.commands.find((candidate) => candidate.name() === rest[0]);
     if (next === undefined) break;
     command = next;
     rest = rest.slice(1);
   }
   if (command === PROGRAM)
-    return given[0]?.startsWith('-') || given[0] === 'COMMAND' ? null : `there is no command ${given[0]}`;
+    return commandWords[0]?.startsWith('-') || commandWords[0] === 'COMMAND'
+      ? null
+      : `there is no command ${commandWords[0]}`;
   if (rest.includes('--help') || rest[0] === '…') return null;
   if (command.commands.length > 0) return `${command.name()} has no command ${rest[0] ?? 'of its own'}`;
   let count = 0;
@@ -117,11 +123,11 @@ function fault(words: string): string | null {
     if (option.required && !word.includes('=')) at += 1;
   }
   const required = command.registeredArguments.filter((argument) => argument.required).length;
-  const most = command.registeredArguments.some(({ variadic }) => variadic)
+  const maxArguments = command.registeredArguments.some(({ variadic }) => variadic)
     ? Infinity
     : command.registeredArguments.length;
   if (count < required) return `${command.name()} needs ${required} arguments`;
-  if (count > most) return `${command.name()} takes ${most} arguments`;
+  if (count > maxArguments) return `${command.name()} takes ${maxArguments} arguments`;
   for (const option of command.options) {
     if (option.mandatory && !rest.some((word) => word === option.long)) return `${command.name()} needs ${option.long}`;
   }
@@ -129,27 +135,31 @@ function fault(words: string): string | null {
 }
 
 test('every printed command exists and has its flags and required arguments', () => {
-  const all = printed();
+  const all = findPrintedCommands();
   // Fails if the search finds no commands at all.
   expect(all.length).toBeGreaterThan(60);
   expect(
-    all.flatMap(({ where, words }) => (fault(words) === null ? [] : [`${where}: postrider ${words}: ${fault(words)}`])),
+    all.flatMap(({ path, commandText }) =>
+      findCommandFault(commandText) === null
+        ? []
+        : [`${path}: postrider ${commandText}: ${findCommandFault(commandText)}`],
+    ),
   ).toEqual([]);
 });
 
 /** Every command that performs an action, with its full name. */
-function leaves(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
+function listActionCommands(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
   if (command.commands.length === 0) return [[path.join(' '), command]];
-  return command.commands.flatMap((one) => leaves(one, [...path, one.name()]));
+  return command.commands.flatMap((candidate) => listActionCommands(candidate, [...path, candidate.name()]));
 }
 
 test('docs/commands.md has one row for every command, with each of its options', () => {
   const page = read('docs/commands.md');
   const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
-  const all = leaves(PROGRAM);
-  const rowOf = (name: string) => rows.filter((row) => row === name || row.startsWith(`${name} `));
+  const all = listActionCommands(PROGRAM);
+  const findRows = (name: string) => rows.filter((row) => row === name || row.startsWith(`${name} `));
   const faults = all.flatMap(([name, { options }]) => {
-    const [row, ...more] = rowOf(name);
+    const [row, ...more] = findRows(name);
     if (row === undefined || more.length > 0) return [`docs/commands.md has ${1 + more.length} rows for ${name}`];
     const [group = ''] = name.split(' ');
     const common = group === 'domain' ? ['--json', '--details'] : ['--json'];
@@ -163,7 +173,7 @@ test('docs/commands.md has one row for every command, with each of its options',
 });
 
 test('an error in a printed command is found', () => {
-  for (const words of [
+  for (const commandText of [
     'acount list',
     'account',
     'account set',
@@ -172,14 +182,14 @@ test('an error in a printed command is found', () => {
     'doctor now',
     'account lock x',
   ])
-    expect([words, fault(words)]).not.toEqual([words, null]);
-  for (const words of [
+    expect([commandText, findCommandFault(commandText)]).not.toEqual([commandText, null]);
+  for (const commandText of [
     'account list',
     'account set X --volume 3',
     'doctor --loop',
     'suppression remove X -- -x@example.com',
   ])
-    expect([words, fault(words)]).toEqual([words, null]);
+    expect([commandText, findCommandFault(commandText)]).toEqual([commandText, null]);
 });
 
 describe('a printed command', () => {

@@ -83,7 +83,7 @@ describe('serve', () => {
     });
     children.push(child);
     const output = { out: '', err: '' };
-    const ended = new Promise<number | null>((resolve) => child.on('close', resolve));
+    const exit = new Promise<number | null>((resolve) => child.on('close', resolve));
     const matched = Promise.withResolvers<void>();
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output.out += text;
@@ -92,8 +92,8 @@ describe('serve', () => {
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output.err += text;
     });
-    await Promise.race([matched.promise, ended]);
-    return { child, output, ended };
+    await Promise.race([matched.promise, exit]);
+    return { child, output, ended: exit };
   }
 
   function post(text: string, key: string): Promise<Response> {
@@ -142,7 +142,7 @@ describe('serve', () => {
 
     it('the first line is the start object at every log level, and every log line follows it', async () => {
       await queued();
-      const { child, output, ended } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
+      const { child, output, ended: exit } = await serve(['--json'], /"event":"message\.delivered".*\n/s, late);
       const [first = ''] = output.out.split('\n');
       expect(JSON.parse(first)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),
@@ -150,30 +150,33 @@ describe('serve', () => {
         key: null,
       });
       child.kill('SIGTERM');
-      expect(await ended).toBe(0);
+      expect(await exit).toBe(0);
       expect(delivered(output.out)).toHaveLength(1);
     });
 
     it('a start that fails still prints its log lines and its error', async () => {
       await queued();
-      const taken = createServer();
-      await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-      const address = taken.address();
+      const portHolder = createServer();
+      await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
+      const address = portHolder.address();
       const port = typeof address === 'object' ? address?.port : 0;
-      const { output, ended } = await serve(['--json'], /never/, { ...late, POSTRIDER_LISTEN: `127.0.0.1:${port}` });
-      expect(await ended).toBe(1);
-      taken.close();
+      const { output, ended: exit } = await serve(['--json'], /never/, {
+        ...late,
+        POSTRIDER_LISTEN: `127.0.0.1:${port}`,
+      });
+      expect(await exit).toBe(1);
+      portHolder.close();
       expect(delivered(output.out)).toHaveLength(1);
       expect(output.err).toMatch(/^postrider: [^\n]*the port is in use[^\n]*\n$/);
     });
   });
 
   it('two signals of one Ctrl-C, as under npm, stop the service in order', async () => {
-    const { child, ended } = await serve([], / -d '/);
+    const { child, ended: exit } = await serve([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');
     child.kill('SIGINT');
-    expect(await ended).toBe(0);
+    expect(await exit).toBe(0);
   });
 
   it('a second serve on the same store ends with one line, and the first continues', async () => {
@@ -188,15 +191,15 @@ describe('serve', () => {
   });
 
   it('a port in use ends with one line that names it and the setting', async () => {
-    const holder = createServer();
-    await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
-    const address = holder.address();
+    const portHolder = createServer();
+    await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
+    const address = portHolder.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const run = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
     expect(await run.ended).toBe(1);
     expect(run.output.err).toMatch(/^postrider: [^\n]+\n$/);
     expect(run.output.err).toContain(`127.0.0.1:${port}`);
     expect(run.output.err).toContain('POSTRIDER_LISTEN');
-    await new Promise((resolve) => holder.close(resolve));
+    await new Promise((resolve) => portHolder.close(resolve));
   });
 });

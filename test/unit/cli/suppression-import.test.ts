@@ -7,13 +7,13 @@ import { StoreError } from '../../../src/store/error.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { operationRig } from '../operations/operation-rig.ts';
 
-interface Shown {
+interface ImportOutput {
   readonly result: Promise<unknown>;
   readonly lines: readonly string[];
 }
 
 /** Imports `text`; the clock advances by `tickMs` at each reading, and the store fails at batch `failsAt`. */
-async function importOf(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<Shown> {
+async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<ImportOutput> {
   const file = join(temporaryFolder(), 'list.csv');
   writeFileSync(file, text);
   const { context } = await operationRig();
@@ -48,7 +48,7 @@ async function importOf(text: string, { tty = false, tickMs = 0, failsAt = 0 } =
 const rows = (count: number) => Array.from({ length: count }, (_, at) => `user${at}@example.com\n`).join('');
 
 test('invalid rows are skipped, and the line numbers of at most a hundred are printed', async () => {
-  const { result, lines } = await importOf(`${rows(1)}${'bad\n'.repeat(150)}${rows(2)}`);
+  const { result, lines } = await runImport(`${rows(1)}${'bad\n'.repeat(150)}${rows(2)}`);
   expect(await result).toMatchObject({ read: 153, added: 2, known: 1, skippedCount: 150 });
   expect(lines).toHaveLength(101);
   expect(lines[0]).toBe('line 2: "bad" is not an email address; skipped\n');
@@ -56,13 +56,13 @@ test('invalid rows are skipped, and the line numbers of at most a hundred are pr
 });
 
 test('a row of several lines is printed with its first and last line number', async () => {
-  const { result, lines } = await importOf(`${rows(1)}"bob\n"\n`);
+  const { result, lines } = await runImport(`${rows(1)}"bob\n"\n`);
   expect(await result).toMatchObject({ skipped: [{ line: 2, lastLine: 3 }], skippedCount: 1 });
   expect(lines[0]).toMatch(/^lines 2 to 3: a quote makes one row of these lines; /);
 });
 
 test('a file without addresses fails with one line and exit code 1', async () => {
-  const { result, lines } = await importOf('{\n"a": 1\n}\n'.repeat(1000));
+  const { result, lines } = await runImport('{\n"a": 1\n}\n'.repeat(1000));
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
     exitCode: 1,
@@ -71,7 +71,7 @@ test('a file without addresses fails with one line and exit code 1', async () =>
 });
 
 test('a store that fails during the import ends it, and the error has the number of added rows', async () => {
-  const { result } = await importOf(rows(9_000), { failsAt: 2 });
+  const { result } = await runImport(rows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
     exitCode: 1,
@@ -79,14 +79,14 @@ test('a store that fails during the import ends it, and the error has the number
 });
 
 test('a terminal shows rows, rate and remaining time, and the line is erased at the end', async () => {
-  const { result, lines } = await importOf(rows(40), { tty: true, tickMs: 150 });
+  const { result, lines } = await runImport(rows(40), { tty: true, tickMs: 150 });
   await result;
   expect(lines.join('')).toMatch(/\[[#.]{20}\] +\d+ % {2}\d+ rows {2}\d+\/s {2}\d+ s left/);
   expect(lines.at(-1)).toBe('\r\u001b[K');
 });
 
 test('no progress in a pipe', async () => {
-  const { result, lines } = await importOf(rows(40), { tickMs: 150 });
+  const { result, lines } = await runImport(rows(40), { tickMs: 150 });
   await result;
   expect(lines).toEqual([]);
 });

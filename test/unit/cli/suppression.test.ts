@@ -95,8 +95,11 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'export', 'acme', out)).code).toBe(0);
     expect(statSync(out).mode & 0o777).toBe(0o600);
     expect((await rig.run('suppression', 'export', 'acme')).out).toBe(readFileSync(out, 'utf8'));
-    const again = join(rig.folder, 'again.csv');
-    expect(await rig.runJson('suppression', 'export', 'acme', again)).toEqual({ file: again, addresses: 10_001 });
+    const secondImport = join(rig.folder, 'again.csv');
+    expect(await rig.runJson('suppression', 'export', 'acme', secondImport)).toEqual({
+      file: secondImport,
+      addresses: 10_001,
+    });
     expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
     expect(await rig.runJson('suppression', 'export', 'acme')).toEqual(listed);
     expect(await rig.runJson('suppression', 'import', 'other', out)).toEqual(summary);
@@ -155,16 +158,16 @@ describe('an error is one line', () => {
 
 it('unreadable standard input adds nothing', async () => {
   const rig = await commandRig();
-  const good = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
-  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${good}"open\n`);
+  const goodFile = Array.from({ length: 12_000 }, (_, at) => `user${at}@example.com\n`).join('');
+  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
   expect(output).toMatchObject({
     code: 1,
     out: '',
     err: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
   });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
-  const whole = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], good);
-  expect(JSON.parse(whole.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
+  const wholeList = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], goodFile);
+  expect(JSON.parse(wholeList.out)).toEqual({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });
 
 it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
@@ -176,8 +179,8 @@ it('standard input is imported, and without a terminal only errors are written t
     out: '{"read":2,"added":1,"known":0,"skipped":1}\n',
     err: 'line 3: "bob" is not an email address; skipped\n',
   });
-  const broken = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
-  expect(broken).toEqual({
+  const brokenFile = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
+  expect(brokenFile).toEqual({
     code: 1,
     out: '',
     err: 'postrider: standard input is not CSV: line 1 contains binary data; give a text file in UTF-8\n',

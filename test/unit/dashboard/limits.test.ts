@@ -29,8 +29,8 @@ const account: AccountDetails = {
 };
 
 test('a form sends only the changed fields, so that it does not overwrite other changes', () => {
-  const seen = toLimitTexts(account);
-  expect(seen).toEqual({
+  const before = toLimitTexts(account);
+  expect(before).toEqual({
     volume: '100',
     volumeExpires: '2030-06-30T00:00:00.000Z',
     rate: '1000/1h',
@@ -38,13 +38,13 @@ test('a form sends only the changed fields, so that it does not overwrite other 
     maxBounces: '10%',
     maxComplaints: '0.15%',
   });
-  expect(changedLimits(seen, seen)).toEqual({});
-  expect(changedLimits(seen, { ...seen, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
+  expect(changedLimits(before, before)).toEqual({});
+  expect(changedLimits(before, { ...before, rate: ' 5/s ', throttle: '', maxBounces: '10%' })).toEqual({ rate: '5/s' });
 });
 
 test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
-  const seen = toLimitTexts(account);
-  expect(changedLimits(seen, { ...seen, volume: 'unlimited' })).toEqual({
+  const before = toLimitTexts(account);
+  expect(changedLimits(before, { ...before, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',
     volumeExpires: '2030-06-30T00:00:00.000Z',
   });

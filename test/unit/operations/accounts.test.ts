@@ -18,7 +18,7 @@ import { createToken, listTokens, revokeToken } from '../../../src/operations/to
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
 /** The value of the result, held against its schema; code and field of an error. */
-async function answer(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
+async function performChecked(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
   const performed = await rig.perform(operation, given);
   if (performed.ok) return performed.value;
   const { code, field } = performed.error;
@@ -45,10 +45,10 @@ test('the warning of an account follows its present counts', () => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: accountPairs(details, NOW) };
   };
-  const nearer = shown(125);
-  expect(nearer.warning).toContain('7 hard bounces of 125 emails');
-  expect(nearer.text).toContain('7 hard bounces of 125 emails');
-  expect(nearer.text).not.toContain('of 100 emails');
+  const moreEmails = shown(125);
+  expect(moreEmails.warning).toContain('7 hard bounces of 125 emails');
+  expect(moreEmails.text).toContain('7 hard bounces of 125 emails');
+  expect(moreEmails.text).not.toContain('of 100 emails');
   expect(shown(10_000).warning).toBeNull();
   expect(shown(10_000).text).not.toContain('warning');
 });
@@ -56,23 +56,25 @@ test('the warning of an account follows its present counts', () => {
 describe('accounts', () => {
   test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
     const rig = await operationRig();
-    const made = await answer(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
+    const made = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
     expect(made).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
     expect(made).not.toHaveProperty('reputation');
-    expect(await answer(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' })).toMatchObject({
+    expect(
+      await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
+    ).toMatchObject({
       volume: null,
       rate: '10/1h',
       maxBounces: 0.2,
     });
-    const locked = await answer(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
+    const locked = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
     expect(locked).toMatchObject({ state: 'locked', reason: 'unpaid' });
-    expect(await answer(rig, unlockAccount, { account: 'shop' })).toMatchObject({
+    expect(await performChecked(rig, unlockAccount, { account: 'shop' })).toMatchObject({
       state: 'active',
       reason: null,
     });
     const counts = { reputation: { emails: 0, status: 'good' } };
-    expect(await answer(rig, showAccount, { account: 'shop' })).toMatchObject({ name: 'shop', ...counts });
-    expect(await answer(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
+    expect(await performChecked(rig, showAccount, { account: 'shop' })).toMatchObject({ name: 'shop', ...counts });
+    expect(await performChecked(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
   });
 
   test.each([
@@ -102,10 +104,10 @@ describe('accounts', () => {
     '$name %j is refused as %s, changes nothing and writes no entry',
     async (operation, given, code, field) => {
       const rig = await operationRig();
-      const before = await answer(rig, listAccounts, {});
-      expect(await answer(rig, operation, given)).toEqual({ code, field });
-      expect(await answer(rig, listAccounts, {})).toEqual(before);
-      expect(await answer(rig, listAudit, {})).toEqual([]);
+      const before = await performChecked(rig, listAccounts, {});
+      expect(await performChecked(rig, operation, given)).toEqual({ code, field });
+      expect(await performChecked(rig, listAccounts, {})).toEqual(before);
+      expect(await performChecked(rig, listAudit, {})).toEqual([]);
     },
   );
 });
@@ -113,19 +115,19 @@ describe('accounts', () => {
 describe('keys', () => {
   test('are created, listed without the secret, rotated and revoked', async () => {
     const rig = await operationRig();
-    const made = await answer(rig, createKey, { account: 'acme', expires: '90d' });
+    const made = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
     expect(made).toMatchObject({
       id: 'key_1',
       key: expect.stringMatching(/^pr_/),
       expires: '2030-04-01T00:00:00.000Z',
     });
-    const rotated = await answer(rig, rotateKey, { key: 'key_1', grace: '1h' });
+    const rotated = await performChecked(rig, rotateKey, { key: 'key_1', grace: '1h' });
     expect(rotated).toMatchObject({ id: 'key_2', replaces: 'key_1', until: '2030-01-01T01:00:00.000Z' });
-    expect(await answer(rig, revokeKey, { key: '2' })).toMatchObject({
+    expect(await performChecked(rig, revokeKey, { key: '2' })).toMatchObject({
       id: 'key_2',
       revoked: expect.any(String),
     });
-    const listed = await answer(rig, listKeys, { account: 'acme' });
+    const listed = await performChecked(rig, listKeys, { account: 'acme' });
     expect(listed).toMatchObject([
       { id: 'key_1', name: 'default', state: 'active', expires: '2030-01-01T01:00:00.000Z' },
       { id: 'key_2', state: 'revoked', expires: '2030-04-01T00:00:00.000Z' },
@@ -145,21 +147,21 @@ describe('keys', () => {
     [rotateKey, { key: 'key_999', grace: '1' }, 'invalid', 'grace'],
   ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
     const rig = await operationRig();
-    expect(await answer(rig, operation, given)).toEqual({ code, field });
-    expect(await answer(rig, listAudit, {})).toEqual([]);
+    expect(await performChecked(rig, operation, given)).toEqual({ code, field });
+    expect(await performChecked(rig, listAudit, {})).toEqual([]);
   });
 });
 
 describe('tokens and the audit log', () => {
   test('a token is created, listed without the secret, and revoked', async () => {
     const rig = await operationRig();
-    const made = await answer(rig, createToken, { name: 'ci' });
+    const made = await performChecked(rig, createToken, { name: 'ci' });
     expect(made).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
-    expect(await answer(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
-    const reading = await answer(rig, createToken, { name: 'prometheus', readOnly: 'true' });
+    expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
+    const reading = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
     expect(reading).toMatchObject({ token: expect.stringMatching(/^por_/) });
-    expect(await answer(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
-    const listed = await answer(rig, listTokens, {});
+    expect(await performChecked(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
+    const listed = await performChecked(rig, listTokens, {});
     expect(listed).toMatchObject([
       { id: 1, name: 'ci', status: 'revoked', readOnly: false },
       { id: 2, name: 'prometheus', status: 'works', readOnly: true },
@@ -177,22 +179,22 @@ describe('tokens and the audit log', () => {
     [listAudit, { before: 'x' }, 'invalid', 'before'],
   ] as const)('$name %j is refused as %s', async (operation, given, code, field) => {
     const rig = await operationRig();
-    expect(await answer(rig, operation, given)).toEqual({ code, field });
+    expect(await performChecked(rig, operation, given)).toEqual({ code, field });
   });
 
   test('the audit log is listed page by page, newest entry first, without secrets', async () => {
     const rig = await operationRig();
-    const { key } = (await answer(rig, createKey, { account: 'acme' })) as { key: string };
-    const { token } = (await answer(rig, createToken, { name: 'ci' })) as { token: string };
-    await answer(rig, lockAccount, { account: 'acme', reason: 'unpaid' });
-    const page = await answer(rig, listAudit, { limit: 2 });
+    const { key } = (await performChecked(rig, createKey, { account: 'acme' })) as { key: string };
+    const { token } = (await performChecked(rig, createToken, { name: 'ci' })) as { token: string };
+    await performChecked(rig, lockAccount, { account: 'acme', reason: 'unpaid' });
+    const page = await performChecked(rig, listAudit, { limit: 2 });
     expect(page).toMatchObject([
       { actor: 'cli:tester', action: 'account.lock', target: 'acme', after: { locked: 'unpaid' } },
       { action: 'token.create', target: 'ci', before: null },
     ]);
     const [, second] = page as { id: number }[];
-    const rest = await answer(rig, listAudit, { before: second?.id });
-    expect(rest).toMatchObject([{ action: 'key.create', target: 'acme' }]);
-    for (const secret of [key, token]) expect(JSON.stringify([page, rest])).not.toContain(secret);
+    const remaining = await performChecked(rig, listAudit, { before: second?.id });
+    expect(remaining).toMatchObject([{ action: 'key.create', target: 'acme' }]);
+    for (const secret of [key, token]) expect(JSON.stringify([page, remaining])).not.toContain(secret);
   });
 });

@@ -88,27 +88,30 @@ describe('an operation that fails has a code and changes nothing', () => {
     ['verify', (rig: OperationRig, name: string) => rig.perform(verifyDomain, { domain: name })],
     ['rotate', (rig: OperationRig, name: string) => rig.perform(rotateDomain, { domain: name })],
     ['remove', (rig: OperationRig, name: string) => rig.perform(removeDomain, { domain: name })],
-  ] as const)('%s: an unknown domain is not found, and a text that is no domain is invalid', async (_name, ask) => {
-    const rig = await operationRig();
-    expect(await ask(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
-    expect(await ask(rig, 'exam ple')).toMatchObject({ error: { code: 'invalid', field: 'domain' } });
-    expect(await rig.audit()).toEqual([]);
-  });
+  ] as const)(
+    '%s: an unknown domain is not found, and a text that is no domain is invalid',
+    async (_name, performOperation) => {
+      const rig = await operationRig();
+      expect(await performOperation(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });
+      expect(await performOperation(rig, 'exam ple')).toMatchObject({ error: { code: 'invalid', field: 'domain' } });
+      expect(await rig.audit()).toEqual([]);
+    },
+  );
 
   test('adding fails for a public suffix, an unknown account, Easy DKIM without Amazon SES, and an existing domain', async () => {
     const rig = await operationRig();
-    const faultOf = async (given: Readonly<Record<string, unknown>>) => {
+    const faultFrom = async (given: Readonly<Record<string, unknown>>) => {
       const { error } = (await rig.perform(addDomain, { account: 'acme', domain, ...given })) as {
         readonly error?: { readonly code: string; readonly field: string | null };
       };
       return [error?.code, error?.field];
     };
-    expect(await faultOf({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
-    expect(await faultOf({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
-    expect(await faultOf({ account: 'nobody' })).toEqual(['not-found', 'account']);
+    expect(await faultFrom({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
+    expect(await faultFrom({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
+    expect(await faultFrom({ account: 'nobody' })).toEqual(['not-found', 'account']);
     expect(await rig.audit()).toEqual([]);
     await rig.performOk(addDomain, { account: 'acme', domain, ed25519: false });
-    expect(await faultOf({})).toEqual(['conflict', 'domain']);
+    expect(await faultFrom({})).toEqual(['conflict', 'domain']);
     expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
@@ -131,7 +134,7 @@ describe('an operation that fails has a code and changes nothing', () => {
       await store.setSubdomains(name, subdomains);
       return found;
     };
-    const codeOf = async (operation: Parameters<typeof rig.perform>[0], given: object) => {
+    const errorCode = async (operation: Parameters<typeof rig.perform>[0], given: object) => {
       const performed = await perform(
         operation,
         { domain, ...given },
@@ -142,11 +145,11 @@ describe('an operation that fails has a code and changes nothing', () => {
       return performed.error.code;
     };
     // An answered check writes the domain; one without an answer does not.
-    expect(await codeOf(verifyDomain, {})).toBe('conflict');
-    expect(await codeOf(rotateDomain, {})).toBe('conflict');
-    expect(await codeOf(setDomain, { subdomains: true })).toBe('ok');
-    expect(await codeOf(removeDomain, {})).toBe('ok');
-    expect(await codeOf(removeDomain, {})).toBe('not-found');
+    expect(await errorCode(verifyDomain, {})).toBe('conflict');
+    expect(await errorCode(rotateDomain, {})).toBe('conflict');
+    expect(await errorCode(setDomain, { subdomains: true })).toBe('ok');
+    expect(await errorCode(removeDomain, {})).toBe('ok');
+    expect(await errorCode(removeDomain, {})).toBe('not-found');
   });
 
   test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
@@ -178,8 +181,10 @@ describe('with Amazon SES', () => {
     const added = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
     expect(added).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
     expect(await rig.performOk(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
-    const down = await operationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' });
-    expect(await down.perform(addDomain, { account: 'acme', domain })).toMatchObject({
+    const unreachableProvider = await operationRig({
+      POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1',
+    });
+    expect(await unreachableProvider.perform(addDomain, { account: 'acme', domain })).toMatchObject({
       ok: true,
       warnings: [{ code: 'provider-unknown' }],
     });

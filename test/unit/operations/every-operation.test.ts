@@ -70,7 +70,7 @@ const OPERATIONS = await exportedOperations();
 const COMMANDS = commandsOf(await buildProgram(processContext(), () => undefined));
 const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
-interface Described {
+interface DescribedOperation {
   readonly operationId: string;
   readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean }[];
   readonly requestBody?: {
@@ -92,7 +92,7 @@ interface Described {
 }
 
 const { paths } = JSON.parse(apiDocument('0', '/api/v1')) as {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, DescribedOperation>>>>;
 };
 
 test('the operations are found, and their names and ids are unique', () => {
@@ -123,24 +123,24 @@ describe('every operation', () => {
 describe('the document of the operator API', () => {
   test.each(OPERATION_ROUTES.map((route) => [route.operation.name, route] as const))(
     'has the input and the result of %s',
-    (_name, { method, path, status, operation, preset }) => {
-      const described = paths[`/api/v1${path}`]?.[method.toLowerCase()];
-      if (described === undefined) throw new Error(`${method} ${path} is not in the document`);
-      expect(described.operationId).toBe(operation.id);
-      const body = described.requestBody?.content['application/json'].schema;
+    (_name, { method, path, status, operation, preset: presetMembers }) => {
+      const description = paths[`/api/v1${path}`]?.[method.toLowerCase()];
+      if (description === undefined) throw new Error(`${method} ${path} is not in the document`);
+      expect(description.operationId).toBe(operation.id);
+      const body = description.requestBody?.content['application/json'].schema;
       const inBody = Object.keys(body?.properties ?? {});
       const required = [
-        ...described.parameters.filter((one) => one.required).map(({ name }) => name),
+        ...description.parameters.filter((one) => one.required).map(({ name }) => name),
         ...(body?.required ?? []),
       ];
-      const members = Object.keys(inputMembers(operation.input)).filter((name) => !Object.hasOwn(preset, name));
-      expect([...described.parameters.map(({ name }) => name), ...inBody].sort()).toEqual([...members].sort());
+      const members = Object.keys(inputMembers(operation.input)).filter((name) => !Object.hasOwn(presetMembers, name));
+      expect([...description.parameters.map(({ name }) => name), ...inBody].sort()).toEqual([...members].sort());
       expect(required.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
-      expect(described.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
+      expect(description.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
         pathParameters(path),
       );
       const result = JSON.parse(JSON.stringify(operation.result)) as object;
-      const answered = described.responses[status]?.content['application/json']?.schema;
+      const answered = description.responses[status]?.content['application/json']?.schema;
       // A change may add warnings.
       if (operation.changes) expect(answered).toMatchObject(result);
       else expect(answered).toEqual(result);
@@ -152,30 +152,30 @@ describe('the document of the operator API, on files', () => {
   test.each(FILE_ROUTES.map((route) => [route.operation.name, route] as const))(
     'has the input, the file and the result of %s',
     (_name, { method, path, operation: performs }) => {
-      const described = paths[`/api/v1${path}`]?.[method.toLowerCase()];
-      if (described === undefined) throw new Error(`${method} ${path} is not in the document`);
-      expect(described.operationId).toBe(performs.id);
-      const given = described.parameters
+      const description = paths[`/api/v1${path}`]?.[method.toLowerCase()];
+      if (description === undefined) throw new Error(`${method} ${path} is not in the document`);
+      expect(description.operationId).toBe(performs.id);
+      const rawInput = description.parameters
         .filter(({ name }) => name !== TICKET)
         .map(({ name, required }) => [name, required]);
       const members = Object.keys(inputMembers(performs.input));
-      expect(given).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
-      const content = described.responses['200']?.content;
+      expect(rawInput).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));
+      const content = description.responses['200']?.content;
       if ('downloadType' in performs) {
         expect(content).toEqual({ [performs.downloadType]: { schema: expect.objectContaining({ type: 'string' }) } });
       } else {
-        expect(described.requestBody).toMatchObject({
+        expect(description.requestBody).toMatchObject({
           content: { [performs.uploadType]: { schema: { type: 'string' } } },
         });
-        const { oneOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
-          readonly oneOf?: readonly object[];
+        const { enumOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
+          readonly enumOf?: readonly object[];
         };
-        expect(oneOf).toEqual([
+        expect(enumOf).toEqual([
           JSON.parse(JSON.stringify(performs.progress)),
           expect.objectContaining({ properties: expect.objectContaining({ result: { const: 'ok' } }) }),
           JSON.parse(JSON.stringify(ErrorBody)),
         ]);
-        expect(oneOf?.[1]).toMatchObject(
+        expect(enumOf?.[1]).toMatchObject(
           JSON.parse(JSON.stringify({ properties: (performs.result as { properties?: object }).properties })),
         );
       }
@@ -196,12 +196,12 @@ describe('every operation', () => {
       const dns = await startDns();
       onTestFinished(() => dns.close());
       const rig = await operationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
-      for (const [before, given] of example.after ?? []) await rig.performOk(before, given);
+      for (const [before, rawInput] of example.precedingOperations ?? []) await rig.performOk(before, rawInput);
       await example.prepare?.(rig, dns);
       const written = await rig.audit();
-      if ('uploadType' in operation) await rig.upload(operation, example.given, example.file ?? '');
-      else if ('downloadType' in operation) expect(await rig.download(operation, example.given)).not.toEqual([]);
-      else await rig.performOk(operation, example.given);
+      if ('uploadType' in operation) await rig.upload(operation, example.input, example.file ?? '');
+      else if ('downloadType' in operation) expect(await rig.download(operation, example.input)).not.toEqual([]);
+      else await rig.performOk(operation, example.input);
       const entries = (await rig.audit()).slice(written.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
       expect(entries.length > 0).toBe(operation.changes);

@@ -62,7 +62,7 @@ const OPEN: Delivery = {
   lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: T0 + 30_000 },
 };
 
-function explained(
+function explainText(
   message: Partial<StoredMessage>,
   account: Account | null = ACCOUNT,
   now = T0 + MINUTE,
@@ -120,20 +120,24 @@ describe('the wait reason', () => {
 
 describe('the explanation', () => {
   it.each(STATES.filter((state) => state !== 'bounced'))('names the state %s and its meaning', (state) => {
-    expect(explained({ state })).toContain(`is ${state}: ${STATE_DESCRIPTIONS[state]}.`);
+    expect(explainText({ state })).toContain(`is ${state}: ${STATE_DESCRIPTIONS[state]}.`);
   });
 
   it('begins with whether a bounce was synchronous or asynchronous', () => {
-    expect(explained({ state: 'bounced' })).toContain('is bounced: a hard bounce.');
+    expect(explainText({ state: 'bounced' })).toContain('is bounced: a hard bounce.');
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const events = [event('delivered', { attempt: attempt({ kind: 'delivered', reply }) })];
-    expect(explained({ state: 'bounced', events })).toContain(
+    expect(explainText({ state: 'bounced', events })).toContain(
       'is bounced: the next hop accepted it, and an asynchronous bounce arrived later',
     );
   });
 
   it('gives a queued message its next attempt, the last outcome and its expiry', () => {
-    const text = explained({ dueAt: T0 + 6 * MINUTE, attempts: 1, events: [event('deferred', { attempt: DEFERRED })] });
+    const text = explainText({
+      dueAt: T0 + 6 * MINUTE,
+      attempts: 1,
+      events: [event('deferred', { attempt: DEFERRED })],
+    });
     expect(text).toContain('One delivery attempt was made; the next one is at 2030-01-01 12:06:00Z, in 5 min.');
     expect(text).toContain('(mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full');
     expect(text).toContain('Retries use exponential backoff with jitter; the longest delay is 2 h 18 min.');
@@ -141,20 +145,20 @@ describe('the explanation', () => {
   });
 
   it('names since when a queued message is due', () => {
-    expect(explained({ dueAt: T0 })).toContain(
+    expect(explainText({ dueAt: T0 })).toContain(
       'No delivery attempt has been made yet; the next one is due since 2030-01-01 12:00:00Z',
     );
   });
 
   it('names an open circuit breaker, its cause and the next probe', () => {
-    const text = explained({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
+    const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
     expect(text).toContain(
       'is due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
     );
     expect(text).toContain(
       'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',
     );
-    expect(explained({ dueAt: T0 + HOUR }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN })).toContain(
+    expect(explainText({ dueAt: T0 + HOUR }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN })).toContain(
       'At present the circuit breaker is open after several failures in a row',
     );
   });
@@ -164,7 +168,7 @@ describe('the explanation', () => {
       [null, 'only the service knows'],
       [{ delivery: null }, 'This node does not deliver'],
     ] as const) {
-      const text = explained({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], status);
+      const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], status);
       expect(text).toContain(part);
       expect(text).not.toContain('connection is free');
     }
@@ -172,7 +176,7 @@ describe('the explanation', () => {
 
   it('names the unlock, and no time, for a queued message of a locked account', () => {
     const locked = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
-    const text = explained({ dueAt: T0 + HOUR }, locked);
+    const text = explainText({ dueAt: T0 + HOUR }, locked);
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
     expect(text).toContain('is queued: its account acme is locked.');
     expect(text).toContain('postrider account unlock acme');
@@ -181,13 +185,13 @@ describe('the explanation', () => {
   });
 
   it('states that the maximum age is reached', () => {
-    expect(explained({}, ACCOUNT, T0 + 25 * HOUR)).toContain('It reached its maximum age at 2030-01-02 12:00:00Z');
+    expect(explainText({}, ACCOUNT, T0 + 25 * HOUR)).toContain('It reached its maximum age at 2030-01-02 12:00:00Z');
   });
 
   it('does not report a connection failure as a rejection of the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
-    const down = attempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
-    expect(explained({ attempts: 2, events: [event('deferred', { attempt: down })] })).toContain(
+    const openBreaker = attempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
+    expect(explainText({ attempts: 2, events: [event('deferred', { attempt: openBreaker })] })).toContain(
       'failed for a reason that does not depend on this message (connection): relay.example:25, at connect, connection refused. It affects other messages too; `postrider doctor`',
     );
   });
@@ -195,7 +199,7 @@ describe('the explanation', () => {
   it('does not report a signing failure as a reply of the next hop', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'the key cannot be opened' } as const;
     const outcome = { kind: 'deferred', reason: 'unknown', scope: 'message', reply } as const;
-    const text = explained({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
     expect(text).toContain(
       'the message could not be composed or signed on this node: the key cannot be opened. `postrider doctor`',
     );
@@ -206,22 +210,22 @@ describe('the explanation', () => {
   it('does not report an aborted attempt as a failure to compose the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'it did not end' } as const;
     const outcome = { kind: 'deferred', reason: 'unknown', scope: 'transport', reply } as const;
-    const text = explained({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
     expect(text).toContain('the message was aborted on this node');
     expect(text).not.toContain('signed');
   });
 
   it('counts attempts with an outcome, not leases', () => {
-    expect(explained({ attempts: 3, events: [event('deferred', { attempt: DEFERRED })] })).toContain(
+    expect(explainText({ attempts: 3, events: [event('deferred', { attempt: DEFERRED })] })).toContain(
       'One delivery attempt was made',
     );
-    expect(explained({ attempts: 3 })).toContain('No delivery attempt has been made yet');
+    expect(explainText({ attempts: 3 })).toContain('No delivery attempt has been made yet');
   });
 
   it('names the node that sends a message and the end of its lease, also once the lease has expired', () => {
     const sending = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
-    expect(explained(sending)).toContain('Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z');
-    expect(explained(sending, ACCOUNT, T0 + HOUR)).toContain(
+    expect(explainText(sending)).toContain('Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z');
+    expect(explainText(sending, ACCOUNT, T0 + HOUR)).toContain(
       'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns it to the queue.',
     );
   });
@@ -232,7 +236,11 @@ describe('the explanation', () => {
   ])('gives a bounce its reply and whether it suppresses the recipient (%s)', (suppress, part) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
     const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
-    const text = explained({ state: 'bounced', endedAt: T0 + 2000, events: [event('bounced', { attempt: bounced })] });
+    const text = explainText({
+      state: 'bounced',
+      endedAt: T0 + 2000,
+      events: [event('bounced', { attempt: bounced })],
+    });
     expect(text).toContain('hard bounced (recipient-unknown): relay.example:25 answered 550 5.1.1 no such mailbox');
     expect(text).toContain(part);
   });
@@ -241,7 +249,7 @@ describe('the explanation', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
     const events = [event('bounced', { attempt: { ...bounced, remote: 'simulator' } })];
-    const text = explained({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
+    const text = explainText({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
     expect(text).toContain('An address of the mailbox simulator is never suppressed.');
     expect(text).not.toContain('mailbox does not exist');
   });
@@ -249,10 +257,10 @@ describe('the explanation', () => {
   it('names what an uncertain message lost: the connection or the node', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
     const lost = event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) });
-    const connection = explained({ state: 'uncertain', events: [lost] });
+    const connection = explainText({ state: 'uncertain', events: [lost] });
     expect(connection).toContain('the connection was lost before the reply');
     expect(connection).not.toMatch(/node (died|ended|stopped)/);
-    const node = explained({ state: 'uncertain', events: [event('uncertain', { by: 'node-2' })] });
+    const node = explainText({ state: 'uncertain', events: [event('uncertain', { by: 'node-2' })] });
     expect(node).toContain('its node stopped or lost the lease');
     expect(node).not.toContain('connection');
   });
@@ -261,7 +269,7 @@ describe('the explanation', () => {
     const bounced = (reason: 'recipient-disabled' | 'recipient-unknown', enhanced: string) => {
       const reply = { stage: 'rcpt', code: 550, enhanced, text: 'no' } as const;
       const ended = event('bounced', { attempt: attempt({ kind: 'bounced', reason, suppress: true, reply }) });
-      return explained({ state: 'bounced', endedAt: T0, events: [ended] });
+      return explainText({ state: 'bounced', endedAt: T0, events: [ended] });
     };
     expect(bounced('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
     expect(bounced('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
@@ -270,7 +278,7 @@ describe('the explanation', () => {
 
   it('gives both commands for an uncertain message, with their risks', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
-    const text = explained({
+    const text = explainText({
       state: 'uncertain',
       events: [event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) })],
     });
@@ -280,36 +288,41 @@ describe('the explanation', () => {
   });
 
   it('names the source of a cancellation or complaint', () => {
-    expect(explained({ state: 'cancelled', events: [event('cancelled', { by: 'operator' })] })).toContain(
+    expect(explainText({ state: 'cancelled', events: [event('cancelled', { by: 'operator' })] })).toContain(
       'recorded as cancelled at 2030-01-01 12:00:02Z by operator',
     );
     const complained = {
       state: 'complained',
       events: [event('complained', { by: 'simulator', detail: 'spam' })],
     } as const;
-    expect(explained(complained)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
+    expect(explainText(complained)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
   });
 
   it('gives each feedback report its source, its text and its effect', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'queued' } as const;
     const delivered = event('delivered', { attempt: attempt({ kind: 'delivered', reply }) });
-    const late = (verb: string, detail: string) => event(verb, { by: 'feedback:smtp', detail });
-    const soft = late('soft-bounced', '4.2.2 mailbox full');
-    const text = explained({ state: 'bounced', events: [delivered, soft, late('bounced', '550 5.1.1 gone')] });
+    const asynchronousBounce = (verb: string, detail: string) => event(verb, { by: 'feedback:smtp', detail });
+    const softBounceReport = asynchronousBounce('soft-bounced', '4.2.2 mailbox full');
+    const text = explainText({
+      state: 'bounced',
+      events: [delivered, softBounceReport, asynchronousBounce('bounced', '550 5.1.1 gone')],
+    });
     expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
     expect(text).toMatch(/by smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
     expect(text).toMatch(/by smtp and ended the message as bounced: 550 5\.1\.1 gone\./);
-    expect(explained({ state: 'delivered', events: [delivered, soft] })).toContain('changed no state: 4.2.2');
-    expect(explained({ state: 'complained', events: [delivered, late('complained', 'abuse')] })).toContain(
-      'ended the message as complained: abuse',
+    expect(explainText({ state: 'delivered', events: [delivered, softBounceReport] })).toContain(
+      'changed no state: 4.2.2',
     );
+    expect(
+      explainText({ state: 'complained', events: [delivered, asynchronousBounce('complained', 'abuse')] }),
+    ).toContain('ended the message as complained: abuse');
   });
 
   it('names a retry by an operator and a recovered lease', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED }), event('retried', { by: 'operator' })];
-    expect(explained({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
+    expect(explainText({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
     const recovered = event('recovered', { detail: 'the lease ended before the message was sent' });
-    expect(explained({ events: [...QUEUED.events, recovered] })).toContain(
+    expect(explainText({ events: [...QUEUED.events, recovered] })).toContain(
       'returned to the queue at 2030-01-01 12:00:02Z: the lease ended before the message was sent.',
     );
   });
@@ -328,7 +341,7 @@ describe('the explanation', () => {
 
   it('gives each suppression its list, reason, time, cause and the command that removes it', () => {
     const source = '01990000-0000-7000-8000-00000000000a';
-    const text = explained(SUPPRESSED, ACCOUNT, T0, [entry({ list: '*' }), entry({ reason: 'bounce', source })]);
+    const text = explainText(SUPPRESSED, ACCOUNT, T0, [entry({ list: '*' }), entry({ reason: 'bounce', source })]);
     expect(text).toContain(
       'on the suppression list of the whole service since 2030-01-01 11:00:00Z, added by an operator.',
     );
@@ -339,25 +352,27 @@ describe('the explanation', () => {
 
   it('states that new messages are sent when the recipient is no longer suppressed', () => {
     for (const lists of [[], [entry({ list: 'another account' })]]) {
-      const text = explained(SUPPRESSED, ACCOUNT, T0, lists);
+      const text = explainText(SUPPRESSED, ACCOUNT, T0, lists);
       expect(text).toContain('new messages to it are sent');
       expect(text).not.toContain('suppression remove');
     }
     const simulated = event('suppressed', { by: 'simulator' });
-    expect(explained({ ...SUPPRESSED, events: [simulated] })).toContain('the simulator always suppresses this address');
+    expect(explainText({ ...SUPPRESSED, events: [simulated] })).toContain(
+      'the simulator always suppresses this address',
+    );
   });
 
   it('names the message itself as the cause of a suppression', () => {
     for (const state of ['bounced', 'complained'] as const) {
       const lists = [entry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
-      expect(explained({ state, endedAt: T0 }, ACCOUNT, T0, lists)).toContain('of this message.');
-      expect(explained({ state, endedAt: T0 })).not.toContain('suppression list of');
+      expect(explainText({ state, endedAt: T0 }, ACCOUNT, T0, lists)).toContain('of this message.');
+      expect(explainText({ state, endedAt: T0 })).not.toContain('suppression list of');
     }
   });
 
   it('names the erasure of the body, past and future', () => {
-    expect(explained({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
-    expect(explained({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
-    expect(explained({})).not.toContain('body');
+    expect(explainText({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
+    expect(explainText({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
+    expect(explainText({})).not.toContain('body');
   });
 });

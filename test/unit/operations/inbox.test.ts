@@ -33,14 +33,14 @@ const show = (id: string, from: Inbox | null = inbox) => perform(showInbox, { id
 
 describe('the list', () => {
   test('is returned page by page, newest message first', async () => {
-    const pageOf = (shown: readonly string[], next: string | null) => ({
+    const listIds = (shown: readonly string[], next: string | null) => ({
       ok: true,
       value: { messages: shown.map((id) => ({ id, at: AT, ...ENTRY })), next },
     });
-    expect(await list({ limit: '2' })).toMatchObject(pageOf([NEWEST, MIDDLE], MIDDLE));
-    expect(await list({ limit: '2', before: MIDDLE })).toMatchObject(pageOf([OLDEST], null));
-    expect(await list({})).toMatchObject(pageOf(ids, null));
-    expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(pageOf([], null));
+    expect(await list({ limit: '2' })).toMatchObject(listIds([NEWEST, MIDDLE], MIDDLE));
+    expect(await list({ limit: '2', before: MIDDLE })).toMatchObject(listIds([OLDEST], null));
+    expect(await list({})).toMatchObject(listIds(ids, null));
+    expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(listIds([], null));
   });
 
   test.each([
@@ -116,9 +116,9 @@ describe('reading', () => {
     ['parameters', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
     ['NUL', '\0'.repeat(MIB)],
   ])('1 MiB of %s is read without holding the service up', (_what, source) => {
-    const began = performance.now();
+    const startedAt = performance.now();
     const read = parseCapturedMessage(Buffer.from(source), readEntity);
-    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(read.headers.length).toBeLessThanOrEqual(1_000);
   });
 
@@ -128,8 +128,8 @@ describe('reading', () => {
   });
 
   test('an attachment is not the text', () => {
-    const attached =
+    const attachment =
       'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: Attachment; filename=x\r\n\r\nno\r\n--b\r\n\r\nyes\r\n--b--';
-    expect(parseCapturedMessage(Buffer.from(attached), readEntity).text).toBe('yes\n');
+    expect(parseCapturedMessage(Buffer.from(attachment), readEntity).text).toBe('yes\n');
   });
 });

@@ -35,17 +35,17 @@ export interface OperationRig {
   /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
   perform<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
-    given: Readonly<Record<string, unknown>>,
+    rawInput: Readonly<Record<string, unknown>>,
   ): Promise<OperationResult<Static<R>>>;
   /** The same, for a result that is no error. */
   performOk<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
-    given: Readonly<Record<string, unknown>>,
+    rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
   /** The result of an upload of `text`; each progress on the way is held against its schema too. */
-  upload(operation: UploadOperation, given: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
+  upload(operation: UploadOperation, rawInput: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
   /** The pieces of a download. */
-  download(operation: DownloadOperation, given: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
+  download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
   /** Who, action and subject of every audit log entry, the oldest first. */
   audit(): Promise<readonly string[]>;
 }
@@ -58,7 +58,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
   const actor = 'cli:tester';
   const clock = { ...systemClock, now: () => rig.now };
   const events: ServiceEvent[] = [];
-  const own = createAuditedStore(store, actor, clock.now);
+  const auditedStore = createAuditedStore(store, actor, clock.now);
   const rig: OperationRig = {
     folder,
     store,
@@ -71,17 +71,17 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       random: randomBytes,
       status: null,
       publish: (event) => events.push(event),
-      store: own,
-      installation: createInstallation(settings, systemClock, (work) => work(own)),
+      store: auditedStore,
+      installation: createInstallation(settings, systemClock, (work) => work(auditedStore)),
       describeSettings: () => describeSettings(variables, null),
       progress: () => undefined,
       inbox: createCaptureInbox(join(folder, 'inbox')),
       readEntity,
-      imports: createImportScheduler(own, clock),
+      imports: createImportScheduler(auditedStore, clock),
     },
     now: Date.UTC(2030, 0, 1),
-    async perform(operation, given) {
-      const performed = await perform(operation, given, rig.context);
+    async perform(operation, rawInput) {
+      const performed = await perform(operation, rawInput, rig.context);
       if (performed.ok) {
         expectShape(operation.name, operation.result, performed.value);
       } else {
@@ -89,34 +89,34 @@ export async function operationRig(environment: Readonly<Record<string, string>>
       }
       return performed;
     },
-    async performOk(operation, given) {
-      const performed = await rig.perform(operation, given);
+    async performOk(operation, rawInput) {
+      const performed = await rig.perform(operation, rawInput);
       if (!performed.ok) throw new Error(performed.error.message);
       return performed.value;
     },
-    async upload(operation, given, text) {
+    async upload(operation, rawInput, text) {
       async function* bytes() {
         yield Buffer.from(text);
       }
       const open = async () => ({ bytes: bytes(), reread: null, close: async () => undefined });
-      const reported: unknown[] = [];
-      const watch = { onRowsRead: () => undefined, onProgress: (at: unknown) => reported.push(at) };
-      const performed = await performUpload(operation, given, { name: 'the file', open }, rig.context, watch);
+      const progressReports: unknown[] = [];
+      const observer = { onRowsRead: () => undefined, onProgress: (at: unknown) => progressReports.push(at) };
+      const performed = await performUpload(operation, rawInput, { name: 'the file', open }, rig.context, observer);
       if (!performed.ok) throw new Error(performed.error.message);
-      expect(reported.length).toBeGreaterThan(0);
-      for (const at of reported) expectShape(operation.name, operation.progress, at);
+      expect(progressReports.length).toBeGreaterThan(0);
+      for (const at of progressReports) expectShape(operation.name, operation.progress, at);
       expectShape(operation.name, operation.result, performed.value);
       return performed.value;
     },
-    async download(operation, given) {
-      const performed = await performDownload(operation, given, rig.context);
+    async download(operation, rawInput) {
+      const performed = await performDownload(operation, rawInput, rig.context);
       if (!performed.ok) throw new Error(performed.error.message);
-      const pieces: unknown[] = [];
-      for await (const piece of performed.value) {
-        expectShape(operation.name, operation.result, piece);
-        pieces.push(piece);
+      const pages: unknown[] = [];
+      for await (const page of performed.value) {
+        expectShape(operation.name, operation.result, page);
+        pages.push(page);
       }
-      return pieces;
+      return pages;
     },
     async audit() {
       const entries = await store.listAudit(null, 200);
@@ -128,16 +128,16 @@ export async function operationRig(environment: Readonly<Record<string, string>>
 
 function expectShape(name: string, schema: TSchema, value: unknown): void {
   const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(
-    JSON.parse(JSON.stringify(closed(schema))),
+    JSON.parse(JSON.stringify(closeSchema(schema))),
   );
-  const valid = isValid(JSON.parse(JSON.stringify(value)));
-  expect([name, valid, isValid.errors]).toEqual([name, true, null]);
+  const validate = isValid(JSON.parse(JSON.stringify(value)));
+  expect([name, validate, isValid.errors]).toEqual([name, true, null]);
 }
 
 /** The schema with every object closed, so that a member which it does not name is found. */
-function closed(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closed);
+function closeSchema(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closeSchema);
   if (typeof schema !== 'object' || schema === null) return schema;
-  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]));
+  const inner = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value)]));
   return 'properties' in schema ? { ...inner, additionalProperties: false } : inner;
 }

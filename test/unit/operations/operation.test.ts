@@ -24,7 +24,7 @@ const SCHEMA = Type.Object({
   subdomains: Type.Optional(Type.Boolean()),
 });
 
-async function operating() {
+async function operationContext() {
   return (await operationRig()).context;
 }
 
@@ -51,8 +51,8 @@ describe('the input of an operation', () => {
     [{ name: 'acme', subdomains: 'yes' }, 'subdomains'],
     [{ name: 'acme', colour: 'red' }, null],
     [{ name: 'acme', constructor: 'x' }, null],
-  ])('%j is invalid, and the member at fault is named', (given, field) => {
-    expect(readInput(SCHEMA, given)).toMatchObject({ ok: false, error: { code: 'invalid', field } });
+  ])('%j is invalid, and the member at fault is named', (rawInput, field) => {
+    expect(readInput(SCHEMA, rawInput)).toMatchObject({ ok: false, error: { code: 'invalid', field } });
   });
 });
 
@@ -75,15 +75,15 @@ describe('an operation', () => {
   });
 
   test('returns unavailable if the store does not answer, a conflict for a lost secret, and throws a bug', async () => {
-    const context = await operating();
-    const away = await perform(failing, { as: 'store' }, context);
-    expect(away).toMatchObject({
+    const context = await operationContext();
+    const storeFault = await perform(failing, { as: 'store' }, context);
+    expect(storeFault).toMatchObject({
       ok: false,
       error: { code: 'unavailable', message: 'the store is away: postgres://u:********@db/p' },
     });
     // Asking again changes nothing, so it is no 503.
-    const lost = await perform(failing, { as: 'secret' }, context);
-    expect(lost).toMatchObject({
+    const secretFault = await perform(failing, { as: 'secret' }, context);
+    expect(secretFault).toMatchObject({
       ok: false,
       error: { code: 'conflict', message: 'the secret is another; restore it' },
     });
@@ -91,7 +91,7 @@ describe('an operation', () => {
   });
 
   test('returns its warnings with the result, and the route adds them to the answer', async () => {
-    const performed = await perform(failing, { as: 'warning' }, await operating());
+    const performed = await perform(failing, { as: 'warning' }, await operationContext());
     const warnings = [{ code: 'almost', message: 'Only just.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
     const route = operationRoute('POST', '/tests', 'Tests', failing);
@@ -131,8 +131,12 @@ describe('every route that is an operation', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is gone');
     const params = { account: 'acme' };
-    const right = readRequestInput(routeInputOf(route), { params, query: {}, body: { address: 'ada@example.com' } });
-    expect(right).toEqual({ ok: true, members: { account: 'acme', address: 'ada@example.com' } });
+    const validRequest = readRequestInput(routeInputOf(route), {
+      params,
+      query: {},
+      body: { address: 'ada@example.com' },
+    });
+    expect(validRequest).toEqual({ ok: true, members: { account: 'acme', address: 'ada@example.com' } });
     for (const parts of [
       { params, query: { address: 'ada@example.com' }, body: {} },
       { params, query: {}, body: { account: 'other', address: 'ada@example.com' } },
@@ -145,11 +149,11 @@ describe('every route that is an operation', () => {
 });
 
 test('the results of the operations on suppression lists match their schemas, and each change has one audit log entry', async () => {
-  const context = await operating();
-  const validate = async (id: string, given: Readonly<Record<string, unknown>>) => {
+  const context = await operationContext();
+  const validate = async (id: string, rawInput: Readonly<Record<string, unknown>>) => {
     const route = OPERATION_ROUTES.find(({ operation: one }) => one.id === id);
     if (route === undefined) throw new Error(`no route has ${id}`);
-    const performed = await perform(route.operation, given, context);
+    const performed = await perform(route.operation, rawInput, context);
     if (!performed.ok) return performed.error.code;
     const check = new Ajv2020({ strict: false, validateFormats: false }).compile(
       JSON.parse(JSON.stringify(route.operation.result)),

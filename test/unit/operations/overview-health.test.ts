@@ -19,7 +19,7 @@ const SERVICE: RuntimeStatus = {
   delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
 };
 
-function facts(environment: Record<string, string>, changes: Partial<OverviewInput> = {}): OverviewInput {
+function overviewInput(environment: Record<string, string>, changes: Partial<OverviewInput> = {}): OverviewInput {
   return {
     now: NOW,
     settings: loadSettings(environment, null),
@@ -42,7 +42,7 @@ function facts(environment: Record<string, string>, changes: Partial<OverviewInp
 }
 const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
 const SHARED = { ...RELAY, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
-const health = (given: OverviewInput, part: string) => listHealth(given).find((one) => one.part === part);
+const healthText = (given: OverviewInput, part: string) => listHealth(given).find((item) => item.part === part);
 const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
   name,
   roles,
@@ -53,9 +53,9 @@ const node = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => (
 });
 
 test('a healthy service has no problem to report and shows no password', () => {
-  expect(listAttention(facts(RELAY))).toEqual([]);
-  expect(JSON.stringify(listHealth(facts(RELAY)))).not.toContain('secret');
-  expect(listHealth(facts(RELAY)).map(({ part, level }) => [part, level])).toEqual([
+  expect(listAttention(overviewInput(RELAY))).toEqual([]);
+  expect(JSON.stringify(listHealth(overviewInput(RELAY)))).not.toContain('secret');
+  expect(listHealth(overviewInput(RELAY)).map(({ part, level }) => [part, level])).toEqual([
     ['database', 'ok'],
     ['transport', 'ok'],
     ['domains', 'ok'],
@@ -65,7 +65,7 @@ test('a healthy service has no problem to report and shows no password', () => {
 
 test('a store that does not commit and an open circuit breaker come first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
-  const given = facts(RELAY, {
+  const given = overviewInput(RELAY, {
     status: {
       ...SERVICE,
       storeFault: 'the store cannot commit',
@@ -73,8 +73,8 @@ test('a store that does not commit and an open circuit breaker come first', () =
     },
     queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'eldest', acceptedAt: NOW - 2 * HOUR } },
   });
-  expect(health(given, 'database')).toMatchObject({ level: 'failure' });
-  expect(health(given, 'transport')?.text).toBe(
+  expect(healthText(given, 'database')).toMatchObject({ level: 'failure' });
+  expect(healthText(given, 'transport')?.text).toBe(
     'smtp://relay.example:587: the circuit breaker is open; next probe in 1 min',
   );
   expect(listAttention(given).map(({ level, page }) => [level, page])).toEqual([
@@ -87,8 +87,8 @@ test('a store that does not commit and an open circuit breaker come first', () =
 
 test('removed files of the database are reported with the remedy of the store', () => {
   const storeFault = 'the database file was removed';
-  const given = facts(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
-  expect(health(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
+  const given = overviewInput(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
+  expect(healthText(given, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
   expect(listAttention(given)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
@@ -103,8 +103,8 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   alarm('configuration', 'first', NOW - 2_000);
   alarm('configuration', '535 bad credentials', NOW - 1_000);
   alarm('reputation', '550 blocked', NOW - HOUR);
-  const given = facts(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
-  expect(health(given, 'transport')).toMatchObject({ level: 'warning' });
+  const given = overviewInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  expect(healthText(given, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
   ]);
@@ -116,8 +116,12 @@ test('alarms of other nodes are reported by their number', () => {
     number
   >;
   const recent: TrafficStep[] = [{ ...none, at: NOW - 60_000, alarmed: 3, latencies: new Map() }];
-  const given = facts(SHARED, { recent, status: { ...SERVICE, delivery: null }, nodes: [node('b', NOW + 9_000)] });
-  expect(health(given, 'transport')?.text).toContain('this node does not deliver');
+  const given = overviewInput(SHARED, {
+    recent,
+    status: { ...SERVICE, delivery: null },
+    nodes: [node('b', NOW + 9_000)],
+  });
+  expect(healthText(given, 'transport')?.text).toContain('this node does not deliver');
   expect(listAttention(given)).toMatchObject([
     {
       level: 'warning',
@@ -130,16 +134,16 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
-  const given = facts(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  const given = overviewInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
   expect(listAttention(given)).toMatchObject([
     { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
   ]);
-  expect(health(given, 'transport')).toMatchObject({ level: 'ok' });
+  expect(healthText(given, 'transport')).toMatchObject({ level: 'ok' });
 });
 
 test('nodes past the liveness timeout are reported, and that no node delivers', () => {
-  const given = facts(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
-  expect(health(given, 'nodes')).toEqual({
+  const given = overviewInput(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
+  expect(healthText(given, 'nodes')).toEqual({
     part: 'nodes',
     level: 'failure',
     text: '1 alive, version 1.2.3; no node delivers; 1 missed the liveness timeout within the last hour',
@@ -151,15 +155,15 @@ test('nodes past the liveness timeout are reported, and that no node delivers', 
 });
 
 test('feedback is reported only if it is configured, with the number of reports that were not interpreted', () => {
-  const store = { ...facts(RELAY).store, notUnderstood: 2 };
-  expect(health(facts(RELAY, { store }), 'feedback')).toBeUndefined();
-  expect(listAttention(facts(RELAY, { store }))).toEqual([]);
-  const listening = {
+  const store = { ...overviewInput(RELAY).store, notUnderstood: 2 };
+  expect(healthText(overviewInput(RELAY, { store }), 'feedback')).toBeUndefined();
+  expect(listAttention(overviewInput(RELAY, { store }))).toEqual([]);
+  const feedbackSettings = {
     ...RELAY,
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
   };
-  const given = facts(listening, { store, lastFeedbackAt: NOW - 5 * 60_000 });
-  expect(health(given, 'feedback')?.text).toBe('last report 5 min ago');
+  const given = overviewInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
+  expect(healthText(given, 'feedback')?.text).toBe('last report 5 min ago');
   expect(listAttention(given)).toMatchObject([{ text: '2 reports of the last 24 h could not be interpreted' }]);
 });

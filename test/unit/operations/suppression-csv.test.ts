@@ -12,14 +12,14 @@ const CORPUS = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);
 
 /** The bytes in pieces of `size`. */
-async function* pieces(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
+async function* splitBytes(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
 async function read(bytes: Buffer, size = bytes.length): Promise<readonly unknown[]> {
   const rows: unknown[] = [];
-  for await (const row of readCsv(pieces(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
-    if (row.kind === 'bad') rows.push([row.line, row.lastLine, row.fault]);
+  for await (const row of readCsv(splitBytes(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
+    if (row.kind === 'invalid') rows.push([row.line, row.lastLine, row.fault]);
     else {
       const { address, reason, at } = row.entry;
       rows.push([address, reason, at === NOW ? null : new Date(at).toISOString()]);
@@ -87,33 +87,36 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
     'gives other work its turn while it reads rows of %j, whether they come out or not',
     async (row) => {
-      let turns = 0;
+      let otherWorkRuns = 0;
       let reading = true;
       const count = (): void => {
-        turns += 1;
+        otherWorkRuns += 1;
         if (reading) setImmediate(count);
       };
       setImmediate(count);
       const bytes = Buffer.from(row.repeat(200_000 / row.length));
-      for await (const _row of readCsv(pieces(bytes, bytes.length), 'the file', { reason: 'manual', now: NOW }));
+      for await (const _row of readCsv(splitBytes(bytes, bytes.length), 'the file', { reason: 'manual', now: NOW }));
       reading = false;
-      expect(turns).toBeGreaterThan(90);
+      expect(otherWorkRuns).toBeGreaterThan(90);
     },
   );
 
   /** Reads a file of at most 40 MB that repeats `part` behind `begin`; resolves to the fault and the bytes that were read. */
-  async function refused(begin: string, part: string): Promise<{ readonly fault: string; readonly bytes: number }> {
+  async function readUntilFault(
+    prefix: string,
+    repeated: string,
+  ): Promise<{ readonly fault: string; readonly bytes: number }> {
     let bytes = 0;
     async function* endless(): AsyncGenerator<Buffer> {
-      const chunk = Buffer.from(part.repeat(Math.ceil(CHUNK_BYTES / part.length)));
-      for (let next = Buffer.concat([Buffer.from(begin), chunk]); bytes < 40_000_000; next = chunk) {
+      const chunk = Buffer.from(repeated.repeat(Math.ceil(CHUNK_BYTES / repeated.length)));
+      for (let next = Buffer.concat([Buffer.from(prefix), chunk]); bytes < 40_000_000; next = chunk) {
         bytes += next.length;
         yield next;
       }
     }
     const rows = readCsv(endless(), 'the file', { reason: 'manual', now: NOW });
     try {
-      for await (const row of rows) expect(row.kind).not.toBe('bad');
+      for await (const row of rows) expect(row.kind).not.toBe('invalid');
     } catch (error) {
       return { fault: String(error), bytes };
     }
@@ -142,9 +145,9 @@ describe('the smallest file that needs much memory is refused at its limit', () 
       /line 2 on: the row has more than 65536 bytes; check for an unclosed quote/,
     ],
     ['an open quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
-  ])('%s', async (_name, begin, part, fault) => {
-    const { fault: told, bytes } = await refused(begin, part);
-    expect(told).toMatch(fault);
+  ])('%s', async (_name, prefix, repeated, fault) => {
+    const { fault: reportedBytes, bytes } = await readUntilFault(prefix, repeated);
+    expect(reportedBytes).toMatch(fault);
     // What waits in the parser while it reads one chunk is a chunk too.
     expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
   });
@@ -166,15 +169,15 @@ describe('rows with another number of cells than the first row cost no more than
     ['quoted ones', '"bob@example.com","bounce"\n'],
   ])('%s', async (_name, row) => {
     // The parser's errors take the stack; nothing else does.
-    const stacks = vi.spyOn(Error, 'captureStackTrace');
-    onTestFinished(() => stacks.mockRestore());
+    const stackReads = vi.spyOn(Error, 'captureStackTrace');
+    onTestFinished(() => stackReads.mockRestore());
     const rows = await read(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));
     expect([rows[0], rows.at(-1)]).toEqual([
       ['ada@example.com', 'manual', null],
       ['eve@example.com', 'manual', null],
     ]);
     expect(rows).toHaveLength(row === ',\n' ? 2 : 2_002);
-    expect(stacks).not.toHaveBeenCalled();
+    expect(stackReads).not.toHaveBeenCalled();
   });
 });
 
@@ -194,12 +197,12 @@ it('the export of any list is read back unchanged', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(entry), fc.integer({ min: 30, max: 200 }), async (entries, size) => {
       const bytes = Buffer.from(CSV_HEADER + entries.map(toSuppressionEntry).map(csvRow).join(''));
-      const back: Suppression[] = [];
-      for await (const row of readCsv(pieces(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
-        if (row.kind === 'bad') throw new Error(row.fault);
-        back.push(row.entry);
+      const readBack: Suppression[] = [];
+      for await (const row of readCsv(splitBytes(bytes, size), 'the file', { reason: 'manual', now: NOW })) {
+        if (row.kind === 'invalid') throw new Error(row.fault);
+        readBack.push(row.entry);
       }
-      expect(back).toEqual(entries);
+      expect(readBack).toEqual(entries);
     }),
   );
 });

@@ -14,10 +14,10 @@ import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
-const rows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
+const csvRows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
 
 /** A file that can be read only once, in chunks. */
-function contentOf(...chunks: readonly string[]): FileContent {
+function toFileContent(...chunks: readonly string[]): FileContent {
   async function* bytes(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
   }
@@ -25,21 +25,21 @@ function contentOf(...chunks: readonly string[]): FileContent {
   return { name: 'the file', open };
 }
 
-const UNWATCHED: UploadObserver<ImportProgress> = { onRowsRead: () => undefined, onProgress: () => undefined };
+const NO_OBSERVER: UploadObserver<ImportProgress> = { onRowsRead: () => undefined, onProgress: () => undefined };
 
 /** The import of `content` into the list of `acme`, into a store with some methods replaced. */
-function imported(
+function runImport(
   { context }: OperationRig,
   content: FileContent,
   { store = {}, ...more }: { readonly store?: Partial<OperatorStore>; readonly imports?: typeof context.imports } = {},
-  watch = UNWATCHED,
+  observer = NO_OBSERVER,
 ) {
   const given = { ...context, ...more, store: { ...context.store, ...store } };
-  return performUpload(importSuppressions, { account: 'acme' }, content, given, watch);
+  return performUpload(importSuppressions, { account: 'acme' }, content, given, observer);
 }
 
 /** What the audit log has after each import, the newest first. */
-async function shown({ store }: OperationRig): Promise<readonly unknown[]> {
+async function auditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
   return entries.map(({ who, action, subject, after }) => [`${who} ${action} ${subject}`, JSON.parse(after ?? 'null')]);
 }
@@ -50,16 +50,16 @@ test('rows are added in batches and counted, with one audit log entry', async ()
   const rig = await operationRig();
   const sizes: number[] = [];
   const progress: ImportProgress[] = [];
-  const watch = { onRowsRead: () => undefined, onProgress: (at: ImportProgress) => progress.push(at) };
-  const counted: Partial<OperatorStore> = {
+  const observer = { onRowsRead: () => undefined, onProgress: (at: ImportProgress) => progress.push(at) };
+  const countingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       sizes.push(entries.length);
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const text = `${rows(6_000)}nonsense\n`;
+  const text = `${csvRows(6_000)}nonsense\n`;
   const skipped = [{ line: 6_001, reason: '"nonsense" is not an email address' }];
-  expect(await imported(rig, contentOf(text), { store: counted }, watch)).toEqual({
+  expect(await runImport(rig, toFileContent(text), { store: countingStore }, observer)).toEqual({
     ok: true,
     value: { read: 6_001, added: 6_000, known: 0, skipped, skippedCount: 1 },
     warnings: [],
@@ -68,37 +68,37 @@ test('rows are added in batches and counted, with one audit log entry', async ()
   const counts = { read: 6_001, added: 6_000, known: 0, skipped: 1 };
   expect(progress[0]).toEqual({ read: 0, added: 0, known: 0, skipped: 0, bytes: 0, total: text.length });
   expect(progress.at(-1)).toEqual({ ...counts, bytes: text.length, total: text.length });
-  expect(await shown(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
+  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
 });
 
 test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
   const rig = await operationRig();
-  const third = Promise.withResolvers<void>();
-  const over = Promise.withResolvers<never>();
+  const thirdBatch = Promise.withResolvers<void>();
+  const testEnded = Promise.withResolvers<never>();
   let batches = 0;
   // As a process that ends there: the batch never returns, and nothing after it runs.
-  const killed: Partial<OperatorStore> = {
+  const blockingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       batches += 1;
       if (batches < 3) return rig.context.store.importSuppressions(list, entries, step);
-      third.resolve();
-      return over.promise;
+      thirdBatch.resolve();
+      return testEnded.promise;
     },
   };
-  const text = `nonsense\n${rows(12_000)}`;
-  const running = imported(rig, contentOf(text), { store: killed });
-  await third.promise;
+  const text = `nonsense\n${csvRows(12_000)}`;
+  const running = runImport(rig, toFileContent(text), { store: blockingStore });
+  await thirdBatch.promise;
   const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
-  expect(await shown(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
+  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
   // What the test has opened is closed.
-  over.reject(new StoreError('the test is over.'));
+  testEnded.reject(new StoreError('the test is over.'));
   await running;
 });
 
 test('a store error ends the import, and its entry is stopped with the counts of the added rows', async () => {
   const rig = await operationRig();
   let batches = 0;
-  const failing: Partial<OperatorStore> = {
+  const failingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       batches += 1;
       return batches === 2
@@ -106,39 +106,42 @@ test('a store error ends the import, and its entry is stopped with the counts of
         : rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  expect(await imported(rig, contentOf(rows(9_000)), { store: failing })).toMatchObject({
+  expect(await runImport(rig, toFileContent(csvRows(9_000)), { store: failingStore })).toMatchObject({
     ok: false,
     error: {
       code: 'unavailable',
       message: expect.stringMatching(/disk is full\. \(500 addresses were added before that/),
     },
   });
-  const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: rows(9_000).length };
-  expect(await shown(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: csvRows(9_000).length };
+  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
   // The rest is added by importing the file again.
-  expect(await imported(rig, contentOf(rows(9_000)))).toMatchObject({ ok: true, value: { added: 8_500, known: 500 } });
+  expect(await runImport(rig, toFileContent(csvRows(9_000)))).toMatchObject({
+    ok: true,
+    value: { added: 8_500, known: 500 },
+  });
 });
 
 test('an import whose first batch fails has no entry and adds nothing', async () => {
   const rig = await operationRig();
-  const full: Partial<OperatorStore> = {
+  const fullStore: Partial<OperatorStore> = {
     importSuppressions: () => Promise.reject(new StoreError('the disk is full.')),
   };
-  expect(await imported(rig, contentOf(rows(10)), { store: full })).toMatchObject({
+  expect(await runImport(rig, toFileContent(csvRows(10)), { store: fullStore })).toMatchObject({
     ok: false,
     error: { code: 'unavailable', message: 'the import of the file stopped: the disk is full.' },
   });
-  expect(await shown(rig)).toEqual([]);
+  expect(await auditEntries(rig)).toEqual([]);
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
 });
 
 test('import and export are unavailable while the store does not answer', async () => {
   const rig = await operationRig();
   const store = { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) };
-  const away = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
-  expect(await imported(rig, contentOf(rows(1)), { store })).toMatchObject(away);
+  const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
+  expect(await runImport(rig, toFileContent(csvRows(1)), { store })).toMatchObject(unavailableResult);
   const context = { ...rig.context, store: { ...rig.context.store, ...store } };
-  expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(away);
+  expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(unavailableResult);
 });
 
 test.each([
@@ -146,20 +149,21 @@ test.each([
   ['binary data', '\0\0\n', /line 14 contains binary data/],
 ])('a file that ends in %s adds nothing at all', async (_, end, message) => {
   const rig = await operationRig();
-  expect(await imported(rig, contentOf(`bad\n${rows(12)}${end}`))).toMatchObject({
+  expect(await runImport(rig, toFileContent(`bad\n${csvRows(12)}${end}`))).toMatchObject({
     ok: false,
     error: { code: 'invalid', field: null, message: expect.stringMatching(message) },
   });
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
-  expect(await shown(rig)).toEqual([]);
+  expect(await auditEntries(rig)).toEqual([]);
 });
 
 test('an unknown list and an unknown reason name the member at fault, and the file is not opened', async () => {
   const { context } = await operationRig();
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
-  const asked = (given: object) => performUpload(importSuppressions, { ...given }, content, context, UNWATCHED);
-  expect(await asked({ account: 'nobody' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
-  expect(await asked({ account: 'acme', reason: 'spite' })).toMatchObject({
+  const performImport = (given: object) =>
+    performUpload(importSuppressions, { ...given }, content, context, NO_OBSERVER);
+  expect(await performImport({ account: 'nobody' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
+  expect(await performImport({ account: 'acme', reason: 'spite' })).toMatchObject({
     error: { code: 'invalid', field: 'reason' },
   });
 });
@@ -167,12 +171,12 @@ test('an unknown list and an unknown reason name the member at fault, and the fi
 test('an upload of commas is refused at the limit of a line, and its rest is not read', async () => {
   const rig = await operationRig();
   let count = 0;
-  async function* commas(): AsyncGenerator<Buffer> {
+  async function* commaChunks(): AsyncGenerator<Buffer> {
     yield Buffer.from('ada@example.com\n');
     for (; count < 40_000_000; count += 16_384) yield Buffer.alloc(16_384, ',');
   }
-  const open = async () => ({ bytes: commas(), reread: null, close: async () => undefined });
-  expect(await imported(rig, { name: 'the file', open })).toMatchObject({
+  const open = async () => ({ bytes: commaChunks(), reread: null, close: async () => undefined });
+  expect(await runImport(rig, { name: 'the file', open })).toMatchObject({
     ok: false,
     error: { code: 'invalid', message: expect.stringMatching(/ from line 2 on: /) },
   });
@@ -183,29 +187,29 @@ test('a temporary folder without space is a conflict with its remedy, and no add
   const rig = await operationRig();
   vi.stubEnv('TMPDIR', '/no/such/folder');
   onTestFinished(() => void vi.unstubAllEnvs());
-  expect(await imported(rig, contentOf(rows(1)))).toMatchObject({
+  expect(await runImport(rig, toFileContent(csvRows(1)))).toMatchObject({
     ok: false,
     error: { code: 'conflict', field: null, message: expect.stringMatching(/\(ENOENT\); set TMPDIR to a folder/) },
   });
-  expect(await shown(rig)).toEqual([]);
+  expect(await auditEntries(rig)).toEqual([]);
 });
 
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
   const rig = await operationRig();
   let batches = 0;
   const second = Promise.withResolvers<void>();
-  const slow: Partial<OperatorStore> = {
+  const slowStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       batches += 1;
       if (batches === 2) second.resolve();
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const running = imported(rig, contentOf(rows(12_000)), { store: slow });
+  const running = runImport(rig, toFileContent(csvRows(12_000)), { store: slowStore });
   await second.promise;
   await rig.context.imports.stop();
-  const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: rows(12_000).length };
-  expect(await shown(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: csvRows(12_000).length };
+  expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
   expect(await running).toMatchObject({
     ok: false,
     error: {
@@ -215,26 +219,26 @@ test('a shutdown ends an import between two batches, and waits for its audit log
       ),
     },
   });
-  expect(await imported(rig, contentOf(rows(1)))).toMatchObject({
+  expect(await runImport(rig, toFileContent(csvRows(1)))).toMatchObject({
     ok: false,
     error: { code: 'unavailable', message: 'the service is shutting down; no address was added' },
   });
-  expect(await shown(rig)).toHaveLength(1);
+  expect(await auditEntries(rig)).toHaveLength(1);
 });
 
 test('an import adds large batches if no node is alive, and small ones while a service accepts messages', async () => {
   const rig = await operationRig();
   const sizes: number[] = [];
-  const counted: Partial<OperatorStore> = {
+  const countingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       sizes.push(entries.length);
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const fresh = () => ({ store: counted, imports: createImportScheduler(rig.context.store, rig.context.clock) });
-  await imported(rig, contentOf(rows(1_200)), fresh());
+  const newRig = () => ({ store: countingStore, imports: createImportScheduler(rig.context.store, rig.context.clock) });
+  await runImport(rig, toFileContent(csvRows(1_200)), newRig());
   await rig.store.recordHeartbeat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
-  await imported(rig, contentOf(rows(1_200)), fresh());
+  await runImport(rig, toFileContent(csvRows(1_200)), newRig());
   expect(sizes).toEqual([500, 700, 500, 500, 200]);
 });
 
@@ -252,16 +256,16 @@ const listNodes = () => Promise.resolve([NODE]);
 test('batches are large and without pauses while no message is accepted, and small while messages are accepted', async () => {
   let now = 0;
   let newest = 'a';
-  let rests = 0;
+  let pauses = 0;
   const clock: Clock = {
     now: () => now,
     after: (_, run) => {
-      rests += 1;
+      pauses += 1;
       run();
       return () => undefined;
     },
   };
-  const pace = createImportScheduler({ newestId: () => Promise.resolve(newest), listNodes }, clock);
+  const scheduler = createImportScheduler({ newestId: () => Promise.resolve(newest), listNodes }, clock);
   const seen: (readonly [number, number])[] = [];
   for (const [at, id] of [
     [0, 'a'],
@@ -274,8 +278,8 @@ test('batches are large and without pauses while no message is accepted, and sma
   ] as const) {
     now = at;
     newest = id;
-    await pace.runBatch(() => Promise.resolve());
-    seen.push([pace.batchRows(), rests]);
+    await scheduler.runBatch(() => Promise.resolve());
+    seen.push([scheduler.batchRows(), pauses]);
   }
   expect(seen).toEqual([
     [500, 1],
@@ -298,51 +302,51 @@ test('messages count as accepted while that is unknown', async () => {
       return () => undefined;
     },
   };
-  const pace = createImportScheduler({ newestId: () => newest(), listNodes }, clock);
-  const rowsAfter = async (ms: number) => {
+  const scheduler = createImportScheduler({ newestId: () => newest(), listNodes }, clock);
+  const batchRowsAfter = async (ms: number) => {
     now += ms;
-    expect(await pace.runBatch(() => Promise.resolve('added'))).toBe('added');
-    return pace.batchRows();
+    expect(await scheduler.runBatch(() => Promise.resolve('added'))).toBe('added');
+    return scheduler.batchRows();
   };
-  expect([await rowsAfter(0), await rowsAfter(5_000)]).toEqual([500, 500]);
+  expect([await batchRowsAfter(0), await batchRowsAfter(5_000)]).toEqual([500, 500]);
   newest = () => Promise.resolve(null);
-  expect([await rowsAfter(10), await rowsAfter(999), await rowsAfter(1)]).toEqual([500, 500, 5_000]);
+  expect([await batchRowsAfter(10), await batchRowsAfter(999), await batchRowsAfter(1)]).toEqual([500, 500, 5_000]);
 });
 
 test('the batches of concurrent imports run one at a time, also after one that fails', async () => {
-  const pace = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
+  const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let running = 0;
-  let most = 0;
+  let maxConcurrent = 0;
   const add = async () => {
     running += 1;
-    most = Math.max(most, running);
+    maxConcurrent = Math.max(maxConcurrent, running);
     await new Promise(setImmediate);
     running -= 1;
   };
-  const failed = pace.runBatch(() => Promise.reject(new Error('the disk is full.')));
-  const others = [pace.runBatch(add), pace.runBatch(add), pace.runBatch(add)];
+  const failed = scheduler.runBatch(() => Promise.reject(new Error('the disk is full.')));
+  const others = [scheduler.runBatch(add), scheduler.runBatch(add), scheduler.runBatch(add)];
   await expect(failed).rejects.toThrow('the disk is full.');
   await Promise.all(others);
-  expect(most).toBe(1);
+  expect(maxConcurrent).toBe(1);
 });
 
 test('a shutdown ends a pause, and none begins after it', async () => {
-  let resting = 0;
+  let pausing = 0;
   let cancelled = 0;
   const clock: Clock = {
     now: () => 0,
     after: () => {
-      resting += 1;
+      pausing += 1;
       return () => {
         cancelled += 1;
       };
     },
   };
-  const pace = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, clock);
-  const step = pace.runBatch(() => Promise.resolve(1));
-  await expect.poll(() => resting).toBe(1);
-  void pace.stop();
+  const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, clock);
+  const step = scheduler.runBatch(() => Promise.resolve(1));
+  await expect.poll(() => pausing).toBe(1);
+  void scheduler.stop();
   expect(await step).toBe(1);
-  expect(await pace.runBatch(() => Promise.resolve(2))).toBe(2);
-  expect([resting, cancelled]).toEqual([1, 1]);
+  expect(await scheduler.runBatch(() => Promise.resolve(2))).toBe(2);
+  expect([pausing, cancelled]).toEqual([1, 1]);
 });

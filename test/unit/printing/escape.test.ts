@@ -21,14 +21,14 @@ const CONTROLS = [
   0xd800,
 ].map((unit) => String.fromCharCode(unit));
 const HARMLESS = 'Grüße 👩‍👩‍👧 日本 \u00a0\u200d\ufeff "\\/';
-const raw = (text: string) =>
+const unescapedControls = (text: string) =>
   [...text].filter((character) => isUnprintable(character.charCodeAt(0)) || /\p{Cs}/u.test(character));
 
 test('JSON holds no control as it is, and whatever parses it gets the same text', () => {
   for (const control of [...CONTROLS, CONTROLS.join('')]) {
     const value = { [`k${control}`]: [`a${control}b`, HARMLESS] };
     const json = escapeJson(JSON.stringify(value));
-    expect(raw(json)).toEqual([]);
+    expect(unescapedControls(json)).toEqual([]);
     expect(JSON.parse(json)).toEqual(value);
   }
   fc.assert(
@@ -46,7 +46,7 @@ test('a log line holds no control as it is, and whatever parses it gets the same
   log.write('message.bounced', { detail: text, to: 'a\u0085b\u202ec' });
   void log.close();
   const line = lines.join('');
-  expect(raw(line.slice(0, -1))).toEqual([]);
+  expect(unescapedControls(line.slice(0, -1))).toEqual([]);
   expect(JSON.parse(line)).toMatchObject({ detail: text, to: 'a\u0085b\u202ec' });
 });
 
