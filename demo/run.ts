@@ -84,5 +84,5 @@ function banner({ service, folder }: Demo): string {
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
     `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
   ].join('\n');
-  return `\n${styled('head', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
+  return `\n${styled('heading', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
 }

@@ -10,7 +10,7 @@ describe('output', () => {
       formatTable(
         ['ID', 'STATE'],
         [
-          ['1', { text: 'queued', style: 'waiting' }],
+          ['1', { text: 'queued', style: 'warning' }],
           ['long-id', ''],
         ],
       ),
