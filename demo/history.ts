@@ -4,15 +4,15 @@
  * decides each change, so limits, suppression, retries, expiry and locks are as in a real service.
  */
 
-import { isAlarming } from '../src/classify/classify.ts';
+import { raisesAlarm } from '../src/classify/classify.ts';
 import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { createSmtpReport } from '../src/feedback/smtp-report.ts';
 import { returnPathToken } from '../src/message/return-path.ts';
 import { canonicalAddress, parseAddress } from '../src/model/address.ts';
 import {
-  afterAttempt,
   type DeliveryPolicy,
+  decideAttemptChange,
   expiredBeforeAttempt,
   isPastMaxAge,
   type LeasedMessage,
@@ -164,7 +164,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       random,
     );
     const endedAt = startedAt + attempt.tookMs;
-    const change = afterAttempt(message, attempt, policy, NODE, endedAt, random.next());
+    const change = decideAttemptChange(message, attempt, policy, NODE, endedAt, random.next());
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
     if (change.to === 'delivered') scheduleReport(message, endedAt);
     countChange(message, attempt, change);
@@ -173,7 +173,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   function countChange(message: LeasedMessage, attempt: Attempt, { to, event }: StateChange): void {
     parts.onAttempt(message, attempt);
-    if (isAlarming(attempt.outcome)) figures.count('alarmed', event.at);
+    if (raisesAlarm(attempt.outcome)) figures.count('alarmed', event.at);
     if (to === 'queued') figures.count('deferred', event.at);
     else if (to === 'delivered') figures.countEnd(to, event.at, event.at - message.acceptedAt);
     else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);

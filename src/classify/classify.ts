@@ -17,32 +17,32 @@ export function classify(reply: Reply): Outcome {
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
   // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
   if (code >= 200 && code < 260 && reply.stage === 'content') return { kind: 'delivered', reply };
-  const rule = ruleFor(reply);
-  return toOutcome(rule === null ? generic(reply) : rule.verdict, reply);
+  const rule = findRule(reply);
+  return toOutcome(rule === null ? defaultResult(reply) : rule.result, reply);
 }
 
 /** The first rule that fits, or null. A rule that ends in a bounce is tried only on a reply that is final. */
-export function ruleFor(reply: Reply): Rule | null {
-  const replyClass = classOf(reply);
+export function findRule(reply: Reply): Rule | null {
+  const replyClass = replyClassOf(reply);
   if (replyClass === null) return null;
-  const text = wordsOf(reply.text);
+  const text = normalizeReplyText(reply.text);
   for (const rule of RULES) {
-    if ((rule.verdict.kind === 'temporary' || replyClass === 5) && fits(rule, reply, text)) return rule;
+    if ((rule.result.kind === 'temporary' || replyClass === 5) && matchesRule(rule, reply, text)) return rule;
   }
   return null;
 }
 
 /** Reasons that concern the configuration or the reputation of this service. They persist until an operator corrects them. */
-export const ALARMING = ['configuration', 'reputation'] as const satisfies readonly Reason[];
+export const ALARMING_REASONS = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
-type Alarming = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING)[number] };
+type AlarmOutcome = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING_REASONS)[number] };
 
 /** True if an operator must act on the outcome. */
-export function isAlarming(outcome: Outcome): outcome is Alarming {
-  return 'reason' in outcome && ALARMING.some((reason) => reason === outcome.reason);
+export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
+  return 'reason' in outcome && ALARMING_REASONS.some((reason) => reason === outcome.reason);
 }
 
-function classOf(reply: Reply): ReplyClass {
+function replyClassOf(reply: Reply): ReplyClass {
   const { code, enhanced } = reply;
   // 571 is outside the grammar, and yet servers send it as their 550 5.7.1.
   if (code === null || ((code < 400 || code > 559 || code % 100 > 59) && code !== 571)) return null;
@@ -51,68 +51,68 @@ function classOf(reply: Reply): ReplyClass {
   return enhanced.startsWith('4.') ? 4 : null;
 }
 
-function fits(rule: Rule, reply: Reply, text: string): boolean {
-  const { stage, code, enhanced, words, without } = rule;
+function matchesRule(rule: Rule, reply: Reply, text: string): boolean {
+  const { stages: stage, codes: code, enhancedCodes: enhanced, phrases: words, exceptPhrases: without } = rule;
   if (stage !== undefined && !stage.includes(reply.stage)) return false;
   if (code !== undefined && (reply.code === null || !code.includes(reply.code))) return false;
-  if (enhanced !== undefined && !enhanced.some((pattern) => enhancedFits(pattern, reply.enhanced))) return false;
-  if (words !== undefined && !words.some((word) => holds(text, word))) return false;
-  return without === undefined || !without.some((word) => holds(text, word));
+  if (enhanced !== undefined && !enhanced.some((pattern) => matchesEnhancedCode(pattern, reply.enhanced))) return false;
+  if (words !== undefined && !words.some((phrase) => containsPhrase(text, phrase))) return false;
+  return without === undefined || !without.some((phrase) => containsPhrase(text, phrase));
 }
 
 /** Whether the text has the word as one of its own: not as a part of another, unless a star lets it go on. */
-function holds(text: string, word: string): boolean {
-  const stem = word.endsWith('*');
-  const sought = stem ? word.slice(0, -1) : word;
-  for (let at = text.indexOf(sought); at >= 0; at = text.indexOf(sought, at + sought.length)) {
-    if (!isWordPart(text, at - 1) && (stem || !isWordPart(text, at + sought.length))) return true;
+function containsPhrase(text: string, phrase: string): boolean {
+  const isPrefix = phrase.endsWith('*');
+  const literal = isPrefix ? phrase.slice(0, -1) : phrase;
+  for (let at = text.indexOf(literal); at >= 0; at = text.indexOf(literal, at + literal.length)) {
+    if (!isWordCharacter(text, at - 1) && (isPrefix || !isWordCharacter(text, at + literal.length))) return true;
   }
   return false;
 }
 
 /** A letter or digit. What is not ASCII is none: it is punctuation more often than not. */
-function isWordPart(text: string, at: number): boolean {
+function isWordCharacter(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
 /** `5.1.1` is itself with any class, `5.7.` everything below it, `` no enhanced code at all. */
-function enhancedFits(pattern: string, enhanced: string | null): boolean {
+function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean {
   if (enhanced === null || pattern === '') return pattern === '' && enhanced === null;
   const detail = enhanced.slice(1);
   return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
 }
 
 /** Where no rule fits: by stage and class alone. */
-function generic(reply: Reply): RuleResult {
-  const aboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
-  switch (classOf(reply)) {
+function defaultResult(reply: Reply): RuleResult {
+  const isAboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
+  switch (replyClassOf(reply)) {
     case 5:
       if (reply.stage === 'auth') return { kind: 'temporary', reason: 'configuration', scope: 'transport' };
       if (reply.stage === 'mail') return { kind: 'permanent', reason: 'sender-refused', suppress: false };
-      if (aboutMessage) return { kind: 'permanent', reason: 'unknown', suppress: false };
+      if (isAboutMessage) return { kind: 'permanent', reason: 'unknown', suppress: false };
       return { kind: 'temporary', reason: 'unavailable', scope: 'transport' };
     case 4:
-      return { kind: 'temporary', reason: 'unavailable', scope: aboutMessage ? 'message' : 'transport' };
+      return { kind: 'temporary', reason: 'unavailable', scope: isAboutMessage ? 'message' : 'transport' };
     case null:
       return { kind: 'temporary', reason: 'unknown', scope: 'transport' };
   }
 }
 
-function toOutcome(verdict: RuleResult, reply: Reply): Outcome {
-  switch (verdict.kind) {
+function toOutcome(result: RuleResult, reply: Reply): Outcome {
+  switch (result.kind) {
     case 'permanent': {
       // X.7.Y is security or policy (RFC 3463 section 3.8): whatever a rule says, it tells nothing of the mailbox.
-      const suppress = verdict.suppress && reply.enhanced?.startsWith('5.7.') !== true;
-      return { kind: 'bounced', reply, reason: verdict.reason, suppress };
+      const suppress = result.suppress && reply.enhanced?.startsWith('5.7.') !== true;
+      return { kind: 'bounced', reply, reason: result.reason, suppress };
     }
     case 'temporary':
-      return { kind: 'deferred', reply, reason: verdict.reason, scope: verdict.scope };
+      return { kind: 'deferred', reply, reason: result.reason, scope: result.scope };
   }
 }
 
 /** Lower case, with addresses taken out: the words must be the server's, not a local part's. */
-function wordsOf(text: string): string {
+function normalizeReplyText(text: string): string {
   let out = '';
   let from = 0;
   for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', from)) {
@@ -121,22 +121,22 @@ function wordsOf(text: string): string {
     out += `${text.slice(from, open)}<>`;
     from = close + 1;
   }
-  return withoutAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
+  return removeAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
 }
 
 /** Addresses outside angle brackets: what stands around an `@` up to a blank or a bracket. Linear in the text. */
-function withoutAddresses(text: string): string {
+function removeAddresses(text: string): string {
   let out = '';
   let from = 0;
   for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', from)) {
     let start = at;
-    while (start > from && !AROUND_ADDRESSES.has(text[start - 1] ?? ' ')) start -= 1;
+    while (start > from && !ADDRESS_DELIMITERS.has(text[start - 1] ?? ' ')) start -= 1;
     let end = at + 1;
-    while (end < text.length && !AROUND_ADDRESSES.has(text[end] ?? ' ')) end += 1;
+    while (end < text.length && !ADDRESS_DELIMITERS.has(text[end] ?? ' ')) end += 1;
     out += `${text.slice(from, start)}@`;
     from = end;
   }
   return from === 0 ? text : out + text.slice(from);
 }
 
-const AROUND_ADDRESSES: ReadonlySet<string> = new Set(' \t\r\n()[]{}<>,;:"');
+const ADDRESS_DELIMITERS: ReadonlySet<string> = new Set(' \t\r\n()[]{}<>,;:"');

@@ -16,27 +16,27 @@ export type RuleResult =
 export interface Rule {
   readonly name: string;
   /** Any of these stages; every stage unless given. */
-  readonly stage?: readonly Stage[];
+  readonly stages?: readonly Stage[];
   /** Any of these reply codes. */
-  readonly code?: readonly number[];
+  readonly codes?: readonly number[];
   /** Any of these: `5.1.1` exactly (the class aside), `5.7.` all below, `` no enhanced code. */
-  readonly enhanced?: readonly string[];
+  readonly enhancedCodes?: readonly string[];
   /** Any of these in the text. */
-  readonly words?: readonly string[];
+  readonly phrases?: readonly string[];
   /** None of these in the text. */
-  readonly without?: readonly string[];
-  readonly verdict: RuleResult;
+  readonly exceptPhrases?: readonly string[];
+  readonly result: RuleResult;
   /** `stage reply`, as servers send them. */
   readonly samples: readonly string[];
 }
 
-const BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
-const BEFORE_CONTENT: readonly Stage[] = [...BEFORE_MAIL, 'mail', 'rcpt'];
-const ABOUT_MESSAGE: readonly Stage[] = ['rcpt', 'data', 'content'];
-const MAILBOX: readonly Stage[] = ['rcpt', 'content'];
+const STAGES_BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
+const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 'rcpt'];
+const MESSAGE_STAGES: readonly Stage[] = ['rcpt', 'data', 'content'];
+const MAILBOX_STAGES: readonly Stage[] = ['rcpt', 'content'];
 
 /** A lookup that failed says nothing of what it looked for. */
-const NOT_LOOKED_UP: readonly string[] = [
+const FAILED_LOOKUP_PHRASES: readonly string[] = [
   'nameserver*',
   'name server*',
   'unreachable',
@@ -52,7 +52,7 @@ const NOT_LOOKED_UP: readonly string[] = [
 ];
 
 /** With one of these in it, a reply says something else than that a mailbox does not exist. */
-const NOT_ABOUT_MAILBOX: readonly string[] = [
+const OTHER_CAUSE_PHRASES: readonly string[] = [
   'spam*',
   'antispam*',
   'block*',
@@ -117,10 +117,10 @@ const NOT_ABOUT_MAILBOX: readonly string[] = [
   'volume*',
   'rate',
   'frequen*',
-  ...NOT_LOOKED_UP,
+  ...FAILED_LOOKUP_PHRASES,
 ];
 
-const LISTING: readonly string[] = [
+const BLOCKLIST_PHRASES: readonly string[] = [
   'spamhaus*',
   'spamcop*',
   'sorbs*',
@@ -157,7 +157,7 @@ const LISTING: readonly string[] = [
   'excessive spam',
 ];
 
-const SPAM: readonly string[] = [
+const SPAM_PHRASES: readonly string[] = [
   'spam*',
   'antispam*',
   'unsolicited*',
@@ -175,26 +175,26 @@ const SPAM: readonly string[] = [
   'attachment*',
 ];
 
-const CONFIGURATION: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
+const CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
 /** A fault of one sender's set-up: mail of other senders goes through, so the breaker must not open for it. */
-const SENDER_CONFIGURATION: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
-const REPUTATION: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
-const GONE: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
+const SENDER_CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
+const REPUTATION_REFUSAL: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
+const RECIPIENT_UNKNOWN: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
 
 export const RULES: readonly Rule[] = [
   // ── Our own faults ───────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'temporary sign-in failure',
-    stage: ['auth'],
-    code: [421, 432, 451, 454],
-    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    stages: ['auth'],
+    codes: [421, 432, 451, 454],
+    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
     samples: ['auth 454 4.7.0 Temporary authentication failure', 'auth 421 4.7.0 Try again later, closing connection.'],
   },
   {
     name: 'credentials refused',
-    stage: ['auth'],
-    code: [500, 501, 502, 503, 504, 525, 530, 534, 535, 538, 550, 554],
-    verdict: CONFIGURATION,
+    stages: ['auth'],
+    codes: [500, 501, 502, 503, 504, 525, 530, 534, 535, 538, 550, 554],
+    result: CONFIGURATION_FAULT,
     samples: [
       'auth 535 5.7.8 Username and Password not accepted',
       'auth 535 Authentication Credentials Invalid',
@@ -206,8 +206,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sign-in required',
-    code: [530, 534, 535, 538],
-    verdict: CONFIGURATION,
+    codes: [530, 534, 535, 538],
+    result: CONFIGURATION_FAULT,
     samples: [
       'mail 530 5.7.0 Authentication Required',
       'mail 530 Authentication required',
@@ -218,8 +218,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'relaying denied',
-    stage: ['mail', 'rcpt', 'data', 'content'],
-    words: [
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    phrases: [
       'relay access denied*',
       'relaying denied',
       'relay denied',
@@ -236,7 +236,7 @@ export const RULES: readonly Rule[] = [
       'rcpthosts',
       'unauthorized ip address',
     ],
-    verdict: CONFIGURATION,
+    result: CONFIGURATION_FAULT,
     samples: [
       'rcpt 554 5.7.1 <a@b.example>: Relay access denied',
       'rcpt 550 5.7.1 Relaying denied',
@@ -250,8 +250,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sign-in required, in words',
-    stage: BEFORE_CONTENT,
-    words: [
+    stages: STAGES_BEFORE_CONTENT,
+    phrases: [
       'authentication required',
       'authentication is required',
       'must authenticate',
@@ -263,7 +263,7 @@ export const RULES: readonly Rule[] = [
       'starttls command first',
       'invalid credentials',
     ],
-    verdict: CONFIGURATION,
+    result: CONFIGURATION_FAULT,
     samples: [
       'mail 550 5.7.1 Client was not authenticated',
       'rcpt 554 5.7.1 Authentication required',
@@ -273,7 +273,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'EHLO name refused',
-    words: [
+    phrases: [
       'helo command rejected',
       'invalid helo',
       'invalid ehlo',
@@ -282,7 +282,7 @@ export const RULES: readonly Rule[] = [
       'ehlo name*',
       'helo/ehlo',
     ],
-    verdict: CONFIGURATION,
+    result: CONFIGURATION_FAULT,
     samples: [
       'rcpt 504 5.5.2 <localhost>: Helo command rejected: need fully-qualified hostname',
       'ehlo 550 Invalid HELO name (See RFC2821 4.1.1.1)',
@@ -292,15 +292,15 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'EHLO refused by syntax',
-    stage: ['ehlo'],
-    code: [500, 501, 502, 504],
-    verdict: CONFIGURATION,
+    stages: ['ehlo'],
+    codes: [500, 501, 502, 504],
+    result: CONFIGURATION_FAULT,
     samples: ['ehlo 501 5.5.4 Invalid domain name', 'ehlo 504 Parameter not implemented'],
   },
   {
     name: 'no reverse name',
-    words: ['ptr record*', 'reverse dns', 'cannot find your', 'reverse hostname', 'no reverse', 'dns ptr', 'rdns'],
-    verdict: CONFIGURATION,
+    phrases: ['ptr record*', 'reverse dns', 'cannot find your', 'reverse hostname', 'no reverse', 'dns ptr', 'rdns'],
+    result: CONFIGURATION_FAULT,
     samples: [
       'rcpt 550 5.7.25 [192.0.2.1] The IP address sending this message does not have a PTR record setup',
       'rcpt 450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1]',
@@ -310,13 +310,13 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no reverse name, by code',
-    enhanced: ['5.7.25'],
-    verdict: CONFIGURATION,
+    enhancedCodes: ['5.7.25'],
+    result: CONFIGURATION_FAULT,
     samples: ['content 550 5.7.25 See the guidelines for senders'],
   },
   {
     name: 'account paused',
-    words: [
+    phrases: [
       'sending paused',
       'account is paused',
       'sending suspended',
@@ -324,7 +324,7 @@ export const RULES: readonly Rule[] = [
       'account is not yet activated',
       'account is under review',
     ],
-    verdict: CONFIGURATION,
+    result: CONFIGURATION_FAULT,
     samples: [
       'content 554 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'mail 502 5.7.0 Your SMTP account is not yet activated',
@@ -332,8 +332,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sender not verified with the provider',
-    stage: ['mail', 'rcpt', 'data', 'content'],
-    words: [
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    phrases: [
       'address is not verified',
       'identities failed the check',
       'verified sender*',
@@ -352,7 +352,7 @@ export const RULES: readonly Rule[] = [
       'not allowed to send from',
       'not authorized as sender',
     ],
-    verdict: SENDER_CONFIGURATION,
+    result: SENDER_CONFIGURATION_FAULT,
     samples: [
       'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
       'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
@@ -364,9 +364,9 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sender fails authentication at the recipient',
-    stage: ABOUT_MESSAGE,
-    enhanced: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],
-    verdict: SENDER_CONFIGURATION,
+    stages: MESSAGE_STAGES,
+    enhancedCodes: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],
+    result: SENDER_CONFIGURATION_FAULT,
     samples: [
       'content 550-5.7.26 This mail has been blocked because the sender is unauthenticated.',
       'content 550 5.7.23 The message was rejected because of Sender Policy Framework violation',
@@ -376,9 +376,9 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sender fails authentication, in words',
-    stage: ['mail', 'rcpt', 'data', 'content'],
-    words: ['dmarc*', 'spf check*', 'spf fail*', 'fails spf*', 'failed spf*', 'dkim*', 'sender policy framework*'],
-    verdict: SENDER_CONFIGURATION,
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    phrases: ['dmarc*', 'spf check*', 'spf fail*', 'fails spf*', 'failed spf*', 'dkim*', 'sender policy framework*'],
+    result: SENDER_CONFIGURATION_FAULT,
     samples: [
       'content 550 5.7.1 Email rejected per DMARC policy for b.example',
       'content 554 5.7.9 Message not accepted for policy reasons: failed DMARC',
@@ -390,10 +390,10 @@ export const RULES: readonly Rule[] = [
   // ── A mailbox, in words that a blocklist has too ─────────────────────────────────────────────────────────
   {
     name: 'recipient not listed in a directory',
-    stage: MAILBOX,
-    code: [550, 551, 553, 554],
-    enhanced: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.10'],
-    words: [
+    stages: MAILBOX_STAGES,
+    codes: [550, 551, 553, 554],
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.10'],
+    phrases: [
       'user not listed',
       'recipient not listed',
       'not listed in domino directory',
@@ -402,8 +402,8 @@ export const RULES: readonly Rule[] = [
       'not listed in the directory',
       'not listed in public name & address book',
     ],
-    without: NOT_ABOUT_MAILBOX.filter((word) => word !== 'listed'),
-    verdict: GONE,
+    exceptPhrases: OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'listed'),
+    result: RECIPIENT_UNKNOWN,
     samples: [
       'rcpt 550 5.1.1 User not listed in Domino Directory',
       'rcpt 550 ada (ada@b.example) not listed in Domino Directory',
@@ -413,10 +413,10 @@ export const RULES: readonly Rule[] = [
   // ── Our reputation ───────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'host listed',
-    stage: BEFORE_CONTENT,
-    words: LISTING,
-    without: ['mailbox*', 'user is', 'recipient*', 'account is', 'user you are trying'],
-    verdict: REPUTATION,
+    stages: STAGES_BEFORE_CONTENT,
+    phrases: BLOCKLIST_PHRASES,
+    exceptPhrases: ['mailbox*', 'user is', 'recipient*', 'account is', 'user you are trying'],
+    result: REPUTATION_REFUSAL,
     samples: [
       'rcpt 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
       'mail 550 5.7.1 Unfortunately, messages from [192.0.2.1] weren’t sent. Part of your network is on our block list (S3150).',
@@ -430,11 +430,11 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'host listed, told at the end',
-    stage: ['data', 'content'],
-    code: [421, 450, 451, 452, 454],
-    words: LISTING,
-    without: ['mailbox*', 'user you are trying', 'greylist*'],
-    verdict: REPUTATION,
+    stages: ['data', 'content'],
+    codes: [421, 450, 451, 452, 454],
+    phrases: BLOCKLIST_PHRASES,
+    exceptPhrases: ['mailbox*', 'user you are trying', 'greylist*'],
+    result: REPUTATION_REFUSAL,
     samples: [
       'content 421 4.7.0 [192.0.2.1] Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
       'content 421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to user complaints',
@@ -442,16 +442,16 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'refused before any message for policy',
-    stage: BEFORE_MAIL,
-    code: [521, 530, 550, 553, 554, 571],
-    enhanced: ['5.7.'],
-    verdict: REPUTATION,
+    stages: STAGES_BEFORE_MAIL,
+    codes: [521, 530, 550, 553, 554, 571],
+    enhancedCodes: ['5.7.'],
+    result: REPUTATION_REFUSAL,
     samples: ['greeting 554 5.7.1 You are not allowed to connect.', 'ehlo 550 5.7.1 Access denied'],
   },
   {
     name: 'message refused for the sender’s reputation',
-    stage: ['data', 'content'],
-    words: [
+    stages: ['data', 'content'],
+    phrases: [
       'reputation*',
       'spamhaus*',
       'blocklist*',
@@ -461,7 +461,7 @@ export const RULES: readonly Rule[] = [
       'listed by',
       'your ip*',
     ],
-    verdict: { kind: 'permanent', reason: 'reputation', suppress: false },
+    result: { kind: 'permanent', reason: 'reputation', suppress: false },
     samples: [
       'content 550-5.7.1 Our system has detected that this message is likely suspicious due to the very low reputation of the sending domain.',
       'content 554 5.7.1 Message contains a URL listed in dbl.spamhaus.org',
@@ -471,8 +471,8 @@ export const RULES: readonly Rule[] = [
   // ── Passing troubles ─────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'greylisted',
-    words: ['greylist*', 'graylist*', 'grey list*', 'gray list*', 'grey-list*', 'gray-list*', 'postgrey*'],
-    verdict: { kind: 'temporary', reason: 'greylisted', scope: 'message' },
+    phrases: ['greylist*', 'graylist*', 'grey list*', 'gray list*', 'grey-list*', 'gray-list*', 'postgrey*'],
+    result: { kind: 'temporary', reason: 'greylisted', scope: 'message' },
     samples: [
       'rcpt 450 4.2.0 <a@b.example>: Recipient address rejected: Greylisted, see http://postgrey.example/help',
       'rcpt 451 4.7.1 Greylisting in action, please come back later',
@@ -481,8 +481,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'recipient receives too fast',
-    words: ['user you are trying to contact is receiving', 'receiving mail too quickly', 'receiving mail at a rate'],
-    verdict: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    phrases: ['user you are trying to contact is receiving', 'receiving mail too quickly', 'receiving mail at a rate'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: [
       'rcpt 450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.',
       'rcpt 550 5.2.1 The user you are trying to contact is receiving mail at a rate that prevents additional messages from being delivered.',
@@ -490,7 +490,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'our sending rate or quota is used up',
-    words: [
+    phrases: [
       'maximum sending rate exceeded',
       'daily message quota exceeded',
       'throttling failure*',
@@ -502,7 +502,7 @@ export const RULES: readonly Rule[] = [
       'too many concurrent',
       'connection rate limit*',
     ],
-    verdict: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: [
       'content 454 Throttling failure: Maximum sending rate exceeded.',
       'content 454 Throttling failure: Daily message quota exceeded.',
@@ -514,10 +514,10 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox full, for now',
-    code: [421, 431, 450, 451, 452],
-    words: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage space*'],
-    without: ['system storage*', 'queue*'],
-    verdict: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    codes: [421, 431, 450, 451, 452],
+    phrases: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage space*'],
+    exceptPhrases: ['system storage*', 'queue*'],
+    result: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
     samples: [
       'rcpt 452 4.2.2 The email account that you tried to reach is over quota',
       'rcpt 452-4.2.2 The recipient’s inbox is out of storage space.',
@@ -525,17 +525,17 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox full, for now, by code',
-    stage: ABOUT_MESSAGE,
-    code: [421, 450, 451, 452],
-    enhanced: ['4.2.2'],
-    verdict: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    stages: MESSAGE_STAGES,
+    codes: [421, 450, 451, 452],
+    enhancedCodes: ['4.2.2'],
+    result: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
     samples: ['rcpt 452 4.2.2 Mailbox cannot take this message'],
   },
   {
     name: 'service closes, no more for now',
-    code: [421],
-    words: ['too many', 'rate limit*', 'throttl*', 'try fewer'],
-    verdict: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    codes: [421],
+    phrases: ['too many', 'rate limit*', 'throttl*', 'try fewer'],
+    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: [
       'mail 421 4.7.0 Too many messages in this session',
       'rcpt 421 4.7.28 Our system has detected an unusual rate; your messages are rate limited',
@@ -543,10 +543,10 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'service closes for one recipient',
-    stage: ABOUT_MESSAGE,
-    code: [421],
-    words: ['recipient*', 'mailbox*', 'this user*', 'this message*', 'rcpt domain*'],
-    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'message' },
+    stages: MESSAGE_STAGES,
+    codes: [421],
+    phrases: ['recipient*', 'mailbox*', 'this user*', 'this message*', 'rcpt domain*'],
+    result: { kind: 'temporary', reason: 'unavailable', scope: 'message' },
     samples: [
       'rcpt 421 4.2.1 Recipient mailbox is being moved',
       'rcpt 421 4.7.0 TLS required for RCPT domain, closing connection.',
@@ -554,8 +554,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'service closes',
-    code: [421],
-    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    codes: [421],
+    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
     samples: [
       'rcpt 421 4.3.0 Temporary System Problem. Try again later.',
       'greeting 421 mx.example Service not available, closing transmission channel',
@@ -564,9 +564,9 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sender domain not found, for now',
-    code: [450, 451],
-    enhanced: ['4.1.7', '4.1.8'],
-    verdict: { kind: 'temporary', reason: 'sender-refused', scope: 'message' },
+    codes: [450, 451],
+    enhancedCodes: ['4.1.7', '4.1.8'],
+    result: { kind: 'temporary', reason: 'sender-refused', scope: 'message' },
     samples: [
       'rcpt 450 4.1.8 <a@b.example>: Sender address rejected: Domain not found',
       'mail 451 4.1.8 Domain of sender address a@b.example does not resolve',
@@ -574,9 +574,9 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'throttled',
-    stage: ABOUT_MESSAGE,
-    code: [450, 451, 452, 454],
-    words: [
+    stages: MESSAGE_STAGES,
+    codes: [450, 451, 452, 454],
+    phrases: [
       'too many',
       'too fast',
       'rate limit*',
@@ -586,7 +586,7 @@ export const RULES: readonly Rule[] = [
       'too much mail',
       'try fewer',
     ],
-    verdict: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: [
       'rcpt 452 4.5.3 Too many recipients',
       'rcpt 451 4.7.500 Server busy. You are sending too fast.',
@@ -595,24 +595,24 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'next hop has no room',
-    code: [450, 451, 452],
-    enhanced: ['4.3.1', '4.3.2'],
-    verdict: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    codes: [450, 451, 452],
+    enhancedCodes: ['4.3.1', '4.3.2'],
+    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
     samples: ['mail 452 4.3.1 Insufficient system storage', 'rcpt 451 4.3.2 System not accepting network messages'],
   },
   {
     name: 'host takes no mail',
-    stage: BEFORE_MAIL,
-    code: [521],
-    verdict: CONFIGURATION,
+    stages: STAGES_BEFORE_MAIL,
+    codes: [521],
+    result: CONFIGURATION_FAULT,
     samples: ['greeting 521 web.example does not accept mail'],
   },
 
   // ── The message ──────────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'message too large',
-    stage: ['mail', 'rcpt', 'data', 'content'],
-    words: [
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    phrases: [
       'too large',
       'too big',
       'size limit*',
@@ -622,7 +622,7 @@ export const RULES: readonly Rule[] = [
       'maximum size*',
       'exceeds fixed',
     ],
-    verdict: { kind: 'permanent', reason: 'size', suppress: false },
+    result: { kind: 'permanent', reason: 'size', suppress: false },
     samples: [
       'mail 552 5.3.4 Message size exceeds fixed limit',
       'mail 552 5.2.3 Message size exceeds fixed maximum message size',
@@ -633,15 +633,15 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'message too large, by code',
-    stage: ['mail', 'rcpt', 'data', 'content'],
-    enhanced: ['5.3.4', '5.2.3'],
-    verdict: { kind: 'permanent', reason: 'size', suppress: false },
+    stages: ['mail', 'rcpt', 'data', 'content'],
+    enhancedCodes: ['5.3.4', '5.2.3'],
+    result: { kind: 'permanent', reason: 'size', suppress: false },
     samples: ['content 554 5.3.4 Refused'],
   },
   {
     name: 'internationalised mail not taken',
-    enhanced: ['5.6.7', '5.6.9'],
-    verdict: { kind: 'permanent', reason: 'smtputf8', suppress: false },
+    enhancedCodes: ['5.6.7', '5.6.9'],
+    result: { kind: 'permanent', reason: 'smtputf8', suppress: false },
     samples: [
       'rcpt 553 5.6.7 Must use SMTPUTF8 capability for non-ASCII addresses',
       'rcpt 550 5.6.7 SMTPUTF8 not supported',
@@ -649,9 +649,9 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'content refused',
-    stage: ABOUT_MESSAGE,
-    words: SPAM,
-    verdict: { kind: 'permanent', reason: 'content', suppress: false },
+    stages: MESSAGE_STAGES,
+    phrases: SPAM_PHRASES,
+    result: { kind: 'permanent', reason: 'content', suppress: false },
     samples: [
       'content 550 5.7.1 Message rejected as spam by Content Filtering.',
       'content 554 5.7.1 Spam message rejected',
@@ -663,18 +663,18 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'content refused, by code',
-    stage: ABOUT_MESSAGE,
-    enhanced: ['5.6.'],
-    verdict: { kind: 'permanent', reason: 'content', suppress: false },
+    stages: MESSAGE_STAGES,
+    enhancedCodes: ['5.6.'],
+    result: { kind: 'permanent', reason: 'content', suppress: false },
     samples: ['content 550 5.6.0 Lone CR or LF in body', 'content 554 5.6.1 Body type not supported by remote host'],
   },
 
   // ── The mailbox ──────────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'mailbox full',
-    stage: ABOUT_MESSAGE,
-    words: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage allocation*', 'inbox is full'],
-    verdict: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    stages: MESSAGE_STAGES,
+    phrases: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage allocation*', 'inbox is full'],
+    result: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
     samples: [
       'rcpt 552 5.2.2 The email account that you tried to reach is over quota',
       'content 552 Requested mail action aborted: exceeded storage allocation',
@@ -684,17 +684,17 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox full, by code',
-    stage: ABOUT_MESSAGE,
-    enhanced: ['5.2.2'],
-    verdict: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    stages: MESSAGE_STAGES,
+    enhancedCodes: ['5.2.2'],
+    result: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
     samples: ['rcpt 550 5.2.2 Cannot store this message'],
   },
   {
     name: 'no such recipient, by code',
-    stage: MAILBOX,
-    enhanced: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10'],
-    without: NOT_ABOUT_MAILBOX,
-    verdict: GONE,
+    stages: MAILBOX_STAGES,
+    enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
     samples: [
       'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in local recipient table',
       'rcpt 550-5.1.1 The email account that you tried to reach does not exist. Please try double-checking the address for typos',
@@ -708,10 +708,10 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox disabled, by code',
-    stage: MAILBOX,
-    enhanced: ['5.2.1'],
-    without: NOT_ABOUT_MAILBOX,
-    verdict: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
+    stages: MAILBOX_STAGES,
+    enhancedCodes: ['5.2.1'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
     samples: [
       'rcpt 550 5.2.1 The email account that you tried to reach is disabled.',
       'content 550 5.2.1 Mailbox disabled, not accepting messages',
@@ -719,19 +719,19 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'recipient’s domain not looked up',
-    stage: MAILBOX,
-    enhanced: ['5.1.1', '5.1.2', '5.1.3', '5.1.10'],
-    words: NOT_LOOKED_UP,
-    without: ['sender*', 'mail from', 'from address*'],
-    verdict: { kind: 'permanent', reason: 'unknown', suppress: false },
+    stages: MAILBOX_STAGES,
+    enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.10'],
+    phrases: FAILED_LOOKUP_PHRASES,
+    exceptPhrases: ['sender*', 'mail from', 'from address*'],
+    result: { kind: 'permanent', reason: 'unknown', suppress: false },
     samples: ['rcpt 550 5.1.2 Unable to resolve MX: nameserver unreachable'],
   },
   {
     name: 'address refused, and not because it is unknown',
-    stage: MAILBOX,
-    enhanced: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
-    without: ['sender*'],
-    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    stages: MAILBOX_STAGES,
+    enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
+    exceptPhrases: ['sender*'],
+    result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: [
       'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: blocked by policy',
       'rcpt 550 5.2.1 Mailbox not allowed to receive from outside, denied',
@@ -739,10 +739,10 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no such recipient, in words',
-    stage: MAILBOX,
-    code: [550, 551, 552, 553, 554],
-    enhanced: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
-    words: [
+    stages: MAILBOX_STAGES,
+    codes: [550, 551, 552, 553, 554],
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
+    phrases: [
       'user unknown',
       'unknown user',
       'no such user',
@@ -772,8 +772,8 @@ export const RULES: readonly Rule[] = [
       'recipient does not exist',
       "this user doesn't have a",
     ],
-    without: NOT_ABOUT_MAILBOX,
-    verdict: GONE,
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
     samples: [
       'rcpt 550 <a@b.example>... User unknown',
       'rcpt 550 No such user here',
@@ -787,12 +787,12 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox unavailable',
-    stage: ['rcpt'],
-    code: [550],
-    enhanced: ['', '5.0.0', '5.5.0'],
-    words: ['mailbox unavailable'],
-    without: NOT_ABOUT_MAILBOX,
-    verdict: GONE,
+    stages: ['rcpt'],
+    codes: [550],
+    enhancedCodes: ['', '5.0.0', '5.5.0'],
+    phrases: ['mailbox unavailable'],
+    exceptPhrases: OTHER_CAUSE_PHRASES,
+    result: RECIPIENT_UNKNOWN,
     samples: [
       'rcpt 550 Requested action not taken: mailbox unavailable',
       'rcpt 550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302).',
@@ -800,8 +800,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'mailbox disabled, in words',
-    stage: MAILBOX,
-    words: [
+    stages: MAILBOX_STAGES,
+    phrases: [
       'account is disabled',
       'account disabled',
       'account has been disabled',
@@ -816,7 +816,7 @@ export const RULES: readonly Rule[] = [
       'mailbox suspended',
       'user suspended',
     ],
-    verdict: { kind: 'permanent', reason: 'recipient-disabled', suppress: false },
+    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: false },
     samples: [
       'rcpt 554 30 Sorry, your message cannot be delivered. This mailbox is disabled (554.30).',
       'rcpt 550 5.7.1 Account inactive',
@@ -824,32 +824,32 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'recipient not served at the edge',
-    stage: ['rcpt'],
-    enhanced: ['5.4.1'],
-    words: ['recipient address rejected'],
-    verdict: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
+    stages: ['rcpt'],
+    enhancedCodes: ['5.4.1'],
+    phrases: ['recipient address rejected'],
+    result: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
     samples: ['rcpt 550 5.4.1 Recipient address rejected: Access denied. [mx.protection.outlook.example]'],
   },
   {
     name: 'address with no route',
-    stage: ['rcpt'],
-    words: [
+    stages: ['rcpt'],
+    phrases: [
       'unrouteable address',
       'unroutable address',
       'unrouteable mail domain',
       'all relevant mx records point to non-existent',
     ],
-    verdict: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
+    result: { kind: 'permanent', reason: 'recipient-unknown', suppress: false },
     samples: ['rcpt 550 Unrouteable address', 'rcpt 550 unrouteable mail domain "b.example"'],
   },
 
   // ── The sender, policy ───────────────────────────────────────────────────────────────────────────────────
   {
     name: 'sender refused',
-    stage: ['mail', 'rcpt', 'content'],
-    enhanced: ['', '5.0.0', '5.1.0', '5.1.7', '5.1.8', '5.4.0', '5.5.0'],
-    words: ['sender*', 'from address*', 'mail from', 'return path', 'envelope from'],
-    verdict: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    stages: ['mail', 'rcpt', 'content'],
+    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.7', '5.1.8', '5.4.0', '5.5.0'],
+    phrases: ['sender*', 'from address*', 'mail from', 'return path', 'envelope from'],
+    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
     samples: [
       'rcpt 550 5.1.8 <a@b.example>: Sender address rejected: Domain not found',
       'mail 553 5.1.8 <a@b.example>... Domain of sender address does not exist',
@@ -860,16 +860,16 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'sender refused, by code',
-    stage: ['mail', 'rcpt', 'content'],
-    enhanced: ['5.1.7', '5.1.8'],
-    verdict: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    stages: ['mail', 'rcpt', 'content'],
+    enhancedCodes: ['5.1.7', '5.1.8'],
+    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
     samples: ['mail 501 5.1.7 Invalid address'],
   },
   {
     name: 'policy',
-    stage: ['mail', ...ABOUT_MESSAGE],
-    enhanced: ['5.7.'],
-    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    stages: ['mail', ...MESSAGE_STAGES],
+    enhancedCodes: ['5.7.'],
+    result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: [
       'rcpt 550 5.7.1 Access denied',
       'content 550 5.7.1 This message violates b.example email policy. - gcdp',
@@ -879,23 +879,23 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'policy, in words',
-    stage: ABOUT_MESSAGE,
-    words: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
-    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    stages: MESSAGE_STAGES,
+    phrases: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
+    result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 550 Administrative prohibition', 'rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
   },
   {
     name: 'blocked, code outside the grammar',
-    code: [571],
-    verdict: { kind: 'permanent', reason: 'policy', suppress: false },
+    codes: [571],
+    result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 571 Delivery not authorized, message refused', 'content 571 Message blocked'],
   },
 
   // ── Confusion ────────────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'conversation out of step',
-    code: [500, 501, 502, 503, 504, 555],
-    verdict: { kind: 'temporary', reason: 'unknown', scope: 'transport' },
+    codes: [500, 501, 502, 503, 504, 555],
+    result: { kind: 'temporary', reason: 'unknown', scope: 'transport' },
     samples: [
       'data 503 5.5.1 Error: need RCPT command',
       'mail 500 5.5.1 Command unrecognized',

@@ -1,6 +1,6 @@
 /** `postrider token …` and `postrider audit`: tokens of the operator API, and the audit log. */
 import type { Command } from 'commander';
-import { difference } from '../model/audit.ts';
+import { listDifferences } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';
 import { listAudit } from '../operations/audit.ts';
 import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';
@@ -48,7 +48,7 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
-  const lines = difference(before, after, { time: formatTime, span: formatSpan });
+  const lines = listDifferences(before, after, { time: formatTime, duration: formatSpan });
   const change = lines.map((line) => {
     const now = line.after ?? 'none';
     return `${line.member}: ${before === null ? now : `${line.before ?? 'none'} → ${now}`}`;

@@ -6,7 +6,7 @@
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
-import { reportEvent } from './report-event.ts';
+import { createReportEvent } from './report-event.ts';
 
 /** How long the intake waits for the outcome of the message, and the interval between two tries. */
 const MAX_WAIT_MS = 5_000;
@@ -28,18 +28,18 @@ export interface FeedbackIntake {
 }
 
 export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeParts): FeedbackIntake {
-  const waiting = new Set<() => void>();
+  const pendingRetries = new Set<() => void>();
   let closed = false;
 
   function waitForRetry(): Promise<void> {
     return new Promise((resolve) => {
       const end = () => {
         cancel();
-        waiting.delete(end);
+        pendingRetries.delete(end);
         resolve();
       };
       const cancel = clock.after(RETRY_INTERVAL_MS, end);
-      waiting.add(end);
+      pendingRetries.add(end);
     });
   }
 
@@ -47,9 +47,9 @@ export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeP
     async recordReport(report) {
       const deadline = clock.now() + MAX_WAIT_MS;
       for (;;) {
-        const answer = await record(report);
-        if (answer.kind !== 'not-yet') {
-          publish(reportEvent(answer, report));
+        const result = await record(report);
+        if (result.kind !== 'not-yet') {
+          publish(createReportEvent(result, report));
           return 'recorded';
         }
         if (closed || clock.now() >= deadline) return 'not-yet';
@@ -58,7 +58,7 @@ export function createFeedbackIntake({ clock, record, publish }: FeedbackIntakeP
     },
     close() {
       closed = true;
-      for (const end of waiting) end();
+      for (const end of pendingRetries) end();
     },
   };
 }

@@ -25,7 +25,7 @@ export interface ReturnPathKey {
 }
 
 /** Classifies an RCPT TO address at `now` (ms). */
-export function feedbackRecipient({ domain, key }: ReturnPathKey, address: string, now: number): FeedbackRecipient {
+export function classifyRecipient({ domain, key }: ReturnPathKey, address: string, now: number): FeedbackRecipient {
   // RFC 5321 section 4.5.1: only `postmaster` may come without a domain.
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
   const parsed = parseAddress(address);
@@ -56,10 +56,10 @@ export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8
   const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1').toLowerCase();
   const suffix = `@${domain}`;
   const found = new Set<string>();
-  let checked = 0;
-  for (let at = text.indexOf(suffix); at >= 0 && checked < MAX_TOKENS; at = text.indexOf(suffix, at + 1)) {
+  let checkedCount = 0;
+  for (let at = text.indexOf(suffix); at >= 0 && checkedCount < MAX_TOKENS; at = text.indexOf(suffix, at + 1)) {
     if (at < TOKEN_LENGTH) continue;
-    checked += 1;
+    checkedCount += 1;
     const returnPath = readReturnPath(key, text.slice(at - TOKEN_LENGTH, at));
     if (returnPath !== null && isValidDay(returnPath.day, now)) found.add(returnPath.id);
   }

@@ -3,22 +3,22 @@ import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 
 /** Returns the event for the store's answer to a report. */
-export function reportEvent(
-  answer: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
+export function createReportEvent(
+  result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,
 ): ServiceEvent {
   const { source: reportedBy, summary, at } = report;
-  switch (answer.kind) {
+  switch (result.kind) {
     case 'applied': {
-      const { id, accountId, to: state, recipient: to, detail, suppressed } = answer;
-      const unknown = { acceptedAt: null, attempts: null, attempt: null, dueAt: null };
+      const { id, accountId, to: state, recipient: to, detail, suppressed } = result;
+      const unknownMembers = { acceptedAt: null, attempts: null, attempt: null, dueAt: null };
       return {
         type: `message.${state}`,
         at,
         id,
         accountId,
         to,
-        ...unknown,
+        ...unknownMembers,
         reportedBy,
         detail,
         suppresses: suppressed,
@@ -28,16 +28,16 @@ export function reportEvent(
       return {
         type: 'message.reported',
         at,
-        id: answer.id,
-        verb: answer.verb,
+        id: result.id,
+        verb: result.verb,
         reportedBy,
-        suppresses: answer.suppressed,
+        suppresses: result.suppressed,
       };
     case 'repeated':
       return { type: 'report.repeated', at };
     case 'unrelated':
       return { type: 'report.unrelated', at };
     case 'stored':
-      return { type: 'report.not_understood', at, feedbackId: answer.feedbackId, reason: answer.reason, summary };
+      return { type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary };
   }
 }

@@ -48,12 +48,12 @@ export interface ReportReaderParts {
   /** Called before each start of a thread, to set the engine flags that every thread of the process needs. */
   readonly beforeThread: () => void;
   /** Called when reading a report throws, which is a defect, and when the thread ends unexpectedly. */
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
   /** The module of the thread; by default the reader's own. */
   readonly threadModule?: URL;
 }
 
-interface Job {
+interface ReadJob {
   readonly raw: Uint8Array;
   readonly done: PromiseWithResolvers<ReadResult>;
 }
@@ -71,10 +71,10 @@ export function createReportReader({
   onError,
   threadModule: module = MODULE,
 }: ReportReaderParts): ReportReader {
-  const waiting: Job[] = [];
+  const waiting: ReadJob[] = [];
   let waitingBytes = 0;
   let thread: Thread | null = null;
-  let current: Job | null = null;
+  let current: ReadJob | null = null;
   /** The thread that reads the current report. */
   let reading: Thread | null = null;
   let closed = false;
@@ -133,7 +133,7 @@ export function createReportReader({
     void readNext();
   }
 
-  function releaseCurrent(): Job | null {
+  function releaseCurrent(): ReadJob | null {
     cancelTimeout();
     const job = current;
     current = null;
@@ -152,9 +152,9 @@ export function createReportReader({
     current = job;
     cancelIdleTimeout();
     thread ??= start();
-    const used = thread;
+    const usedThread = thread;
     try {
-      await used.ready;
+      await usedThread.ready;
     } catch (error) {
       if (current !== job) return;
       releaseCurrent()?.done.reject(error);
@@ -162,27 +162,27 @@ export function createReportReader({
       return;
     }
     if (current !== job) return;
-    reading = used;
-    startTimeout(used, TIMEOUT_STEPS);
-    used.worker.postMessage(job.raw);
+    reading = usedThread;
+    startTimeout(usedThread, TIMEOUT_STEPS);
+    usedThread.worker.postMessage(job.raw);
   }
 
-  function startTimeout(used: Thread, steps: number): void {
+  function startTimeout(usedThread: Thread, steps: number): void {
     cancelTimeout = clock.after(READ_TIMEOUT_MS / TIMEOUT_STEPS, () => {
-      if (steps > 1) return startTimeout(used, steps - 1);
-      used.ended = true;
-      if (thread === used) thread = null;
+      if (steps > 1) return startTimeout(usedThread, steps - 1);
+      usedThread.ended = true;
+      if (thread === usedThread) thread = null;
       // The exit completes the report, so two threads never read at the same time.
-      void used.worker.terminate();
+      void usedThread.worker.terminate();
     });
   }
 
   async function endThread(): Promise<void> {
-    const ending = thread;
+    const endingThread = thread;
     thread = null;
-    if (ending === null) return;
-    ending.ended = true;
-    await ending.worker.terminate();
+    if (endingThread === null) return;
+    endingThread.ended = true;
+    await endingThread.worker.terminate();
   }
 
   return {

@@ -40,36 +40,36 @@ export function createPeerLimits(): PeerLimits {
   const bufferedBytes = new Map<string, number>();
   let totalBufferedBytes = 0;
 
-  const may = (peer: string, kind: RecipientKind, now: number): boolean =>
-    messages.level(peer, now) >= 1 &&
-    (kind === 'return-path' || (role.level(peer, now) >= 1 && allRole.level('', now) >= 1));
+  const isAllowed = (peer: string, kind: RecipientKind, now: number): boolean =>
+    messages.available(peer, now) >= 1 &&
+    (kind === 'return-path' || (role.available(peer, now) >= 1 && allRole.available('', now) >= 1));
 
   return {
-    allows: (address, kind, now) => may(peerNetworkOf(address), kind, now),
+    allows: (address, kind, now) => isAllowed(peerNetworkOf(address), kind, now),
     charge(address, kind, now) {
       const peer = peerNetworkOf(address);
-      if (!may(peer, kind, now)) return false;
-      messages.take(peer, now);
+      if (!isAllowed(peer, kind, now)) return false;
+      messages.consume(peer, now);
       if (kind === 'role') {
-        role.take(peer, now);
-        allRole.take('', now);
+        role.consume(peer, now);
+        allRole.consume('', now);
       }
       return true;
     },
     reserveBytes(address, bytes) {
       const peer = peerNetworkOf(address);
-      const own = bufferedBytes.get(peer) ?? 0;
-      if (own + bytes > MAX_BUFFERED_BYTES.perPeer || totalBufferedBytes + bytes > MAX_BUFFERED_BYTES.total)
+      const peerBytes = bufferedBytes.get(peer) ?? 0;
+      if (peerBytes + bytes > MAX_BUFFERED_BYTES.perPeer || totalBufferedBytes + bytes > MAX_BUFFERED_BYTES.total)
         return false;
-      bufferedBytes.set(peer, own + bytes);
+      bufferedBytes.set(peer, peerBytes + bytes);
       totalBufferedBytes += bytes;
       return true;
     },
     releaseBytes(address, bytes) {
       const peer = peerNetworkOf(address);
-      const left = (bufferedBytes.get(peer) ?? 0) - bytes;
+      const remainingBytes = (bufferedBytes.get(peer) ?? 0) - bytes;
       totalBufferedBytes -= bytes;
-      if (left > 0) bufferedBytes.set(peer, left);
+      if (remainingBytes > 0) bufferedBytes.set(peer, remainingBytes);
       else bufferedBytes.delete(peer);
     },
   };
@@ -77,22 +77,22 @@ export function createPeerLimits(): PeerLimits {
 
 interface Buckets {
   /** Tokens that are left. */
-  level(peer: string, now: number): number;
-  take(peer: string, now: number): void;
+  available(peer: string, now: number): number;
+  consume(peer: string, now: number): void;
 }
 
 /** One token bucket per peer. */
 function createBuckets({ burst, perSecond }: Rate): Buckets {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
-  const level = (peer: string, now: number): number => {
+  const available = (peer: string, now: number): number => {
     const bucket = buckets.get(peer);
     if (bucket === undefined) return burst;
     return Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) * perSecond) / 1000);
   };
 
-  function removePeers(now: number): void {
-    for (const peer of buckets.keys()) if (level(peer, now) >= burst) buckets.delete(peer);
+  function evictBuckets(now: number): void {
+    for (const peer of buckets.keys()) if (available(peer, now) >= burst) buckets.delete(peer);
     // All buckets are in use: remove the oldest one. Its peer starts with a full bucket.
     for (const peer of buckets.keys()) {
       if (buckets.size < MAX_PEERS) return;
@@ -101,10 +101,10 @@ function createBuckets({ burst, perSecond }: Rate): Buckets {
   }
 
   return {
-    level,
-    take(peer, now) {
-      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) removePeers(now);
-      buckets.set(peer, { tokens: level(peer, now) - 1, at: now });
+    available,
+    consume(peer, now) {
+      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) evictBuckets(now);
+      buckets.set(peer, { tokens: available(peer, now) - 1, at: now });
     },
   };
 }

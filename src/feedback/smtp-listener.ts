@@ -16,7 +16,7 @@ import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import type { RecordResult } from './intake.ts';
 import { createLineEndCheck } from './line-ends.ts';
-import { feedbackRecipient, type ReturnPathKey } from './recipient.ts';
+import { classifyRecipient, type ReturnPathKey } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
@@ -70,7 +70,7 @@ export interface SmtpListenerParts {
   readonly reader: Pick<ReportReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
 export interface SmtpListener {
@@ -152,7 +152,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     },
     onRcptTo({ address }, session, done) {
       const peerSession = sessions.get(session.id);
-      const recipient = feedbackRecipient(returnPath, address, clock.now());
+      const recipient = classifyRecipient(returnPath, address, clock.now());
       if (peerSession === undefined) return done(reply(421, 'the session is over'));
       if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many recipients without a message'));
       switch (recipient.kind) {
@@ -288,12 +288,12 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     if (peerSession.socket.destroyed) return;
     peerSession.cancelPhaseTimeout = clock.after(ms, () => {
       refused('too-slow');
-      hangUp(peerSession, '421 4.4.2 too slow, try again later');
+      closeWithReply(peerSession, '421 4.4.2 too slow, try again later');
     });
   }
 
   /** Sends the reply and closes the connection without waiting for the peer. */
-  function hangUp({ socket }: Session, line: string): void {
+  function closeWithReply({ socket }: Session, line: string): void {
     if (socket.destroyed) return;
     if (socket.writable) socket.write(`${line}\r\n`);
     socket.destroySoon();
@@ -321,7 +321,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     const end = (reason: FeedbackRefusal, line: string): false => {
       isOver = true;
       refused(reason);
-      hangUp(peerSession, line);
+      closeWithReply(peerSession, line);
       return false;
     };
     socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
@@ -347,7 +347,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       lastActiveAt: clock.now(),
       evict: () => {
         refused('evicted');
-        hangUp(peerSession, '421 4.3.2 too busy, try again later');
+        closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
       },
       messageRef: null,
       refused: 0,
@@ -359,7 +359,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     };
     if (!openSessions.admit(peerSession, clock.now())) {
       refused('too-many-connections');
-      hangUp(peerSession, '421 4.3.2 too many connections, try again later');
+      closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
       return;
     }
     bySocket.set(socket, peerSession);
@@ -400,16 +400,16 @@ async function readBeginning(
   reserve: (bytes: number) => boolean,
 ): Promise<Buffer | 'over-budget' | null> {
   let chunks: Buffer[] = [];
-  let left = MAX_READ_BYTES;
+  let remainingBytes = MAX_READ_BYTES;
   let isOver = false;
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      if (left <= 0 || isOver) continue;
-      const part = chunk.subarray(0, left);
+      if (remainingBytes <= 0 || isOver) continue;
+      const part = chunk.subarray(0, remainingBytes);
       isOver = !reserve(part.length);
       if (isOver) chunks = [];
       else chunks.push(part);
-      left -= chunk.length;
+      remainingBytes -= chunk.length;
     }
   } catch {
     return null;

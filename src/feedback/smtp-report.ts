@@ -33,7 +33,7 @@ export function createSmtpReport(
     messageRef: message,
     events,
     source: 'smtp',
-    digest: digestOf(raw, message?.id ?? null, events),
+    digest: computeDigest(raw, message?.id ?? null, events),
     at: now,
     summary: oneLine(`from <${from}>: ${subjectLine(raw)}`),
     raw: raw.subarray(0, message === null ? MAX_STORED_ROLE_BYTES : MAX_STORED_BYTES),
@@ -45,7 +45,7 @@ export function createSmtpReport(
  * The digest covers the message, the notices and the body, because a report that is sent again differs only in its trace
  * fields. Without a message, it also covers Subject and Message-ID.
  */
-function digestOf(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
+function computeDigest(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
   const end = body.indexOf('\r\n\r\n');
   const identity = id ?? `${headerValue(raw, 'message-id')}\n${headerValue(raw, 'subject')}`;

@@ -34,12 +34,12 @@ export function createOpenSessions(): OpenSessions {
   const sessions = new Set<OpenSession>();
   const byPeer = new Map<string, Set<OpenSession>>();
 
-  function leave(session: OpenSession): void {
+  function removeSession(session: OpenSession): void {
     if (!sessions.delete(session)) return;
     const peer = peerNetworkOf(session.address);
-    const own = byPeer.get(peer);
-    own?.delete(session);
-    if (own?.size === 0) byPeer.delete(peer);
+    const peerSessions = byPeer.get(peer);
+    peerSessions?.delete(session);
+    if (peerSessions?.size === 0) byPeer.delete(peer);
   }
 
   /** Evicts one session. False when none may be evicted. */
@@ -52,7 +52,7 @@ export function createOpenSessions(): OpenSessions {
       if (candidate === null || isEvictedBefore(session, candidate)) candidate = session;
     }
     if (candidate === null) return false;
-    leave(candidate);
+    removeSession(candidate);
     candidate.evict();
     return true;
   }
@@ -60,15 +60,15 @@ export function createOpenSessions(): OpenSessions {
   return {
     admit(session, now) {
       const peer = peerNetworkOf(session.address);
-      const own = byPeer.get(peer) ?? new Set<OpenSession>();
-      if (own.size >= MAX_SESSIONS.perPeer && !evictOne(own, now, MIN_PEER_IDLE_MS)) return false;
+      const peerSessions = byPeer.get(peer) ?? new Set<OpenSession>();
+      if (peerSessions.size >= MAX_SESSIONS.perPeer && !evictOne(peerSessions, now, MIN_PEER_IDLE_MS)) return false;
       if (sessions.size >= MAX_SESSIONS.total && !evictOne(sessions, now, 0)) return false;
       sessions.add(session);
       // The eviction may have removed the peer's set.
-      byPeer.set(peer, own.add(session));
+      byPeer.set(peer, peerSessions.add(session));
       return true;
     },
-    remove: leave,
+    remove: removeSession,
   };
 }
 

@@ -181,7 +181,7 @@ export function addRateLimitHeaders(
   if (rate !== null) {
     const comma = policy === '' ? '' : ', ';
     policy += `${comma}"rate";q=${rate.limit};w=${wholeSeconds(rate.periodMs)}`;
-    remaining += `${comma}"rate";r=${Math.max(0, rate.left)};t=${wholeSeconds(rate.resetMs)}`;
+    remaining += `${comma}"rate";r=${Math.max(0, rate.remaining)};t=${wholeSeconds(rate.resetMs)}`;
   }
   if (policy === '') return;
   headers['RateLimit-Policy'] = policy;

@@ -248,7 +248,7 @@ export function createSendMail(
       refuseAdmitted(exchange, admission.refusal.code, refusalDetail(admission.refusal));
       return;
     }
-    const { to, from, subject, message, recipient, fromAddress } = admission.mail;
+    const { to, from, subject, message, recipient, fromAddress } = admission.submission;
     const { account, key, idempotencyKey } = exchange;
     if (senderMustBeAuthenticated && !domains.isAuthenticated(account.id, fromAddress.domain)) {
       refuseAdmitted(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });

@@ -176,7 +176,7 @@ export class SharedThrottle {
     const requested = Math.max(waiting, waiting + prefetchCount(limit) - reserve.tokens);
     const { perSecond, burst } = limit;
     this.#requestTokens({ accountId, perSecond, burst, requested }).then(
-      ({ granted, left, nextMs }) => {
+      ({ granted, remaining: left, nextTokenMs: nextMs }) => {
         reserve.isQueryRunning = false;
         reserve.tokens += granted;
         reserve.expiresAt = now + PREFETCH_MS;

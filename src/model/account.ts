@@ -95,7 +95,7 @@ export function countMessage(counts: LimitUsage): void {
 }
 
 /** The limit that forbids one more email now, or null. Starts a new rate period if the last one is over. */
-export function limitRefusal(
+export function findExceededLimit(
   counts: LimitUsage,
   now: number,
 ): 'volume-expired' | 'volume-exhausted' | 'rate-limit-exceeded' | null {
@@ -119,9 +119,9 @@ const NO_LIMITS: RemainingLimits = { rate: null };
 export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
-  const left = Math.max(0, rate.limit - counts.rateUsed);
+  const remaining = Math.max(0, rate.limit - counts.rateUsed);
   const resetMs = Math.max(0, (counts.rateWindowAt ?? now) + rate.periodMs - now);
-  return { rate: { ...rate, left, resetMs } };
+  return { rate: { ...rate, remaining, resetMs } };
 }
 
 // Automatic locks: hard bounces and complaints in a sliding window are compared with thresholds. Messages to simulator addresses
@@ -132,12 +132,12 @@ export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
 /** With fewer emails in the window, absolute ceilings apply instead of rates, because a rate of so few is not significant. */
-const EMAILS_FOR_RATES = 100;
+const MIN_EMAILS_FOR_RATES = 100;
 /** The number of hard bounces or complaints that locks an account with fewer emails than that. */
-const CEILINGS = { bounces: 10, complaints: 2 } as const;
+const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
 /** The least number of complaints that locks an account. Each is from another recipient, so one recipient cannot lock an account. */
-const MIN_COMPLAINTS = CEILINGS.complaints;
+const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
 /**
  * The complainant that a complaint of this canonical recipient is counted for. The owner of a mailbox chooses the label after `+`
@@ -189,46 +189,52 @@ export function thresholdUsage(
 ): readonly [ThresholdUsage, ThresholdUsage] {
   const { emails, bounces, complaints } = counts;
   return [
-    usageOf('bounces', bounces, emails, thresholds.bounceRate, CEILINGS.bounces),
-    usageOf('complaints', complaints, emails, thresholds.complaintRate, CEILINGS.complaints),
+    computeUsage('bounces', bounces, emails, thresholds.bounceRate, MAX_COUNTS.bounces),
+    computeUsage('complaints', complaints, emails, thresholds.complaintRate, MAX_COUNTS.complaints),
   ];
 }
 
-function usageOf(
+function computeUsage(
   metric: ThresholdUsage['metric'],
   count: number,
   emails: number,
   rate: number,
-  ceiling: number,
+  maxCount: number,
 ): ThresholdUsage {
-  const limitType = emails < EMAILS_FOR_RATES ? 'count' : 'rate';
+  const limitType = emails < MIN_EMAILS_FOR_RATES ? 'count' : 'rate';
   if (rate >= 1) return { metric, count, limitType, limit: null, usage: 0 };
-  if (limitType === 'count') return { metric, count, limitType, limit: ceiling, usage: count / ceiling };
-  const part = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
-  const few = metric === 'complaints' && count < MIN_COMPLAINTS;
-  return { metric, count, limitType, limit: rate, usage: few ? Math.min(part, count / MIN_COMPLAINTS) : part };
+  if (limitType === 'count') return { metric, count, limitType, limit: maxCount, usage: count / maxCount };
+  const fraction = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
+  const isBelowMinimum = metric === 'complaints' && count < MIN_COMPLAINTS;
+  return {
+    metric,
+    count,
+    limitType,
+    limit: rate,
+    usage: isBelowMinimum ? Math.min(fraction, count / MIN_COMPLAINTS) : fraction,
+  };
 }
 
 /** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
 export function reputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
-  const statuses = thresholdUsage(counts, thresholds).map((usage) => statusOf(usage, counts.emails));
+  const statuses = thresholdUsage(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
   return (
     statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
 }
 
-function statusOf({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): ReputationStatus {
+function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): ReputationStatus {
   if (limit === null || usage < 0.5) return { kind: 'good' };
-  const what = metric === 'bounces' ? 'hard bounces' : 'complaints';
-  const most =
-    limitType === 'count' ? `${limit} while there are fewer than ${EMAILS_FOR_RATES} emails` : formatPercent(limit);
-  const reason = `${count} ${count === 1 ? what.slice(0, -1) : what} of ${emails} emails in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${most})`;
+  const noun = metric === 'bounces' ? 'hard bounces' : 'complaints';
+  const limitText =
+    limitType === 'count' ? `${limit} while there are fewer than ${MIN_EMAILS_FOR_RATES} emails` : formatPercent(limit);
+  const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} emails in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
   return { kind: usage >= 1 ? 'lock' : 'warning', reason };
 }
 
 /** `0.0015` as `0.15 %`. */
-export function formatPercent(part: number): string {
-  return `${Number((part * 100).toFixed(2))} %`;
+export function formatPercent(fraction: number): string {
+  return `${Number((fraction * 100).toFixed(2))} %`;
 }
 
 /** What a change of state adds to the counts of an account's reputation. */
@@ -238,7 +244,7 @@ export interface ReputationDelta {
   complaints: number;
 }
 
-const EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 0 };
+const COUNTED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 0 };
 const HARD_BOUNCE: Readonly<ReputationDelta> = { emails: 1, bounces: 1, complaints: 0 };
 const COMPLAINED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 1 };
 const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
@@ -249,17 +255,17 @@ const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints
  * A message counts as an email once: when it is delivered or bounces. `fresh` is true for the first hard bounce that suppresses
  * the recipient, and for the first complaint of a recipient in the window.
  */
-export function reputationDelta(from: State, to: State, fresh: boolean): Readonly<ReputationDelta> | null {
-  const counted = from === 'delivered' || from === 'bounced';
+export function reputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
+  const wasCounted = from === 'delivered' || from === 'bounced';
   switch (to) {
     case 'delivered':
-      return counted ? null : EMAIL;
+      return wasCounted ? null : COUNTED_EMAIL;
     case 'bounced':
-      if (fresh) return counted ? LATE_BOUNCE : HARD_BOUNCE;
-      return counted ? null : EMAIL;
+      if (isNew) return wasCounted ? LATE_BOUNCE : HARD_BOUNCE;
+      return wasCounted ? null : COUNTED_EMAIL;
     case 'complained':
-      if (fresh) return counted ? COMPLAINT : COMPLAINED_EMAIL;
-      return counted ? null : EMAIL;
+      if (isNew) return wasCounted ? COMPLAINT : COMPLAINED_EMAIL;
+      return wasCounted ? null : COUNTED_EMAIL;
     case 'queued':
     case 'sending':
     case 'suppressed':

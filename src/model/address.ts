@@ -20,9 +20,9 @@ export interface Address {
 }
 
 /** RFC 5321 section 4.5.3.1.1: octets of a local part. */
-const MAX_LOCAL = 64;
+const MAX_LOCAL_OCTETS = 64;
 /** RFC 5321 section 4.5.3.1.3: a path is 256 octets at most, and two of them are its angle brackets. */
-const MAX_ADDRESS = 254;
+const MAX_ADDRESS_OCTETS = 254;
 
 const QUOTE = 0x22;
 const DOT = 0x2e;
@@ -45,15 +45,15 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! 
 export function parseAddress(text: string): Address | null {
   const length = text.length;
   // Written in A-labels and UTF-8 an address only becomes shorter by invisible characters that UTS 46 removes.
-  if (length > MAX_ADDRESS) return null;
+  if (length > MAX_ADDRESS_OCTETS) return null;
   const at = text.charCodeAt(0) === QUOTE ? endOfQuotedString(text) : endOfDotAtom(text);
-  if (at <= 0 || at > MAX_LOCAL || at + 1 >= length) return null;
+  if (at <= 0 || at > MAX_LOCAL_OCTETS || at + 1 >= length) return null;
   const local = text.slice(0, at);
   const octets = Buffer.byteLength(local, 'utf8');
   const ascii = octets === at;
-  if (!ascii && (octets > MAX_LOCAL || UNSAFE.test(local))) return null;
+  if (!ascii && (octets > MAX_LOCAL_OCTETS || UNSAFE.test(local))) return null;
   const domain = parseHost(text, at + 1);
-  if (domain === null || octets + 1 + domain.length > MAX_ADDRESS) return null;
+  if (domain === null || octets + 1 + domain.length > MAX_ADDRESS_OCTETS) return null;
   return { local, domain, ascii };
 }
 
@@ -100,14 +100,14 @@ export function addrSpec(address: Address): string {
  */
 export function canonicalAddress(address: Address): string {
   let local = address.local;
-  if (local.charCodeAt(0) === QUOTE) local = simplestQuoting(local);
+  if (local.charCodeAt(0) === QUOTE) local = simplifyQuoting(local);
   // Lower-casing can undo a composition (and the reverse), hence NFC after it.
   local = address.ascii ? local.toLowerCase() : local.normalize('NFC').toLowerCase().normalize('NFC');
   return `${local}@${address.domain}`;
 }
 
 /** RFC 5321 section 4.1.2: `"Joe\ Q"` and `"Joe Q"` are equal, and quotes around a dot-atom have no meaning. */
-function simplestQuoting(quoted: string): string {
+function simplifyQuoting(quoted: string): string {
   let content = '';
   let escaped = '';
   for (let i = 1; i < quoted.length - 1; i++) {
@@ -123,8 +123,8 @@ function simplestQuoting(quoted: string): string {
 // characters; returns null for text that is not a host name, and never throws.
 
 /** RFC 1035 section 2.3.4: octets of one label, and of a whole name written with dots. */
-const MAX_LABEL = 63;
-const MAX_DOMAIN = 253;
+const MAX_LABEL_OCTETS = 63;
+const MAX_DOMAIN_OCTETS = 253;
 
 const HYPHEN = 0x2d;
 
@@ -142,42 +142,45 @@ HOST_CHARACTER[HYPHEN] = 4;
  */
 export function parseHost(text: string, start: number): string | null {
   const end = text.length;
-  let upper = false;
-  let unicode = false;
+  let hasUpperCase = false;
+  let hasUnicode = false;
   let labels = 1;
   let labelStart = start;
-  let digitsOnly = true;
-  let aLabel = false;
+  let isDigitsOnly = true;
+  let hasALabel = false;
   for (let i = start; i < end; i++) {
     const c = text.charCodeAt(i);
     if (c === DOT) {
-      if (!unicode && !endsLabel(text, labelStart, i)) return null;
-      if (isALabel(text, labelStart, i)) aLabel = true;
+      if (!hasUnicode && !isValidLabel(text, labelStart, i)) return null;
+      if (isALabel(text, labelStart, i)) hasALabel = true;
       labels++;
       labelStart = i + 1;
-      digitsOnly = true;
+      isDigitsOnly = true;
       continue;
     }
     if (c >= 0x80) {
-      unicode = true;
+      hasUnicode = true;
       continue;
     }
     const kind = HOST_CHARACTER[c];
     if (kind === 0) return null;
-    if (kind !== 1) digitsOnly = false;
-    if (kind === 3) upper = true;
+    if (kind !== 1) isDigitsOnly = false;
+    if (kind === 3) hasUpperCase = true;
   }
-  if (unicode) return fromUnicode(text.slice(start));
-  if (labels < 2 || digitsOnly || end - start > MAX_DOMAIN || !endsLabel(text, labelStart, end)) return null;
-  if (aLabel || isALabel(text, labelStart, end)) return fromUnicode(text.slice(start));
+  if (hasUnicode) return toAsciiDomain(text.slice(start));
+  if (labels < 2 || isDigitsOnly || end - start > MAX_DOMAIN_OCTETS || !isValidLabel(text, labelStart, end))
+    return null;
+  if (hasALabel || isALabel(text, labelStart, end)) return toAsciiDomain(text.slice(start));
   const domain = text.slice(start);
-  return upper ? domain.toLowerCase() : domain;
+  return hasUpperCase ? domain.toLowerCase() : domain;
 }
 
 /** True when the label from `start` to `end` is neither empty nor too long and has no hyphen at its edges. */
-function endsLabel(text: string, start: number, end: number): boolean {
+function isValidLabel(text: string, start: number, end: number): boolean {
   const length = end - start;
-  return length > 0 && length <= MAX_LABEL && text.charCodeAt(start) !== HYPHEN && text.charCodeAt(end - 1) !== HYPHEN;
+  return (
+    length > 0 && length <= MAX_LABEL_OCTETS && text.charCodeAt(start) !== HYPHEN && text.charCodeAt(end - 1) !== HYPHEN
+  );
 }
 
 /** True when the label begins with `xn--`, in either case (RFC 5890 section 2.3.2.1). */
@@ -195,7 +198,7 @@ function isALabel(text: string, start: number, end: number): boolean {
  * UTS 46 section 4.2 (ToASCII) with every check enabled. Mapping can add ASCII characters and dots (U+3002, full-width letters and
  * digits), so the host rules are checked on the result as well.
  */
-function fromUnicode(domain: string): string | null {
+function toAsciiDomain(domain: string): string | null {
   const ascii = toASCII(domain, {
     checkBidi: true,
     checkHyphens: true,
@@ -210,24 +213,24 @@ function fromUnicode(domain: string): string | null {
 
 /** Checks the host rules for a name in lower-case ASCII. */
 function isHost(domain: string): boolean {
-  if (domain.length > MAX_DOMAIN) return false;
+  if (domain.length > MAX_DOMAIN_OCTETS) return false;
   let labels = 1;
   let labelStart = 0;
-  let digitsOnly = true;
+  let isDigitsOnly = true;
   for (let i = 0; i < domain.length; i++) {
     const c = domain.charCodeAt(i);
     if (c === DOT) {
-      if (!endsLabel(domain, labelStart, i)) return false;
+      if (!isValidLabel(domain, labelStart, i)) return false;
       labels++;
       labelStart = i + 1;
-      digitsOnly = true;
+      isDigitsOnly = true;
     } else {
       const kind = c < 0x80 ? HOST_CHARACTER[c] : 0;
       if (kind === 0) return false;
-      if (kind !== 1) digitsOnly = false;
+      if (kind !== 1) isDigitsOnly = false;
     }
   }
-  return labels >= 2 && !digitsOnly && endsLabel(domain, labelStart, domain.length);
+  return labels >= 2 && !isDigitsOnly && isValidLabel(domain, labelStart, domain.length);
 }
 
 // The network that per-peer limits count. One subscriber has a /64 of IPv6 (RFC 6177) and can use any address in it.

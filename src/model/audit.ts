@@ -11,7 +11,7 @@ import type { Suppression } from './suppression.ts';
 /** Who makes a change, and when. */
 export interface Actor {
   /** `cli:NAME`, `page` or `token:NAME`. */
-  readonly who: string;
+  readonly name: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
 }
@@ -21,13 +21,13 @@ export interface AuditEntry {
   readonly id: number;
   readonly at: number;
   /** `cli:NAME`, `page` or `token:NAME`. */
-  readonly who: string;
+  readonly actor: string;
   /** Such as `account.lock`. */
   readonly action: string;
   /** What was changed: an account's name, a key's number, a domain, an address. */
-  readonly subject: string;
+  readonly target: string;
   /** The values before and after the change, as JSON; null if there is none. */
-  readonly publishedBefore: string | null;
+  readonly before: string | null;
   readonly after: string | null;
 }
 
@@ -35,13 +35,13 @@ export type NewAuditEntry = Omit<AuditEntry, 'id'>;
 
 /** Makes the entry of a change; `before` and `after` are written as JSON. */
 export function auditEntry(
-  { who, at }: Actor,
+  { name: actor, at }: Actor,
   action: string,
-  subject: string,
+  target: string,
   before: unknown,
   after: unknown,
 ): NewAuditEntry {
-  return { at, who, action, subject, publishedBefore: json(before), after: json(after) };
+  return { at, actor, action, target, before: json(before), after: json(after) };
 }
 
 function json(value: unknown): string | null {
@@ -95,25 +95,29 @@ interface ImportCounts {
  * this function made, or null for a new entry. The counts are those of the committed batches, so the entry of an import that was
  * killed is true; it keeps the member `unfinished`.
  */
-export function auditedImport(shown: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
-  const before: ImportCounts = shown === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(shown);
-  const now = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
+export function auditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
+  const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
+  const counts = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
   return {
-    read: now.read,
-    added: now.added,
-    known: now.read - now.added - now.skipped,
-    skipped: now.skipped,
+    read: counts.read,
+    added: counts.added,
+    known: counts.read - counts.added - counts.skipped,
+    skipped: counts.skipped,
     bytes,
     ...(end === null ? { unfinished: true } : end === 'stopped' ? { stopped: true } : {}),
   };
 }
 
 /** The number of addresses that an entry names. The others are only counted. */
-const MAX_NAMED = 5;
+const MAX_NAMED_ADDRESSES = 5;
 
 export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
-  const addresses = entries.slice(0, MAX_NAMED).map(({ address }) => address);
-  return { added, addresses, ...(entries.length > MAX_NAMED ? { andMore: entries.length - MAX_NAMED } : {}) };
+  const addresses = entries.slice(0, MAX_NAMED_ADDRESSES).map(({ address }) => address);
+  return {
+    added,
+    addresses,
+    ...(entries.length > MAX_NAMED_ADDRESSES ? { andMore: entries.length - MAX_NAMED_ADDRESSES } : {}),
+  };
 }
 
 // The differences between the values before and after a change, member by member.
@@ -129,19 +133,23 @@ export interface DifferenceLine {
 /** How times (ms since the epoch) and durations (ms) are formatted. */
 export interface DifferenceFormat {
   readonly time: (ms: number) => string;
-  readonly span: (ms: number) => string;
+  readonly duration: (ms: number) => string;
 }
 
 /** The members that differ; all members if there is no value before or after. */
-export function difference(before: unknown, after: unknown, wording: DifferenceFormat): readonly DifferenceLine[] {
-  const [was, is] = [flat(before, wording), flat(after, wording)];
-  return [...new Set([...was.keys(), ...is.keys()])]
-    .map((member) => ({ member: words(member), before: was.get(member) ?? null, after: is.get(member) ?? null }))
+export function listDifferences(before: unknown, after: unknown, format: DifferenceFormat): readonly DifferenceLine[] {
+  const [beforeMembers, afterMembers] = [flattenMembers(before, format), flattenMembers(after, format)];
+  return [...new Set([...beforeMembers.keys(), ...afterMembers.keys()])]
+    .map((member) => ({
+      member: memberLabel(member),
+      before: beforeMembers.get(member) ?? null,
+      after: afterMembers.get(member) ?? null,
+    }))
     .filter((line) => line.before !== line.after);
 }
 
 /** `limits.volumeExpiresAt` as `limits: volume expires`; the value shows that it is a time. */
-function words(member: string): string {
+function memberLabel(member: string): string {
   return member
     .replace(/At$/, '')
     .replaceAll('.', ': ')
@@ -149,16 +157,17 @@ function words(member: string): string {
 }
 
 /** The members that are not null, by path. */
-function flat(value: unknown, wording: DifferenceFormat): ReadonlyMap<string, string> {
+function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<string, string> {
   const members = new Map<string, string>();
-  const walk = (path: string, one: unknown) => {
-    if (one === null || one === undefined) return;
-    if (Array.isArray(one)) members.set(path, one.map(String).join(', '));
-    else if (typeof one === 'object' && !isRate(one)) {
-      for (const [name, inner] of Object.entries(one)) walk(path === '' ? name : `${path}.${name}`, inner);
-    } else members.set(path === '' ? 'value' : path, text(path, one, wording));
+  const addMembers = (path: string, memberValue: unknown) => {
+    if (memberValue === null || memberValue === undefined) return;
+    if (Array.isArray(memberValue)) members.set(path, memberValue.map(String).join(', '));
+    else if (typeof memberValue === 'object' && !isRate(memberValue)) {
+      for (const [name, inner] of Object.entries(memberValue))
+        addMembers(path === '' ? name : `${path}.${name}`, inner);
+    } else members.set(path === '' ? 'value' : path, formatValue(path, memberValue, format));
   };
-  walk('', value);
+  addMembers('', value);
   return members;
 }
 
@@ -167,17 +176,17 @@ function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }
 
-function text(path: string, value: unknown, wording: DifferenceFormat): string {
-  if (typeof value === 'object' && value !== null) return limitText(value, wording);
+function formatValue(path: string, value: unknown, format: DifferenceFormat): string {
+  if (typeof value === 'object' && value !== null) return formatLimit(value, format);
   // Milliseconds since the epoch, as the store keeps times.
-  if (typeof value === 'number' && path.endsWith('At')) return wording.time(value);
+  if (typeof value === 'number' && path.endsWith('At')) return format.time(value);
   if (typeof value === 'number' && path.startsWith('thresholds.')) return `${Number((value * 100).toFixed(4))} %`;
   return String(value);
 }
 
 /** `1000 in 1 h`; `50 a second, 200 at once`. */
-function limitText(value: object, { span }: DifferenceFormat): string {
-  if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${span(Number(value.periodMs))}`;
+function formatLimit(value: object, { duration }: DifferenceFormat): string {
+  if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${duration(Number(value.periodMs))}`;
   if ('perSecond' in value && 'burst' in value) return `${value.perSecond} a second, ${value.burst} at once`;
   return JSON.stringify(value);
 }

@@ -70,7 +70,7 @@ export interface RecordCheck extends DnsRecord {
 /** How long a domain can still send after its records were lost. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
 /** How long a record is needed after the last attempt: messages wait in other servers' queues, and verifiers check again for days. */
-const LINGER_MS = 48 * 3_600_000;
+const RECORD_RETENTION_MS = 48 * 3_600_000;
 
 export interface CheckEvaluation {
   readonly status: DomainStatus;
@@ -95,13 +95,13 @@ export function dkimRecordName(domain: string, selector: string): string {
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
   const warnings = checks.filter((check) => check.found !== 'found').map((check) => `${check.name}: ${check.detail}`);
-  const deciding = domain.keys.filter((key) => key.state === 'active' && key.algorithm === 'rsa');
-  const signing = deciding.map((key) => dkimCheckOf(domain, key, checks)?.found ?? 'unknown');
-  const lost = signing.length === 0 || signing.some((found) => found === 'missing' || found === 'wrong');
-  if (!lost && signing.includes('unknown')) {
+  const activeRsaKeys = domain.keys.filter((key) => key.state === 'active' && key.algorithm === 'rsa');
+  const keyResults = activeRsaKeys.map((key) => findDkimCheck(domain, key, checks)?.found ?? 'unknown');
+  const isRecordLost = keyResults.length === 0 || keyResults.some((found) => found === 'missing' || found === 'wrong');
+  if (!isRecordLost && keyResults.includes('unknown')) {
     return { status, checkedAt, authenticatedAt, failingSince, event: null, warnings };
   }
-  if (!lost) {
+  if (!isRecordLost) {
     const event = status === 'pending' ? 'authenticated' : status === 'failing' ? 'recovered' : null;
     const since = event === null ? authenticatedAt : now;
     return { status: 'authenticated', checkedAt: now, authenticatedAt: since, failingSince: null, event, warnings };
@@ -110,12 +110,12 @@ export function evaluateChecks(domain: SendingDomain, checks: readonly RecordChe
     return { status: 'pending', checkedAt: now, authenticatedAt, failingSince: null, event: null, warnings };
   }
   const since = failingSince ?? now;
-  const over = now >= since + GRACE_PERIOD_MS;
-  const event = status !== 'failing' ? 'lost' : over && maySend(domain) ? 'blocked' : null;
+  const isGraceOver = now >= since + GRACE_PERIOD_MS;
+  const event = status !== 'failing' ? 'lost' : isGraceOver && maySend(domain) ? 'blocked' : null;
   return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: since, event, warnings };
 }
 
-function dkimCheckOf(domain: SendingDomain, key: DkimKey, checks: readonly RecordCheck[]): RecordCheck | undefined {
+function findDkimCheck(domain: SendingDomain, key: DkimKey, checks: readonly RecordCheck[]): RecordCheck | undefined {
   const name = dkimRecordName(domain.name, key.selector);
   return checks.find((check) => check.purpose === 'dkim' && check.name === name);
 }
@@ -145,8 +145,8 @@ export function maySend({
  */
 export function signingKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
   const active = keys.filter((key) => key.state === 'active');
-  const beside = active.filter((key) => key.algorithm === 'ed25519' && published.includes(key.selector));
-  return [...active.filter((key) => key.algorithm === 'rsa'), ...beside];
+  const publishedEd25519Keys = active.filter((key) => key.algorithm === 'ed25519' && published.includes(key.selector));
+  return [...active.filter((key) => key.algorithm === 'rsa'), ...publishedEd25519Keys];
 }
 
 /** The selectors of `keys` whose records these checks found. */
@@ -156,20 +156,23 @@ export function publishedSelectors(
   checks: readonly RecordCheck[],
 ): readonly string[] {
   const names = new Set(
-    checks.filter((one) => one.purpose === 'dkim' && one.found === 'found').map(({ name }) => name),
+    checks.filter((check) => check.purpose === 'dkim' && check.found === 'found').map(({ name }) => name),
   );
   return keys.map(({ selector }) => selector).filter((selector) => names.has(dkimRecordName(domain, selector)));
 }
 
 /** The last answer about each record: a lookup that failed leaves the one of before. */
 export function lastAnsweredChecks(
-  before: readonly RecordCheck[],
+  earlierChecks: readonly RecordCheck[],
   checks: readonly RecordCheck[],
 ): readonly RecordCheck[] {
   return checks.map((check) => {
     if (check.found !== 'unknown') return check;
     const { type, name, value } = check;
-    return before.find((one) => one.type === type && one.name === name && one.value === value) ?? check;
+    return (
+      earlierChecks.find((earlier) => earlier.type === type && earlier.name === name && earlier.value === value) ??
+      check
+    );
   });
 }
 
@@ -179,16 +182,16 @@ export type Rotation =
   | { readonly kind: 'underway'; readonly selectors: readonly string[] };
 
 /** Adds new keys, which wait for their records, to those that sign. */
-export function beginRotation(domain: Pick<SendingDomain, 'keys'>, fresh: readonly DkimKey[]): Rotation {
-  const waiting = domain.keys.filter((key) => key.state === 'staged');
-  if (waiting.length > 0) return { kind: 'underway', selectors: waiting.map((key) => key.selector) };
-  return { kind: 'staged', keys: [...domain.keys, ...fresh.map((key) => ({ ...key, state: 'staged' as const }))] };
+export function beginRotation(domain: Pick<SendingDomain, 'keys'>, newKeys: readonly DkimKey[]): Rotation {
+  const stagedKeys = domain.keys.filter((key) => key.state === 'staged');
+  if (stagedKeys.length > 0) return { kind: 'underway', selectors: stagedKeys.map((key) => key.selector) };
+  return { kind: 'staged', keys: [...domain.keys, ...newKeys.map((key) => ({ ...key, state: 'staged' as const }))] };
 }
 
 /** The keys without those that wait for their records; null where none does. */
 export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly DkimKey[] | null {
-  const kept = keys.filter((key) => key.state !== 'staged');
-  return kept.length === keys.length ? null : kept;
+  const remainingKeys = keys.filter((key) => key.state !== 'staged');
+  return remainingKeys.length === keys.length ? null : remainingKeys;
 }
 
 /**
@@ -201,14 +204,14 @@ export function advanceRotation(
   now: number,
   maxAgeMs: number,
 ): readonly DkimKey[] {
-  const seen = domain.keys.filter(
-    (key) => key.state === 'staged' && dkimCheckOf(domain, key, checks)?.found === 'found',
+  const publishedKeys = domain.keys.filter(
+    (key) => key.state === 'staged' && findDkimCheck(domain, key, checks)?.found === 'found',
   );
-  if (seen.length === 0) return domain.keys;
+  if (publishedKeys.length === 0) return domain.keys;
   return domain.keys.map((key) => {
-    if (seen.includes(key)) return { ...key, state: 'active', activatedAt: now };
-    if (key.state === 'active' && seen.some((next) => next.algorithm === key.algorithm)) {
-      return { ...key, state: 'retiring', retireAt: now + maxAgeMs + LINGER_MS };
+    if (publishedKeys.includes(key)) return { ...key, state: 'active', activatedAt: now };
+    if (key.state === 'active' && publishedKeys.some((publishedKey) => publishedKey.algorithm === key.algorithm)) {
+      return { ...key, state: 'retiring', retireAt: now + maxAgeMs + RECORD_RETENTION_MS };
     }
     return key;
   });
@@ -216,8 +219,8 @@ export function advanceRotation(
 
 /** The keys without those that have retired, whose records can be removed from DNS; the same list if none has. */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
-  const over = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
-  return keys.some(over) ? keys.filter((key) => !over(key)) : keys;
+  const hasRetired = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
+  return keys.some(hasRetired) ? keys.filter((key) => !hasRetired(key)) : keys;
 }
 
 /** What a check of a domain's records writes to the store. */

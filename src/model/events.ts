@@ -17,7 +17,7 @@ type Event<Type extends string, Members = object> = Type extends Type
   ? { readonly type: Type; readonly at: number } & Readonly<Members>
   : never;
 
-interface Message {
+interface MessageMembers {
   id: string;
   accountId: number;
   /** The recipient, as the client gave it. */
@@ -25,7 +25,7 @@ interface Message {
 }
 
 /** A message whose state has changed. Members that the publisher does not know are null. */
-interface Changed {
+interface StateChangeMembers {
   id: string;
   accountId: number | null;
   to: string | null;
@@ -44,8 +44,8 @@ interface Changed {
   detail: string | null;
 }
 
-/** Reasons that concern this service itself and not a message; `ALARMING` of classify. */
-export type AlarmingReason = Extract<Reason, 'configuration' | 'reputation'>;
+/** Reasons that concern this service itself and not a message; `ALARMING_REASONS` of classify. */
+export type AlarmReason = Extract<Reason, 'configuration' | 'reputation'>;
 
 export type HttpListenerName = 'public' | 'operator' | 'events';
 export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
@@ -71,12 +71,12 @@ export type ServiceEvent =
   /** Committed, and its 201 is on the way. `tookMs` from key check to answer. */
   | Event<
       'message.accepted',
-      Message & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
+      MessageMembers & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
     >
   /** A request repeated an idempotency key; `id` is the message that it accepted first. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
   /** The message ended because its recipient is on the suppression list. Found when it was accepted or when it was claimed. */
-  | Event<'message.suppressed', Message>
+  | Event<'message.suppressed', MessageMembers>
   /** Recorded: a change of state. */
   | Event<
       | 'message.delivered'
@@ -85,7 +85,7 @@ export type ServiceEvent =
       | 'message.complained'
       | 'message.expired'
       | 'message.uncertain',
-      Changed
+      StateChangeMembers
     >
   /** An operator changed it through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
@@ -94,11 +94,11 @@ export type ServiceEvent =
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
   /** An attempt ended; whether its outcome is recorded is another event. */
-  | Event<'attempt.ended', Message & { attempts: number; attempt: Attempt }>
-  /** The next hop refuses this service and not the message; `reason` is one of `ALARMING`. */
-  | Event<'attempt.alarm_raised', Message & { attempts: number; attempt: Attempt; reason: AlarmingReason }>
+  | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
+  /** The next hop refuses this service and not the message; `reason` is one of `ALARMING_REASONS`. */
+  | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
   /** Another node or the sweeper recovered the lease first; the attempt's outcome was not recorded. */
-  | Event<'node.lease_lost', Message & { attempts: number }>
+  | Event<'node.lease_lost', MessageMembers & { attempts: number }>
   // ── Requests and connections ──
   /** `code` is one of docs/errors.md; account and key are null without a valid key. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>

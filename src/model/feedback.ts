@@ -1,5 +1,5 @@
 /**
- * Reports of other servers and providers about a message, and the change that they cause. `afterAttempt` decides the changes that an
+ * Reports of other servers and providers about a message, and the change that they cause. `decideAttemptChange` decides the changes that an
  * attempt causes. Pure.
  *
  * Guarantees: only a settled message changes, only as `TRANSITIONS` allows, and only its own recipient is suppressed. A report that

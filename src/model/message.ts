@@ -202,7 +202,7 @@ export interface RemainingLimits {
   readonly rate: {
     readonly limit: number;
     readonly periodMs: number;
-    readonly left: number;
+    readonly remaining: number;
     readonly resetMs: number;
   } | null;
 }
@@ -272,11 +272,11 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
   { from: 'delivered', to: 'complained', by: 'feedback' },
 ];
 
-const ALLOWED: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
+const ALLOWED_TRANSITIONS: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
 
 /** True if `TRANSITIONS` contains the transition. */
 export function isAllowedTransition(from: State | null, to: State, by: Cause): boolean {
-  return ALLOWED.has(`${from}>${to}:${by}`);
+  return ALLOWED_TRANSITIONS.has(`${from}>${to}:${by}`);
 }
 
 /** States in which the queue no longer handles a message. Its body can be erased in these states. */
@@ -289,22 +289,22 @@ export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'cancelled',
 ]);
 
-// The change that an attempt's outcome causes. The dispatcher calls `afterAttempt` after each attempt; the store writes the result (`settle`).
+// The change that an attempt's outcome causes. The dispatcher calls `decideAttemptChange` after each attempt; the store writes the result (`settle`).
 
 export interface DeliveryPolicy {
   readonly maxAgeMs: number;
   readonly onUncertain: 'resend' | 'hold';
 }
 
-/** The properties of the message that `afterAttempt` needs. */
+/** The properties of the message that `decideAttemptChange` needs. */
 interface AttemptedMessage {
   readonly acceptedAt: number;
   readonly attempts: number;
 }
 
 /** The change that an attempt's outcome causes to a leased message. `random` in [0, 1) is the jitter of the retry. */
-export function afterAttempt(
-  mail: AttemptedMessage,
+export function decideAttemptChange(
+  message: AttemptedMessage,
   attempt: Attempt,
   policy: DeliveryPolicy,
   by: string,
@@ -315,21 +315,21 @@ export function afterAttempt(
   const entry = (detail: string) => ({ at: now, by, detail, attempt });
   switch (outcome.kind) {
     case 'delivered':
-      return recordedChange('message.delivered', entry(replyLine(outcome.reply)));
+      return recordedChange('message.delivered', entry(formatReply(outcome.reply)));
     case 'bounced':
       return recordedChange(
         'message.bounced',
-        entry(replyLine(outcome.reply)),
+        entry(formatReply(outcome.reply)),
         null,
         outcome.suppress ? 'bounce' : null,
       );
     case 'deferred':
-      return deferred(mail, policy, random, entry(replyLine(outcome.reply)));
+      return deferredChange(message, policy, random, entry(formatReply(outcome.reply)));
     case 'unanswered': {
-      const what = entry(`handed over, but no answer: ${replyLine(outcome.reply)}`);
+      const uncertainEntry = entry(`handed over, but no answer: ${formatReply(outcome.reply)}`);
       return policy.onUncertain === 'hold'
-        ? recordedChange('message.uncertain', what)
-        : deferred(mail, policy, random, what);
+        ? recordedChange('message.uncertain', uncertainEntry)
+        : deferredChange(message, policy, random, uncertainEntry);
     }
   }
 }
@@ -350,42 +350,49 @@ export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: nu
   return now >= acceptedAt + policy.maxAgeMs;
 }
 
-function deferred(
-  mail: AttemptedMessage,
+function deferredChange(
+  message: AttemptedMessage,
   policy: DeliveryPolicy,
   random: number,
   entry: Omit<HistoryEntry, 'verb'>,
 ): RecordedChange {
   const now = entry.at;
-  if (isPastMaxAge(mail.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
+  if (isPastMaxAge(message.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
   // Never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
-  const dueAt = Math.min(now + retryDelayMs(mail.attempts, random), mail.acceptedAt + policy.maxAgeMs);
+  const dueAt = Math.min(now + retryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
   return recordedChange('message.deferred', entry, dueAt);
 }
 
 /** A reply on one line, for example `550 5.1.1 no such user`. */
-function replyLine(reply: Reply): string {
+function formatReply(reply: Reply): string {
   const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
   return parts.filter((part) => part !== null && part !== '').join(' ');
 }
 
 // The retry schedule of deferred messages.
 
-const MINUTE = 60_000;
+const MINUTE_MS = 60_000;
 
 /** The delays after the first, second, … attempt. The last delay repeats until the maximum age. */
-const DELAYS_MS = [1 * MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, 60 * MINUTE, 120 * MINUTE] as const;
+const RETRY_DELAYS_MS = [
+  1 * MINUTE_MS,
+  5 * MINUTE_MS,
+  15 * MINUTE_MS,
+  30 * MINUTE_MS,
+  60 * MINUTE_MS,
+  120 * MINUTE_MS,
+] as const;
 
 /** Jitter as a fraction of the delay, so messages that were deferred together are not retried together. */
-const JITTER = 0.15;
+const JITTER_FRACTION = 0.15;
 
 /** The longest delay between an attempt and its retry. */
-export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE * (1 + JITTER));
+export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE_MS * (1 + JITTER_FRACTION));
 
 /** Milliseconds to wait after attempt number `attempts` (1 for the first); `random` is in [0, 1). */
 export function retryDelayMs(attempts: number, random: number): number {
-  const delay = DELAYS_MS[Math.min(Math.max(attempts, 1), DELAYS_MS.length) - 1] ?? 120 * MINUTE;
-  return Math.round(delay * (1 - JITTER + 2 * JITTER * random));
+  const delay = RETRY_DELAYS_MS[Math.min(Math.max(attempts, 1), RETRY_DELAYS_MS.length) - 1] ?? 120 * MINUTE_MS;
+  return Math.round(delay * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
 }
 
 // History entries of changes that a transaction of the store decides. Both databases use them.
@@ -393,22 +400,22 @@ export function retryDelayMs(attempts: number, random: number): number {
 /** An entry that no attempt caused. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
-function entryOf(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
+function createEntry(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
   return { at, verb: RECORDED_EVENTS[type].verb, by, detail, attempt: null };
 }
 
 /** The recipient was on the suppression list (`by` is `store`), or the transport suppressed the message by a local answer. */
 export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
-  return entryOf('message.suppressed', at, by, 'the recipient is on the suppression list');
+  return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
 }
 
 /** A queued message past its maximum age. */
 export function expiredEntry(at: number, by: string): EntryWithoutAttempt {
-  return entryOf('message.expired', at, by, 'still not delivered at its maximum age');
+  return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }
 
 export function operatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
-  return entryOf(type, at, 'operator', null);
+  return createEntry(type, at, 'operator', null);
 }
 
 /**
@@ -417,17 +424,17 @@ export function operatorEntry(type: 'message.retried' | 'message.cancelled', at:
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',
-  marked: boolean,
+  isMarked: boolean,
   at: number,
   by: string,
-): { readonly to: 'queued' | 'uncertain'; readonly entry: EntryWithoutAttempt; readonly uncount: boolean } {
-  if (onUncertain === 'hold' && marked) {
+): { readonly to: 'queued' | 'uncertain'; readonly entry: EntryWithoutAttempt; readonly refundAttempt: boolean } {
+  if (onUncertain === 'hold' && isMarked) {
     const detail = 'the lease ended while the message was handed over; no answer is recorded';
-    return { to: 'uncertain', entry: entryOf('message.uncertain', at, by, detail), uncount: false };
+    return { to: 'uncertain', entry: createEntry('message.uncertain', at, by, detail), refundAttempt: false };
   }
-  const uncount = onUncertain === 'hold';
-  const detail = uncount
+  const refundAttempt = onUncertain === 'hold';
+  const detail = refundAttempt
     ? 'the lease ended before the message was sent'
     : 'the lease ended without an answer; whether the message was sent is not known';
-  return { to: 'queued', entry: entryOf('message.recovered', at, by, detail), uncount };
+  return { to: 'queued', entry: createEntry('message.recovered', at, by, detail), refundAttempt };
 }

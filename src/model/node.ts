@@ -29,9 +29,9 @@ export interface TokensGranted {
   /** A whole number from 0 to `requested`. */
   readonly granted: number;
   /** Whole tokens left in the bucket. */
-  readonly left: number;
+  readonly remaining: number;
   /** Milliseconds until the bucket has a whole token; 0 if it has one now. */
-  readonly nextMs: number;
+  readonly nextTokenMs: number;
 }
 
 // The runtime status of a process, which no store holds: its next hop, its alarms, and whether its store commits.

@@ -60,14 +60,14 @@ export interface OverviewData {
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
   /** The newest entry of the audit log; 0 for none. */
-  readonly audit: number;
+  readonly newestAuditId: number;
   /** The recent counts of all nodes, and the part of them that suppresses addresses. */
-  readonly counted: number;
-  readonly refused: number;
+  readonly recentCounts: number;
+  readonly suppressingCounts: number;
 }
 
 /** The records that an answered check found missing or wrong; `checks` is the JSON of the column. */
-export function failedRecordsOf(checks: string): DomainProblem['failedRecords'] {
+export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found }) => found === 'missing' || found === 'wrong')
     .map(({ purpose, name }) => ({ purpose, name }));

@@ -4,7 +4,7 @@
  */
 import type { Type as TypeBox } from 'typebox';
 
-type Used =
+type UsedTypes =
   | 'Array'
   | 'Boolean'
   | 'Integer'
@@ -41,4 +41,4 @@ const builder = {
 };
 
 /** The builder; its types are those of the library, which a test holds its results to. */
-export const Type = builder as unknown as Pick<typeof TypeBox, Used>;
+export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;

@@ -6,7 +6,7 @@
 import { type Address, canonicalAddress, parseAddress } from './address.ts';
 
 /** A valid submission. */
-interface Submitted {
+interface ValidSubmission {
   readonly to: string;
   readonly from: string;
   readonly subject: string;
@@ -17,8 +17,8 @@ interface Submitted {
   readonly recipient: string;
 }
 
-type Admission =
-  | { readonly kind: 'valid'; readonly mail: Submitted }
+type ValidationResult =
+  | { readonly kind: 'valid'; readonly submission: ValidSubmission }
   | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
 /** The fields, in the order in which error texts name them. */
@@ -32,14 +32,17 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /** Validates a parsed body. Reads only the four fields, and only own members of the object. */
-export function validateSubmission(body: unknown): Admission {
+export function validateSubmission(body: unknown): ValidationResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return refused({ code: 'invalid-json' });
-  const to = member(body, 'to');
-  const from = member(body, 'from');
-  const subject = member(body, 'subject');
-  const message = member(body, 'message');
+  const to = ownMember(body, 'to');
+  const from = ownMember(body, 'from');
+  const subject = ownMember(body, 'subject');
+  const message = ownMember(body, 'message');
   if (isMissing(to) || isMissing(from) || isMissing(subject) || isMissing(message)) {
-    return refused({ code: 'missing-fields', fields: REQUEST_FIELDS.filter((name) => isMissing(member(body, name))) });
+    return refused({
+      code: 'missing-fields',
+      fields: REQUEST_FIELDS.filter((name) => isMissing(ownMember(body, name))),
+    });
   }
   if (
     typeof to !== 'string' ||
@@ -47,14 +50,14 @@ export function validateSubmission(body: unknown): Admission {
     typeof subject !== 'string' ||
     typeof message !== 'string'
   ) {
-    const fields = REQUEST_FIELDS.filter((name) => typeof member(body, name) !== 'string');
+    const fields = REQUEST_FIELDS.filter((name) => typeof ownMember(body, name) !== 'string');
     return refused({ code: 'not-strings', fields });
   }
   const refusal =
-    halfCharacter('to', to) ??
-    halfCharacter('from', from) ??
-    unsendable('subject', subject) ??
-    unsendable('message', message);
+    findUnpairedSurrogate('to', to) ??
+    findUnpairedSurrogate('from', from) ??
+    findForbiddenCharacter('subject', subject) ??
+    findForbiddenCharacter('message', message);
   if (refusal !== null) return refused(refusal);
   const toAddress = parseAddress(to);
   const fromAddress = parseAddress(from);
@@ -62,18 +65,18 @@ export function validateSubmission(body: unknown): Admission {
     const fields = [...(toAddress === null ? ['to'] : []), ...(fromAddress === null ? ['from'] : [])];
     return refused({ code: 'invalid-address', fields });
   }
-  const fault = subjectFault(subject);
+  const fault = findSubjectFault(subject);
   if (fault !== null) return refused({ code: 'invalid-field', field: 'subject', fault });
   const recipient = canonicalAddress(toAddress);
-  return { kind: 'valid', mail: { to, from, subject, message, toAddress, fromAddress, recipient } };
+  return { kind: 'valid', submission: { to, from, subject, message, toAddress, fromAddress, recipient } };
 }
 
-function refused(refusal: ValidationFault): Admission {
+function refused(refusal: ValidationFault): ValidationResult {
   return { kind: 'refused', refusal };
 }
 
 /** An own member, or undefined. Members inherited through `__proto__` are ignored. */
-function member(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
+function ownMember(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
 
@@ -82,28 +85,28 @@ function isMissing(value: unknown): boolean {
 }
 
 /** Characters that are not allowed in subject and message: NUL (RFC 5321 section 4.1.2) and unpaired surrogates, which UTF-8 cannot encode. */
-function unsendable(field: string, value: string): ValidationFault | null {
+function findForbiddenCharacter(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
-  return halfCharacter(field, value);
+  return findUnpairedSurrogate(field, value);
 }
 
 /** The fault of an unpaired surrogate. A field that also has a NUL is refused because of the NUL; `parseAddress` refuses it in an address. */
-function halfCharacter(field: string, value: string): ValidationFault | null {
+function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
 /** The fault of a subject, or null. Line breaks are reported first, then other controls, then the length. */
-function subjectFault(subject: string): string | null {
-  let control = false;
+function findSubjectFault(subject: string): string | null {
+  let hasControl = false;
   for (let i = 0; i < subject.length; i++) {
     const c = subject.charCodeAt(i);
     if (c < 0x20 || c === 0x7f) {
       if (c === CR || c === LF) return 'line breaks are not allowed';
-      if (c !== TAB) control = true;
+      if (c !== TAB) hasControl = true;
     }
   }
-  if (control) return 'control characters other than a tab are not allowed';
+  if (hasControl) return 'control characters other than a tab are not allowed';
   // A UTF-16 unit is three bytes of UTF-8 at most.
   if (subject.length * 3 > MAX_SUBJECT_BYTES && Buffer.byteLength(subject, 'utf8') > MAX_SUBJECT_BYTES) {
     return `more than ${MAX_SUBJECT_BYTES} bytes in UTF-8 are not allowed`;
@@ -143,7 +146,7 @@ export function requiresAuthenticatedSender({ transport, senders }: SenderRule):
 // clock is set back. The first 60 bits (48 of time, 12 of a counter, section 6.2 method 1) order them; the last 62 are random, so an
 // id cannot be guessed.
 
-const COUNTER_END = 4096;
+const COUNTER_LIMIT = 4096;
 
 export interface MessageIdGenerator {
   /** The next id for `now` (milliseconds since the epoch). */
@@ -164,7 +167,7 @@ export function createMessageIdGenerator(last: string | null, randomUuid: () => 
         lastMs = now;
         counter = 0;
         head = '';
-      } else if (counter >= COUNTER_END) {
+      } else if (counter >= COUNTER_LIMIT) {
         lastMs += 1;
         counter = 0;
         head = '';

@@ -62,13 +62,13 @@ export function parseLatencies(text: string): Latencies {
 }
 
 /** The span of the rows from which a step is read. */
-export function rowSpanOf(stepMs: number): TrafficRow['spanMs'] {
+export function rowSpanForStep(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
 }
 
 /** The counts of a row, whose columns have the names of the counts. */
-export function trafficCountsOf(int: (column: string) => number): TrafficCounts {
-  return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, int(name)])) as Record<TrafficCount, number>;
+export function readTrafficCounts(readColumn: (column: string) => number): TrafficCounts {
+  return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, readColumn(name)])) as Record<TrafficCount, number>;
 }
 
 // Delivery times are counted in a histogram with a logarithmic scale: eight buckets per doubling, from 1 ms to about 50 days. The
@@ -78,38 +78,38 @@ export function trafficCountsOf(int: (column: string) => number): TrafficCounts 
 /** Counts by bucket, sparse. */
 export type Latencies = ReadonlyMap<number, number>;
 
-const PER_DOUBLING = 8;
+const BUCKETS_PER_DOUBLING = 8;
 /** The last bucket, which contains all times longer than about 50 days. */
 export const MAX_LATENCY_BUCKET = 256;
 
 /** The bucket of a time in ms. A negative time, after the clock was set back, is in the first bucket. */
 export function latencyBucket(ms: number): number {
-  return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * PER_DOUBLING));
+  return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * BUCKETS_PER_DOUBLING));
 }
 
 /** The longest time of a bucket, in ms. */
-function upperMs(bucket: number): number {
-  return 2 ** (bucket / PER_DOUBLING);
+function maxBucketMs(bucket: number): number {
+  return 2 ** (bucket / BUCKETS_PER_DOUBLING);
 }
 
 /** Adds `more` to `sums`. */
-export function addLatencies(sums: Map<number, number>, more: Latencies): void {
-  for (const [bucket, count] of more) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
+export function addLatencies(sums: Map<number, number>, added: Latencies): void {
+  for (const [bucket, count] of added) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
 }
 
 /** The percentile `share` (0 to 1) of the delivery times in whole ms, interpolated; null without deliveries. */
-export function percentile(latencies: Latencies, share: number): number | null {
+export function percentile(latencies: Latencies, fraction: number): number | null {
   const buckets = [...latencies].filter(([, count]) => count > 0).sort(([a], [b]) => a - b);
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
   if (total === 0) return null;
-  const wanted = share * total;
+  const targetCount = fraction * total;
   let before = 0;
   for (const [bucket, count] of buckets) {
-    if (before + count >= wanted) {
-      const lower = bucket === 0 ? 0 : upperMs(bucket - 1);
-      return Math.round(lower + ((upperMs(bucket) - lower) * (wanted - before)) / count);
+    if (before + count >= targetCount) {
+      const lower = bucket === 0 ? 0 : maxBucketMs(bucket - 1);
+      return Math.round(lower + ((maxBucketMs(bucket) - lower) * (targetCount - before)) / count);
     }
     before += count;
   }
-  return Math.round(upperMs(buckets.at(-1)?.[0] ?? 0));
+  return Math.round(maxBucketMs(buckets.at(-1)?.[0] ?? 0));
 }

@@ -180,10 +180,10 @@ export function createChangeFeedReader(
     const before = last ?? position;
     const topics: Topic[] = [];
     if (position.newestId !== before.newestId) topics.push('messages', 'overview');
-    if (position.counted !== before.counted) topics.push('messages', 'overview', 'inbox');
-    if (position.refused !== before.refused) topics.push('suppressions');
-    if (position.audit !== before.audit) {
-      const entries = (await store.listAudit(null, MAX_AUDIT_ENTRIES)).filter(({ id }) => id > before.audit);
+    if (position.recentCounts !== before.recentCounts) topics.push('messages', 'overview', 'inbox');
+    if (position.suppressingCounts !== before.suppressingCounts) topics.push('suppressions');
+    if (position.newestAuditId !== before.newestAuditId) {
+      const entries = (await store.listAudit(null, MAX_AUDIT_ENTRIES)).filter(({ id }) => id > before.newestAuditId);
       const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
       topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
     }

@@ -6,7 +6,7 @@
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import { ALARMING } from '../classify/classify.ts';
+import { ALARMING_REASONS } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import {
   BREAKER_STATES,
@@ -62,7 +62,7 @@ export type ReportResult = (typeof REPORT_RESULTS)[number];
 
 /** Refusals of the service itself, and other conditions that need an operator. */
 const ALARM_REASONS = [
-  ...ALARMING,
+  ...ALARMING_REASONS,
   SIGNING_ALARM,
   'domain-failing',
   'domain-blocked',

@@ -28,13 +28,13 @@ export const listAudit = operation({
   },
 });
 
-function toAuditRecord({ id, at, who, action, subject, publishedBefore: before, after }: AuditEntry): AuditRecord {
+function toAuditRecord({ id, at, actor, action, target, before, after }: AuditEntry): AuditRecord {
   return {
     id,
     at: isoTime(at),
-    actor: who,
+    actor,
     action,
-    target: subject,
+    target,
     before: parseJson(before),
     after: parseJson(after),
   };

@@ -13,7 +13,7 @@ export function createAuditedStore<StoreType extends OperatorStore>(
   actorName: string,
   now: () => number,
 ): StoreType & OperatorStore {
-  const actorNow = (): Actor => ({ who: actorName, at: now() });
+  const actorNow = (): Actor => ({ name: actorName, at: now() });
   return {
     ...store,
     createAccount: (name, limits, at) => store.createAccount(name, limits, at, actorNow()),

@@ -10,11 +10,11 @@
  * recorded. Attempts continue while a limited number of outcomes are not recorded yet; once the record of one fails, no attempt begins.
  * After a failure anywhere the message is recovered at the end of its lease; no message is dropped.
  */
-import { isAlarming } from '../classify/classify.ts';
+import { raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
 import {
   type AcceptResult,
-  afterAttempt,
+  decideAttemptChange,
   expiredBeforeAttempt,
   IDEMPOTENCY_KEY_TTL_MS,
   isPastMaxAge,
@@ -271,7 +271,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const now = clock.now();
     const isLoopTest = message.to === parts.loopRecipient;
     const acceptedAt = ages.toCurrentClock(message.acceptedAt);
-    const computedChange = afterAttempt({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
+    const computedChange = decideAttemptChange({ ...message, acceptedAt }, attempt, policy, node, now, parts.random());
     const change = isLoopTest ? { ...computedChange, suppress: null } : computedChange;
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
@@ -296,7 +296,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   function publishAttemptEnd({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
     publish({ type: 'attempt.ended', at, id, accountId, to, attempts, attempt });
     const { outcome } = attempt;
-    if (isAlarming(outcome)) {
+    if (raisesAlarm(outcome)) {
       const { reason } = outcome;
       publish({ type: 'attempt.alarm_raised', at, id, accountId, to, attempts, attempt, reason });
     }

@@ -159,7 +159,7 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
       cutoffFor: (ageMs) => cutoffForAge(current(), ageMs),
       toCurrentClock: (at) => clock.now() - runningAge(current(), at),
       isClockStable() {
-        const { ranMs, stretches } = current();
+        const { ranMs, segments: stretches } = current();
         return stretches.length === 1 || ranMs - (stretches.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
       },
     },

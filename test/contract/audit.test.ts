@@ -13,7 +13,7 @@ import { NO_LIMITS, newMessage } from '../rig/messages.ts';
 import { runStatement, temporaryDatabase } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
-const BY: Actor = { who: 'token:ci', at: 1_900_000_000_000 };
+const BY: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
 const NOW = 1_800_000_000_000;
 
 const key = (selector: string): DkimKey => ({
@@ -180,9 +180,9 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     for (const entry of entries) expect(entry).toMatchObject(BY);
     expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-e])\1{63}/);
     const shown = Object.fromEntries(
-      entries.map(({ action, subject, publishedBefore: before, after }) => [
+      entries.map(({ action, target, before, after }) => [
         action,
-        [subject, JSON.parse(before ?? 'null'), JSON.parse(after ?? 'null')],
+        [target, JSON.parse(before ?? 'null'), JSON.parse(after ?? 'null')],
       ]),
     );
     expect(shown['account.create']).toMatchObject(['new', null, { locked: null }]);
@@ -221,17 +221,17 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const { store, refuseEntries } = await opened(name);
     await prepared(store);
     const shown = async () =>
-      (await store.listAudit(null, 9)).map(({ id, at, who, action, subject, after }) => [
-        { id, at, who, action, subject },
+      (await store.listAudit(null, 9)).map(({ id, at, actor, action, target, after }) => [
+        { id, at, actor, action, target },
         JSON.parse(after ?? 'null'),
       ]);
     const first = await store.importSuppressions('acme', [manual('a@example.com')], step({ read: 3, skipped: 2 }), BY);
     const entry = first.kind === 'done' ? first.value.entry : null;
     expect(first).toEqual({ kind: 'done', value: { added: 1, entry: expect.any(Number) } });
-    const head = { id: entry, ...BY, action: 'suppression.import', subject: 'acme' };
+    const head = { id: entry, at: BY.at, actor: BY.name, action: 'suppression.import', target: 'acme' };
     expect(await shown()).toEqual([[head, { read: 3, added: 1, known: 0, skipped: 2, bytes: 500, unfinished: true }]]);
     const again = [manual('a@example.com'), manual('b@example.com')];
-    const later = { who: 'cli:root', at: BY.at + 9 };
+    const later = { name: 'cli:root', at: BY.at + 9 };
     expect(await store.importSuppressions('acme', again, step({ entry, read: 2 }), later)).toEqual({
       kind: 'done',
       value: { added: 1, entry },

@@ -19,17 +19,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWithAccount();
     const now = Date.now();
     const first = await store.updateRunningTime(0, now);
-    expect(first.stretches).toHaveLength(1);
+    expect(first.segments).toHaveLength(1);
     expect(Math.abs(first.seenAt - now)).toBeLessThan(MINUTE);
     const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
-    expect(second.stretches).toEqual(first.stretches);
+    expect(second.segments).toEqual(first.segments);
     expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
     // A store that uses its own time sees no step in the caller's time.
     const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
     const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
-    expect(third.stretches).toHaveLength(1 + steps);
+    expect(third.segments).toHaveLength(1 + steps);
     if (steps === 1) expect(third.ranMs).toBe(second.ranMs);
-    expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ stretches: third.stretches });
+    expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ segments: third.segments });
   });
 
   test('a node with heartbeats is listed with its roles until it leaves', async () => {
@@ -102,10 +102,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
-    expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([{ granted: 3, left: 2, nextMs: 0 }]);
+    expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([
+      { granted: 3, remaining: 2, nextTokenMs: 0 },
+    ]);
     const [rest] = await store.takeTokens([{ ...request, requested: 3 }], now);
-    expect(rest).toMatchObject({ granted: 2, left: 0 });
-    expect(rest?.nextMs).toBeGreaterThan(900_000);
+    expect(rest).toMatchObject({ granted: 2, remaining: 0 });
+    expect(rest?.nextTokenMs).toBeGreaterThan(900_000);
     expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
@@ -114,8 +116,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };
     const both = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
-    expect((await store.takeTokens(both, now)).map(({ left }) => left)).toEqual([0, 2]);
+    expect((await store.takeTokens(both, now)).map(({ remaining: left }) => left)).toEqual([0, 2]);
     const wider = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
-    expect((await store.takeTokens(wider, now)).map(({ left }) => left)).toEqual([0, 10]);
+    expect((await store.takeTokens(wider, now)).map(({ remaining: left }) => left)).toEqual([0, 10]);
   });
 });

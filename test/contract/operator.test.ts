@@ -15,7 +15,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const entry = (n: number) => ({
       at: n,
-      who: 'cli:root',
+      actor: 'cli:root',
       action: 'token.create',
       subject: `ünpaid ${n}`,
       before: null,
@@ -23,11 +23,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     for (const n of [1, 2, 3]) {
       const token = { name: `ünpaid ${n}`, prefix: 'po_a', hash: hash(String(n)), expiresAt: 9 };
-      await store.createToken(token, n, { who: 'cli:root', at: n });
+      await store.createToken(token, n, { name: 'cli:root', at: n });
     }
     const page = await store.listAudit(null, 2);
     expect(page.map(({ id: _, ...rest }) => rest)).toEqual([entry(3), entry(2)]);
-    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ subject }) => subject)).toEqual(['ünpaid 1']);
+    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target: subject }) => subject)).toEqual(['ünpaid 1']);
   });
 
   test('a token is found by its hash, has a unique name, and stays revoked', async () => {

@@ -93,7 +93,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       domains: { all: 0, authenticated: 0, problems: [] },
       notUnderstood: 0,
     });
-    expect(await store.changeFeedPosition(NOW)).toEqual({ newestId: null, audit: 0, counted: 0, refused: 0 });
+    expect(await store.changeFeedPosition(NOW)).toEqual({
+      newestId: null,
+      newestAuditId: 0,
+      recentCounts: 0,
+      suppressingCounts: 0,
+    });
     expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
@@ -215,11 +220,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readOverviewData(NOW)).toMatchObject({ nextDueAt: NOW + 5_000 });
     marks.push(await store.changeFeedPosition(NOW));
     const token = { name: 'ci', prefix: 'po_a', hash: 'a'.repeat(64), expiresAt: null };
-    await store.createToken(token, NOW, { who: 'cli:root', at: NOW });
+    await store.createToken(token, NOW, { name: 'cli:root', at: NOW });
     await store.writeTraffic('one', [row(HOUR_MS, HOUR, { accepted: 2, bounced: 1 })]);
     marks.push(await store.changeFeedPosition(NOW));
-    expect(marks[1]).toMatchObject({ newestId: '0192a3b4-c5d6-7000-8000-000000000000', audit: 0, counted: 0 });
-    expect(marks[2]).toMatchObject({ audit: 1, counted: 3, refused: 1 });
+    expect(marks[1]).toMatchObject({
+      newestId: '0192a3b4-c5d6-7000-8000-000000000000',
+      newestAuditId: 0,
+      recentCounts: 0,
+    });
+    expect(marks[2]).toMatchObject({ newestAuditId: 1, recentCounts: 3, suppressingCounts: 1 });
     expect(marks[2]?.newestId).toBe(marks[1]?.newestId);
   });
 });

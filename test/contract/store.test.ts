@@ -89,7 +89,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
     expect(
-      answers.map((answer) => ('limits' in answer ? [answer.limits.rate?.left, answer.limits.rate?.resetMs] : null)),
+      answers.map((answer) =>
+        'limits' in answer ? [answer.limits.rate?.remaining, answer.limits.rate?.resetMs] : null,
+      ),
     ).toEqual([
       [1, 1_000],
       [0, 700],
@@ -572,7 +574,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
     const back = at - 3_600_000;
     expect(await store.accept([newMessage({ acceptedAt: back })])).toMatchObject([
-      { kind: 'refused', limits: { rate: { left: 0, resetMs: 1_000 } } },
+      { kind: 'refused', limits: { rate: { remaining: 0, resetMs: 1_000 } } },
     ]);
     expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });

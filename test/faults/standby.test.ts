@@ -195,7 +195,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     },
     {
       name: 'an entry of the audit log',
-      run: (on) => on.importSuppressions('default', [], IMPORT_STEP, { who: 'me', at: now }),
+      run: (on) => on.importSuppressions('default', [], IMPORT_STEP, { name: 'me', at: now }),
       again: { kind: 'done', value: { added: 0 } },
     },
     { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },

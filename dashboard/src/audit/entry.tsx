@@ -1,7 +1,7 @@
 /** One entry of the audit log: time, actor, action, target, and the values before and after. */
 import { Anchor, Stack, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
-import { type DifferenceFormat, type DifferenceLine, difference } from '../../../src/model/audit.ts';
+import { type DifferenceFormat, type DifferenceLine, listDifferences } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
 import { suppressionUrl } from '../message/suppression-links';
@@ -9,7 +9,10 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 import { listOwnerText } from '../suppressions/list-owner';
 
-const VALUE_FORMATS: DifferenceFormat = { time: (ms) => formatUtc(new Date(ms).toISOString()), span: formatDuration };
+const VALUE_FORMATS: DifferenceFormat = {
+  time: (ms) => formatUtc(new Date(ms).toISOString()),
+  duration: formatDuration,
+};
 
 export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
   const { at, actor, action } = entry;
@@ -35,7 +38,7 @@ export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
         </Text>
       </Table.Td>
       <Table.Td style={{ verticalAlign: 'top' }}>
-        <Difference lines={difference(entry.before, entry.after, VALUE_FORMATS)} />
+        <Difference lines={listDifferences(entry.before, entry.after, VALUE_FORMATS)} />
       </Table.Td>
     </Table.Tr>
   );

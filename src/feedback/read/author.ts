@@ -29,8 +29,8 @@ export function detectAuthor(message: Entity, subject: string): AuthorKind {
   if (isServer(message)) return 'server';
   const precedence = fieldValue(message.fields, 'precedence')?.toLowerCase() ?? '';
   // RFC 3834 section 5.2. Mail servers set the field in bounces too, so this check follows the server check.
-  const automatic = fieldValue(message.fields, 'auto-submitted')?.toLowerCase().startsWith('auto-replied') === true;
-  if ((automatic || AUTO_REPLY_PRECEDENCE.includes(precedence)) && !isBounce) return 'machine';
+  const isAutomatic = fieldValue(message.fields, 'auto-submitted')?.toLowerCase().startsWith('auto-replied') === true;
+  if ((isAutomatic || AUTO_REPLY_PRECEDENCE.includes(precedence)) && !isBounce) return 'machine';
   // RFC 5321 section 4.5.5: bounces have the null return path.
   return isBounce || fieldValue(message.fields, 'return-path') === '<>' ? 'server' : 'person';
 }

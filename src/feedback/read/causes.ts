@@ -15,7 +15,7 @@ export interface CauseRule {
   readonly name: string;
   readonly cause: Cause;
   /** The text is vague: a status code about the mailbox takes precedence. */
-  readonly weak?: true;
+  readonly isVague?: true;
   /** The rule matches a text with one of these phrases. */
   readonly phrases: readonly string[];
   /** The rule does not match a text with one of these phrases. */
@@ -182,7 +182,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
   {
     name: 'given up after a time',
     cause: 'temporary',
-    weak: true,
+    isVague: true,
     phrases: parsePhrases(`
       retry timeout exceeded, retry time not reached, long failure period, message expired, expired from the queue
       expired in queue, has expired, delivery time expired, maximum-time-expired, delivery expired, delivery timeout

@@ -5,7 +5,7 @@
  * It is pure and linear in the text per phrase. A status 5.7.x never means a missing mailbox. A full mailbox and an expired
  * retry period are temporary failures.
  */
-import { classify, ruleFor } from '../../classify/classify.ts';
+import { classify, findRule } from '../../classify/classify.ts';
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 import { CAUSE_RULES, type CauseRule } from './causes.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
@@ -75,7 +75,8 @@ export function classifyFailure(source: string, status: string | null): FailureC
   const detail = enhanced?.slice(2) ?? '';
   const aboutMailbox = MISSING_STATUS.has(detail);
   // Text about a full or suspended mailbox takes precedence over every code, because that mailbox exists.
-  if (cause?.cause === 'temporary' && cause.weak !== true && !(aboutMailbox && matchesMissing(text))) return TEMPORARY;
+  if (cause?.cause === 'temporary' && cause.isVague !== true && !(aboutMailbox && matchesMissing(text)))
+    return TEMPORARY;
   if (isTemporaryClass(code, enhanced)) return TEMPORARY;
   const missing = cause?.cause === 'missing' && !detail.startsWith('7.') && !SENDER_STATUS.has(detail);
   if (detail === FULL_STATUS) return TEMPORARY;
@@ -127,7 +128,7 @@ function classifyReplyText(text: string, code: number | null, enhanced: string |
 }
 
 function classifyReply(reply: Reply): ReplyClassification | null {
-  return ruleFor(reply) === null ? null : fromOutcome(classify(reply));
+  return findRule(reply) === null ? null : fromOutcome(classify(reply));
 }
 
 function fromOutcome(outcome: Outcome): ReplyClassification | null {

@@ -8,7 +8,7 @@ const HYPHEN = 0x2d;
 /** Parses the status code (RFC 3463 section 2) at the beginning of `value`; removes leading zeros. Null without one. */
 export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
-  return statusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
+  return parseStatusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
 }
 
 /** Finds the first status code of class 4 or 5 in `text`, or null. A part of an address, a version or a number is not a status code. */
@@ -19,19 +19,19 @@ export function findEnhancedStatus(text: string): string | null {
     if (c !== 0x34 && c !== 0x35) continue;
     const before = at === 0 ? 0x20 : text.charCodeAt(at - 1);
     if (isAlphanumeric(before) || before === DOT || (before === HYPHEN && !isDigit(text.charCodeAt(at - 2)))) continue;
-    const found = statusAt(text, at);
+    const found = parseStatusAt(text, at);
     if (found !== null) return found.status;
   }
   return null;
 }
 
-function statusAt(text: string, from: number): { readonly status: string } | null {
+function parseStatusAt(text: string, from: number): { readonly status: string } | null {
   const kind = text.charAt(from);
   if ((kind !== '2' && kind !== '4' && kind !== '5') || text.charCodeAt(from + 1) !== DOT) return null;
-  const subject = digitsAt(text, from + 2);
+  const subject = readDigits(text, from + 2);
   if (subject === '' || text.charCodeAt(from + 2 + subject.length) !== DOT) return null;
   const at = from + 3 + subject.length;
-  const detail = digitsAt(text, at);
+  const detail = readDigits(text, at);
   const after = text.charCodeAt(at + detail.length);
   // With a fourth number it is an IP address.
   if (detail === '' || isDigit(after) || (after === DOT && isDigit(text.charCodeAt(at + detail.length + 1))))
@@ -39,7 +39,7 @@ function statusAt(text: string, from: number): { readonly status: string } | nul
   return { status: `${kind}.${Number(subject)}.${Number(detail)}` };
 }
 
-function digitsAt(text: string, from: number): string {
+function readDigits(text: string, from: number): string {
   let end = from;
   while (end < from + 3 && isDigit(text.charCodeAt(end))) end += 1;
   return text.slice(from, end);
@@ -60,8 +60,9 @@ export function findReplyCode(text: string): FoundCode | null {
   for (let at = 0; at < end; at += 1) {
     const c = text.charCodeAt(at);
     if ((c !== 0x34 && c !== 0x35) || (at > 0 && !isCodeStart(text, at))) continue;
-    const second = text.charCodeAt(at + 1);
-    if (second < 0x30 || second > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !isCodeEnd(text, at + 3)) continue;
+    const secondDigit = text.charCodeAt(at + 1);
+    if (secondDigit < 0x30 || secondDigit > 0x37 || !isDigit(text.charCodeAt(at + 2)) || !isCodeEnd(text, at + 3))
+      continue;
     const code = Number(text.slice(at, at + 3));
     if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, at };
   }

@@ -34,7 +34,7 @@ function firstWord(value: string): string {
 }
 
 /** RFC 2045 section 6.7; with `words` also RFC 2047 section 4.2, where `_` is a space. */
-function decodeQuotedPrintable(body: string, words: boolean): Uint8Array {
+function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array {
   const octets = new Uint8Array(body.length);
   let length = 0;
   for (let at = 0; at < body.length; at += 1) {
@@ -46,19 +46,19 @@ function decodeQuotedPrintable(body: string, words: boolean): Uint8Array {
         at += 2;
         continue;
       }
-      const end = endOfSoftBreak(body, at + 1);
+      const end = findSoftBreakEnd(body, at + 1);
       if (end > 0) {
         at = end - 1;
         continue;
       }
     }
-    octets[length++] = words && c === 0x5f ? SPACE : c;
+    octets[length++] = isEncodedWord && c === 0x5f ? SPACE : c;
   }
   return octets.subarray(0, length);
 }
 
 /** Finds the end of a soft line break (rule 5), with the trailing white space of rule 3. -1 when there is no soft line break. */
-function endOfSoftBreak(body: string, from: number): number {
+function findSoftBreakEnd(body: string, from: number): number {
   let at = from;
   // Lines have at most 76 columns. The bound keeps a line of equals signs and spaces linear.
   while (at < from + 80 && (body.charCodeAt(at) === SPACE || body.charCodeAt(at) === TAB)) at += 1;
@@ -79,15 +79,15 @@ function hexDigit(c: number): number {
  * Windows-1252. UTF-8 comes first because other text is almost never valid UTF-8, while Chinese charsets accept nearly any octets.
  */
 export function decodeCharset(octets: Uint8Array, charset: string): string {
-  const named = charset.trim().toLowerCase();
-  const isUtf16 = named.startsWith('utf-16');
+  const label = charset.trim().toLowerCase();
+  const isUtf16 = label.startsWith('utf-16');
   if (!isUtf16 && !hasHighOctets(octets)) {
     // ISO-2022-JP (RFC 1468) is often not declared. It has escape sequences and no octet above 0x7f.
     const japanese = octets.includes(ESCAPE) ? decodeStrictly(octets, 'iso-2022-jp') : null;
     return japanese ?? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength).toString('latin1');
   }
-  const first = isUtf16 ? named : 'utf-8';
-  const text = decodeStrictly(octets, first) ?? decodeStrictly(octets, isUtf16 ? 'utf-8' : named);
+  const first = isUtf16 ? label : 'utf-8';
+  const text = decodeStrictly(octets, first) ?? decodeStrictly(octets, isUtf16 ? 'utf-8' : label);
   return text ?? new TextDecoder('windows-1252').decode(octets);
 }
 
@@ -121,33 +121,33 @@ export function decodeEncodedWords(value: string): string {
     if (octets.length > 0) out += decodeCharset(Buffer.concat(octets), charset);
     octets = [];
   };
-  let gap = '';
+  let separator = '';
   for (const token of value.slice(0, MAX_VALUE_LENGTH).split(' ')) {
-    const word = encodedWord(token);
+    const word = parseEncodedWord(token);
     if (word === null) {
       flush();
-      out += gap + token;
+      out += separator + token;
     } else if (octets.length > 0 && charset === word.charset) {
       octets.push(word.octets);
     } else {
       // RFC 2047 section 6.2: white space between two encoded words is ignored.
-      const between = octets.length > 0;
+      const isBetweenWords = octets.length > 0;
       flush();
-      if (!between) out += gap;
+      if (!isBetweenWords) out += separator;
       charset = word.charset;
       octets = [word.octets];
     }
-    gap = ' ';
+    separator = ' ';
   }
   flush();
   return out;
 }
 
 /** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`; null for any other text. */
-function encodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
+function parseEncodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
-  const [charset, encoding, text, rest] = token.slice(2, -2).split('?');
-  if (charset === undefined || text === undefined || rest !== undefined) return null;
+  const [charset, encoding, text, extra] = token.slice(2, -2).split('?');
+  if (charset === undefined || text === undefined || extra !== undefined) return null;
   // RFC 2231 section 5: a language follows an asterisk.
   const name = (charset.split('*')[0] ?? '').toLowerCase();
   switch (encoding?.toLowerCase()) {

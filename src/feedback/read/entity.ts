@@ -57,15 +57,20 @@ function parse(text: string, maxOctets: number): Entity {
   const delimiters = new Map<string, number>();
   let parts = 0;
 
-  const open = (from: number, fallback: string): number => {
-    const { header, bodyStart } = cutHeader(text, from, delimiters);
+  const open = (from: number, defaultType: string): number => {
+    const { header, bodyStart } = splitHeader(text, from, delimiters);
     const fields = readFields(header);
-    const content = readContentType(fieldValue(fields, 'content-type') ?? fallback);
-    const named = content.type.startsWith('multipart/') ? (content.parameters.get('boundary')?.trimEnd() ?? '') : '';
-    const usable =
-      named !== '' && named.length <= MAX_BOUNDARY_LENGTH && stack.length < MAX_DEPTH && !delimiters.has(`--${named}`);
-    if (usable) delimiters.set(`--${named}`, stack.length);
-    stack.push({ fields, ...content, parts: [], boundary: usable ? named : null, bodyStart });
+    const content = readContentType(fieldValue(fields, 'content-type') ?? defaultType);
+    const boundaryName = content.type.startsWith('multipart/')
+      ? (content.parameters.get('boundary')?.trimEnd() ?? '')
+      : '';
+    const isUsable =
+      boundaryName !== '' &&
+      boundaryName.length <= MAX_BOUNDARY_LENGTH &&
+      stack.length < MAX_DEPTH &&
+      !delimiters.has(`--${boundaryName}`);
+    if (isUsable) delimiters.set(`--${boundaryName}`, stack.length);
+    stack.push({ fields, ...content, parts: [], boundary: isUsable ? boundaryName : null, bodyStart });
     parts += 1;
     return bodyStart;
   };
@@ -78,17 +83,17 @@ function parse(text: string, maxOctets: number): Entity {
     }
   };
 
-  let at = open(startOf(text), 'text/plain');
+  let at = open(findMessageStart(text), 'text/plain');
   const root = stack[0];
   while (at < text.length) {
-    const dashes = text.startsWith('--', at) ? at : text.indexOf('\n--', at) + 1;
-    if (dashes === 0) break;
-    const lineEnd = endOfLine(text, dashes);
-    const found = delimiterAt(text, dashes, lineEnd, delimiters);
+    const delimiterStart = text.startsWith('--', at) ? at : text.indexOf('\n--', at) + 1;
+    if (delimiterStart === 0) break;
+    const lineEnd = endOfLine(text, delimiterStart);
+    const found = parseDelimiter(text, delimiterStart, lineEnd, delimiters);
     at = lineEnd + 1;
     if (found === null || root === undefined) continue;
-    closeTo(found.depth + 1, dashes);
-    if (found.last) {
+    closeTo(found.depth + 1, delimiterStart);
+    if (found.isLast) {
       // The text up to the parent's next delimiter is ignored (RFC 2046 section 5.1.1).
       closeMultipart(stack, delimiters);
     } else if (parts < MAX_PARTS) {
@@ -147,7 +152,7 @@ function closeEntity(
 }
 
 /** Skips the `From …` line of mailbox files and the blank lines of some gateways. */
-function startOf(text: string): number {
+function findMessageStart(text: string): number {
   let at = 0;
   while (text.charAt(at) === '\n' || text.charAt(at) === '\r') at += 1;
   return text.startsWith('From ', at) || text.startsWith('>From ', at)
@@ -156,7 +161,7 @@ function startOf(text: string): number {
 }
 
 /** Returns the header from `from` to a blank line, the end, or a delimiter of an enclosing entity. */
-function cutHeader(
+function splitHeader(
   text: string,
   from: number,
   delimiters: ReadonlyMap<string, number>,
@@ -167,7 +172,7 @@ function cutHeader(
     if (end === at || (end === at + 1 && text.charAt(at) === '\r')) {
       return { header: text.slice(from, Math.min(at, from + MAX_HEADER_LENGTH)), bodyStart: end + 1 };
     }
-    if (text.startsWith('--', at) && delimiterAt(text, at, end, delimiters) !== null) break;
+    if (text.startsWith('--', at) && parseDelimiter(text, at, end, delimiters) !== null) break;
     at = end + 1;
   }
   const bodyStart = Math.min(at, text.length);
@@ -175,18 +180,18 @@ function cutHeader(
 }
 
 /** Returns the multipart of a delimiter line and whether the line closes it; null for any other line. */
-function delimiterAt(
+function parseDelimiter(
   text: string,
   from: number,
   end: number,
   delimiters: ReadonlyMap<string, number>,
-): { readonly depth: number; readonly last: boolean } | null {
+): { readonly depth: number; readonly isLast: boolean } | null {
   if (end - from > MAX_BOUNDARY_LENGTH + 80) return null;
   const line = text.slice(from, end).trimEnd();
   const depth = delimiters.get(line);
-  if (depth !== undefined) return { depth, last: false };
-  const ended = line.endsWith('--') ? delimiters.get(line.slice(0, -2)) : undefined;
-  return ended === undefined ? null : { depth: ended, last: true };
+  if (depth !== undefined) return { depth, isLast: false };
+  const closedDepth = line.endsWith('--') ? delimiters.get(line.slice(0, -2)) : undefined;
+  return closedDepth === undefined ? null : { depth: closedDepth, isLast: true };
 }
 
 /** Returns the index of the line's LF, or the length of the text. */

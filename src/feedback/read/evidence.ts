@@ -12,15 +12,15 @@ const MAX_ADDRESS_LENGTH = 320;
 /** Reduces a text to one line of at most `maxLength` characters. Control characters and white space become single spaces. Null for an empty line. */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   let line = '';
-  let gap = false;
+  let hasPendingSpace = false;
   for (const character of text.slice(0, MAX_SCANNED)) {
     if (isSeparator(character.codePointAt(0) ?? 0)) {
-      gap = line !== '';
+      hasPendingSpace = line !== '';
       continue;
     }
-    if (line.length + (gap ? 1 : 0) + character.length > maxLength) break;
-    line += gap ? ` ${character}` : character;
-    gap = false;
+    if (line.length + (hasPendingSpace ? 1 : 0) + character.length > maxLength) break;
+    line += hasPendingSpace ? ` ${character}` : character;
+    hasPendingSpace = false;
   }
   return line === '' ? null : line;
 }
@@ -59,13 +59,13 @@ export function stripType(value: string): string {
  * the decoding of `+2B` and `+3D` (RFC 3461 section 4), for an address that contains these characters.
  */
 export function parseFieldAddress(value: string, asWritten: boolean = false): string | null {
-  const typed = stripType(value);
-  const open = typed.lastIndexOf('<');
-  const close = open < 0 ? -1 : typed.indexOf('>', open);
-  const bare = (close > open ? typed.slice(open + 1, close) : typed).trim();
-  const unwrapped = bare.toLowerCase().startsWith('mailto:') ? bare.slice(7) : bare;
-  const first = unwrapped.startsWith('"') ? unwrapped : (unwrapped.split(' ')[0] ?? '');
-  const address = decodeUnicode(asWritten ? first : decodeXtext(first));
+  const addressText = stripType(value);
+  const open = addressText.lastIndexOf('<');
+  const close = open < 0 ? -1 : addressText.indexOf('>', open);
+  const unbracketed = (close > open ? addressText.slice(open + 1, close) : addressText).trim();
+  const unwrapped = unbracketed.toLowerCase().startsWith('mailto:') ? unbracketed.slice(7) : unbracketed;
+  const firstToken = unwrapped.startsWith('"') ? unwrapped : (unwrapped.split(' ')[0] ?? '');
+  const address = decodeUnicode(asWritten ? firstToken : decodeXtext(firstToken));
   return address.length <= MAX_ADDRESS_LENGTH && parseAddress(address) !== null ? address : null;
 }
 
@@ -77,8 +77,8 @@ function decodeXtext(address: string): string {
 /** Decodes non-ASCII characters such as `\x{43E}` (RFC 6533 section 3). */
 function decodeUnicode(address: string): string {
   if (!address.includes('\\x{')) return address;
-  return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (whole, digits: string) => {
+  return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (match, digits: string) => {
     const code = Number.parseInt(digits, 16);
-    return code > 0x7f && code <= 0x10ffff ? String.fromCodePoint(code) : whole;
+    return code > 0x7f && code <= 0x10ffff ? String.fromCodePoint(code) : match;
   });
 }

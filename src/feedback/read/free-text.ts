@@ -156,11 +156,11 @@ interface Section {
 function findSections(body: string, found: readonly FoundAddress[]): ReadonlyMap<string, Section> {
   const sections = new Map<string, Section>();
   let last: Section | null = null;
-  for (const [index, { address, lineAt, at, role }] of found.entries()) {
+  for (const [index, { address, lineStart: lineAt, at, role }] of found.entries()) {
     const before = found[index - 1];
-    const start = before !== undefined && before.lineAt === lineAt ? at : lineAt;
+    const start = before !== undefined && before.lineStart === lineAt ? at : lineAt;
     const next = found[index + 1];
-    const end = next === undefined ? body.length : next.lineAt === lineAt ? next.at : next.lineAt;
+    const end = next === undefined ? body.length : next.lineStart === lineAt ? next.at : next.lineStart;
     const text = body.slice(start, Math.min(end, start + MAX_SECTION_LENGTH));
     if (role === 'origin' && last !== null && last.originalAddress === null) {
       if (last.address.toLowerCase() !== address.toLowerCase()) last.originalAddress = address;

@@ -17,12 +17,12 @@ export function normalizeText(text: string): string {
   return lower
     .split(/[\s\u2028\u2029]/)
     .filter((word) => word !== '')
-    .map((word) => (word.includes('@') && !word.startsWith('#') ? withoutAddress(word) : word))
+    .map((word) => (word.includes('@') && !word.startsWith('#') ? removeAddresses(word) : word))
     .join(' ');
 }
 
 /** Changes `<someone@host.example>...` to `<@>...`. Enclosing characters stay. */
-function withoutAddress(word: string): string {
+function removeAddresses(word: string): string {
   let out = '';
   let from = 0;
   for (let atSign = word.indexOf('@'); atSign >= 0; atSign = word.indexOf('@', from)) {
@@ -40,10 +40,10 @@ const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
 /** True when the normalized text contains one of the phrases. A phrase that begins with a letter matches only at the beginning of a word. */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
-  return phrases.some((phrase) => containsOne(text, phrase));
+  return phrases.some((phrase) => matchesPhrase(text, phrase));
 }
 
-function containsOne(text: string, phrase: string): boolean {
+function matchesPhrase(text: string, phrase: string): boolean {
   for (let at = text.indexOf(phrase); at >= 0; at = text.indexOf(phrase, at + phrase.length)) {
     // Only the beginning must be a word boundary: endings vary (`bounced`, `disabled`), and some scripts have no word boundaries.
     if (!isAsciiLetter(phrase.charCodeAt(0)) || !isAsciiLetter(text.charCodeAt(at - 1))) return true;

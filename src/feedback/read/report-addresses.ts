@@ -28,7 +28,7 @@ export interface FoundAddress {
   readonly address: string;
   /** Index of the address, and index of its line. */
   readonly at: number;
-  readonly lineAt: number;
+  readonly lineStart: number;
   readonly role: AddressRole;
 }
 
@@ -44,7 +44,7 @@ const LEADING_CHARACTERS = "'*`{|/-=.~!#";
 export function findAddresses(text: string): readonly FoundAddress[] {
   const found: FoundAddress[] = [];
   let from = 0;
-  let lineAt = 0;
+  let lineStart = 0;
   // Computed once per line: a new search at every at sign would be quadratic in the length of the line.
   let lineEnd = endOfLine(text, 0);
   for (
@@ -53,13 +53,18 @@ export function findAddresses(text: string): readonly FoundAddress[] {
     atSign = text.indexOf('@', atSign + 1)
   ) {
     while (lineEnd < atSign) {
-      lineAt = lineEnd + 1;
-      lineEnd = endOfLine(text, lineAt);
+      lineStart = lineEnd + 1;
+      lineEnd = endOfLine(text, lineStart);
     }
-    const read = addressAround(text, atSign, Math.max(from, lineAt));
+    const read = readAddressAt(text, atSign, Math.max(from, lineStart));
     if (read === null) continue;
     from = read.end;
-    found.push({ address: read.address, at: read.at, lineAt, role: roleOf(text, read.address, read.at, lineAt) });
+    found.push({
+      address: read.address,
+      at: read.at,
+      lineStart,
+      role: determineRole(text, read.address, read.at, lineStart),
+    });
   }
   return found;
 }
@@ -69,36 +74,36 @@ function endOfLine(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-interface ReadAddress {
+interface ParsedAddress {
   readonly address: string;
   readonly at: number;
   readonly end: number;
 }
 
-function addressAround(text: string, atSign: number, from: number): ReadAddress | null {
-  const start = localStart(text, atSign, from);
+function readAddressAt(text: string, atSign: number, from: number): ParsedAddress | null {
+  const start = findLocalPartStart(text, atSign, from);
   if (start >= atSign) return null;
   let end = atSign + 1;
-  const max = Math.min(text.length, end + MAX_DOMAIN_LENGTH);
-  while (end < max && isHostCharacter(text.charCodeAt(end))) end += 1;
-  const plain = withoutDots(text.slice(start, end));
+  const maxEnd = Math.min(text.length, end + MAX_DOMAIN_LENGTH);
+  while (end < maxEnd && isHostCharacter(text.charCodeAt(end))) end += 1;
+  const plain = trimDomainEnd(text.slice(start, end));
   if (parseAddress(plain) !== null) return { address: plain, at: start, end };
   // An internationalized domain (RFC 6531). No space has to separate it from the surrounding words.
-  while (end < max && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
-  const internationalized = withoutDots(text.slice(start, end));
+  while (end < maxEnd && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
+  const internationalized = trimDomainEnd(text.slice(start, end));
   return parseAddress(internationalized) === null ? null : { address: internationalized, at: start, end };
 }
 
-function localStart(text: string, atSign: number, from: number): number {
-  const min = Math.max(from, atSign - MAX_LOCAL_LENGTH);
+function findLocalPartStart(text: string, atSign: number, from: number): number {
+  const minStart = Math.max(from, atSign - MAX_LOCAL_LENGTH);
   if (text.charAt(atSign - 1) === '"') {
     // Quoted local part (RFC 5321 section 4.1.2).
-    const quote = text.slice(min, Math.max(min, atSign - 1)).lastIndexOf('"');
-    return quote >= 0 ? min + quote : atSign;
+    const quote = text.slice(minStart, Math.max(minStart, atSign - 1)).lastIndexOf('"');
+    return quote >= 0 ? minStart + quote : atSign;
   }
   let start = atSign;
-  while (start > min && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
-  if (start === atSign) while (start > min && isLetter(text.charCodeAt(start - 1))) start -= 1;
+  while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
+  if (start === atSign) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < atSign && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
   // `to=a@b.example` of a log line. The equals sign of a VERP address stays.
   const local = text.slice(start, atSign);
@@ -130,25 +135,25 @@ function isLetter(c: number): boolean {
   return c >= 0xc0 && !(c >= 0x2000 && c <= 0x206f) && !(c >= 0x3000 && c <= 0x303f) && c < 0xff00;
 }
 
-function withoutDots(text: string): string {
+function trimDomainEnd(text: string): string {
   let end = text.length;
   while (end > 0 && (text.charAt(end - 1) === '.' || text.charAt(end - 1) === '-')) end -= 1;
   return text.slice(0, end);
 }
 
-function roleOf(text: string, address: string, at: number, lineAt: number): AddressRole {
+function determineRole(text: string, address: string, at: number, lineStart: number): AddressRole {
   if (CONTACT_LOCAL_PARTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
-  const before = text.slice(Math.max(lineAt, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
-  const first = isOnlyMarks(before);
-  const previous = first ? lineBefore(text, lineAt) : '';
-  const words = withoutBrackets(`${previous} ${before}`);
-  if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'origin';
-  if (SENDER_PREFIXES.some((word) => endsIn(words, word))) return 'other';
+  const before = text.slice(Math.max(lineStart, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
+  const isFirst = hasOnlyMarks(before);
+  const previous = isFirst ? previousLine(text, lineStart) : '';
+  const words = removeBrackets(`${previous} ${before}`);
+  if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'origin';
+  if (SENDER_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'other';
   // A line that starts with `To:` is a quoted header line.
-  if (QUOTED_TO_PREFIXES.includes(withoutBrackets(before))) return 'mentioned';
-  if (RECIPIENT_PREFIXES.some((word) => endsIn(words, word))) return 'named';
+  if (QUOTED_TO_PREFIXES.includes(removeBrackets(before))) return 'mentioned';
+  if (RECIPIENT_PREFIXES.some((word) => endsWithPhrase(words, word))) return 'named';
   if (CONTACT_PHRASES.some((word) => words.includes(word))) return 'other';
-  if (!first) return 'mentioned';
+  if (!isFirst) return 'mentioned';
   // An address at the start of a line can be the continuation of a sentence or of a list of addresses.
   const hasMark = before.trim() !== '';
   const isSameIndent = before.length === indentOf(previous);
@@ -156,13 +161,13 @@ function roleOf(text: string, address: string, at: number, lineAt: number): Addr
 }
 
 /** Returns the end of the previous line in lower case. */
-function lineBefore(text: string, lineAt: number): string {
-  if (lineAt < 2) return '';
-  const ending = text.slice(Math.max(0, lineAt - 1 - MAX_CONTEXT_LENGTH), lineAt - 1);
-  return ending.slice(ending.lastIndexOf('\n') + 1).toLowerCase();
+function previousLine(text: string, lineStart: number): string {
+  if (lineStart < 2) return '';
+  const precedingText = text.slice(Math.max(0, lineStart - 1 - MAX_CONTEXT_LENGTH), lineStart - 1);
+  return precedingText.slice(precedingText.lastIndexOf('\n') + 1).toLowerCase();
 }
 
-function withoutBrackets(text: string): string {
+function removeBrackets(text: string): string {
   return text.replaceAll('<', ' ').replaceAll('"', ' ').trim();
 }
 
@@ -182,14 +187,14 @@ function isBrokenSentence(line: string): boolean {
 }
 
 /** True when the text ends with the phrase, and the phrase begins at a word boundary. */
-function endsIn(text: string, phrase: string): boolean {
+function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const before = text.charCodeAt(text.length - phrase.length - 1);
   return !(before >= 0x61 && before <= 0x7a) && !(isLetter(before) && before < 0x3000);
 }
 
 /** True when the text contains only bullets, quotes, brackets and similar characters. */
-function isOnlyMarks(text: string): boolean {
+function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i);
     const word = (c >= 0x61 && c <= 0x7a) || (c >= 0x30 && c <= 0x39) || isLetter(c);

@@ -24,10 +24,10 @@ export function createSesReport(
         messageRef,
         events,
         source,
-        digest: digestOf(key),
+        digest: computeDigest(key),
         at: now,
         summary,
-        raw: storedPart(text),
+        raw: truncateForStorage(text),
         isFinal,
       };
       return mayBeOtherProgram ? { ...report, mayBeOtherProgram: true } : report;
@@ -47,10 +47,10 @@ export function createUnknownReport(
     messageRef: null,
     events: [{ kind: 'unknown', reason }],
     source,
-    digest: digestOf(text),
+    digest: computeDigest(text),
     at: now,
     summary: 'not an event of Amazon SES',
-    raw: storedPart(text),
+    raw: truncateForStorage(text),
     isFinal: true,
   };
 }
@@ -67,14 +67,14 @@ export async function recordSesEvent(
 ): Promise<RecordResult> {
   const report = createSesReport(text, { source, now, isFinal: false });
   if (report === null) return 'recorded';
-  const recorded = await recordReport(report);
-  return recorded === 'not-yet' && isFinal ? recordReport({ ...report, isFinal }) : recorded;
+  const result = await recordReport(report);
+  return result === 'not-yet' && isFinal ? recordReport({ ...report, isFinal }) : result;
 }
 
-function digestOf(key: string): string {
+function computeDigest(key: string): string {
   return createHash('sha256').update(`ses\n${key}`).digest('hex');
 }
 
-function storedPart(text: string): Uint8Array {
+function truncateForStorage(text: string): Uint8Array {
   return Buffer.from(text).subarray(0, MAX_STORED_BYTES);
 }

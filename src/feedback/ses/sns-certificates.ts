@@ -12,12 +12,12 @@ const MAX_CERTIFICATE_BYTES = 65_536;
 const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CONCURRENT_FETCHES = 8;
 const MAX_CHAIN_LENGTH = 5;
-const MAX_CACHED = 20;
+const MAX_CACHED_CERTIFICATES = 20;
 /** Cached certificates expire, so that a withdrawn certificate does not stay trusted. */
 const CACHE_TTL_MS = 24 * 3_600_000;
 /** A certificate can name the URL of its issuer. Only URLs below this domain are fetched; the signature decides about trust. */
 const ISSUER_HOST = '.amazontrust.com';
-const ISSUER_MARK = 'CA Issuers - URI:';
+const ISSUER_URL_PREFIX = 'CA Issuers - URI:';
 const TOO_MANY_REQUESTS = 429;
 
 export interface SnsCertificatesParts {
@@ -30,9 +30,9 @@ export interface SnsCertificatesParts {
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
   /** Not a certificate of SNS. `why` is one line. */
-  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'refused'; readonly reason: string }
   /** The certificate could not be fetched now. The message may be from SNS. */
-  | { readonly kind: 'unavailable'; readonly why: string };
+  | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
   /** Returns the certificate at a URL of SNS, from the cache or fetched. Never rejects. */
@@ -42,34 +42,36 @@ export interface SnsCertificates {
 type Download =
   | { readonly kind: 'fetched'; readonly octets: Buffer }
   | Exclude<SnsCertificateResult, { kind: 'trusted' }>;
-interface Cached {
-  readonly until: number;
+interface CachedCertificate {
+  readonly expiresAt: number;
   readonly certificate: X509Certificate;
 }
 
 export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertificatesParts): SnsCertificates {
-  const cache = new Map<string, Cached>();
+  const cache = new Map<string, CachedCertificate>();
   const pendingLoads = new Map<string, Promise<SnsCertificateResult>>();
-  let trusted: Map<string, X509Certificate[]> | null = null;
+  let trustedRoots: Map<string, X509Certificate[]> | null = null;
 
   function rootsBySubject(): Map<string, X509Certificate[]> {
-    if (trusted !== null) return trusted;
-    trusted = new Map();
+    if (trustedRoots !== null) return trustedRoots;
+    trustedRoots = new Map();
     for (const pem of roots()) {
       const root = new X509Certificate(pem);
-      trusted.set(root.subject, [...(trusted.get(root.subject) ?? []), root]);
+      trustedRoots.set(root.subject, [...(trustedRoots.get(root.subject) ?? []), root]);
     }
-    return trusted;
+    return trustedRoots;
   }
 
   async function load(url: URL): Promise<SnsCertificateResult> {
     const downloaded = await download(url);
     if (downloaded.kind !== 'fetched') return downloaded;
-    const [leaf, ...included] = certificatesIn(downloaded.octets);
+    const [leaf, ...included] = parseCertificates(downloaded.octets);
     if (leaf === undefined) return refused('the file contains no certificate');
     // The certificates of SNS have its global name. A regional name is valid too.
-    const named = ['sns.amazonaws.com', url.hostname].some((name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined);
-    return named ? verifyChain(leaf, included) : refused('the certificate does not have the name of SNS');
+    const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
+      (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
+    );
+    return hasSnsName ? verifyChain(leaf, included) : refused('the certificate does not have the name of SNS');
   }
 
   /** Follows the chain of issuers to a root. Each issuer must have signed the certificate before it and be a certificate authority. */
@@ -101,14 +103,14 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
 
   /** Fetches the issuer from the URL in the certificate (RFC 5280 section 4.2.2.1). */
   async function fetchIssuer(certificate: X509Certificate): Promise<X509Certificate | Untrusted> {
-    const line = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_MARK));
-    const url = URL.parse(line?.slice(ISSUER_MARK.length).trim() ?? '');
+    const line = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
+    const url = URL.parse(line?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');
     // Plain HTTP is usual here. It is safe because the signature proves the issuer.
     const known = url?.protocol === 'http:' || url?.protocol === 'https:';
     if (url === null || !known || url.port !== '' || !url.hostname.endsWith(ISSUER_HOST)) return NO_TRUSTED_ROOT;
     const downloaded = await download(url);
     if (downloaded.kind !== 'fetched') return downloaded;
-    return certificatesIn(downloaded.octets)[0] ?? NO_TRUSTED_ROOT;
+    return parseCertificates(downloaded.octets)[0] ?? NO_TRUSTED_ROOT;
   }
 
   async function download(url: URL): Promise<Download> {
@@ -118,8 +120,8 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
       if (status !== 200 || body === null) {
         await body?.cancel();
         const temporary = status >= 500 || status === TOO_MANY_REQUESTS;
-        const why = `${url.hostname} answered ${status} for the certificate`;
-        return temporary ? { kind: 'unavailable', why } : refused(why);
+        const reason = `${url.hostname} answered ${status} for the certificate`;
+        return temporary ? { kind: 'unavailable', reason } : refused(reason);
       }
       const chunks: Uint8Array[] = [];
       let length = 0;
@@ -132,14 +134,14 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
     } catch (error) {
       return {
         kind: 'unavailable',
-        why: `the certificate could not be fetched from ${url.hostname} (${reason(error)})`,
+        reason: `the certificate could not be fetched from ${url.hostname} (${errorText(error)})`,
       };
     }
   }
 
   function addToCache(url: URL, certificate: X509Certificate): void {
-    if (cache.size >= MAX_CACHED) cache.delete(cache.keys().next().value ?? '');
-    cache.set(url.href, { until: Math.min(now() + CACHE_TTL_MS, certificate.validToDate.getTime()), certificate });
+    if (cache.size >= MAX_CACHED_CERTIFICATES) cache.delete(cache.keys().next().value ?? '');
+    cache.set(url.href, { expiresAt: Math.min(now() + CACHE_TTL_MS, certificate.validToDate.getTime()), certificate });
   }
 
   async function loadAndCache(url: URL): Promise<SnsCertificateResult> {
@@ -148,7 +150,7 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
       if (found.kind === 'trusted') addToCache(url, found.certificate);
       return found;
     } catch (error) {
-      return refused(`the certificate cannot be read (${reason(error)})`);
+      return refused(`the certificate cannot be read (${errorText(error)})`);
     } finally {
       pendingLoads.delete(url.href);
     }
@@ -157,12 +159,12 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
   return {
     async get(url) {
       const known = cache.get(url.href);
-      if (known !== undefined && known.until > now()) return { kind: 'trusted', certificate: known.certificate };
+      if (known !== undefined && known.expiresAt > now()) return { kind: 'trusted', certificate: known.certificate };
       cache.delete(url.href);
       const pending = pendingLoads.get(url.href);
       if (pending !== undefined) return pending;
       if (pendingLoads.size >= MAX_CONCURRENT_FETCHES)
-        return { kind: 'unavailable', why: 'too many certificates are being fetched' };
+        return { kind: 'unavailable', reason: 'too many certificates are being fetched' };
       const certificate = loadAndCache(url);
       pendingLoads.set(url.href, certificate);
       return certificate;
@@ -176,11 +178,11 @@ const NO_WILDCARDS = { wildcards: false };
 const OUTSIDE_VALIDITY = refused('a certificate of the chain is expired or not yet valid');
 const NO_TRUSTED_ROOT = refused('the chain of the certificate does not lead to a trusted root certificate');
 
-function refused(why: string): Untrusted {
-  return { kind: 'refused', why };
+function refused(reason: string): Untrusted {
+  return { kind: 'refused', reason };
 }
 
-function reason(error: unknown): string {
+function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -192,7 +194,7 @@ const BEGIN = '-----BEGIN CERTIFICATE-----';
 const END = '-----END CERTIFICATE-----';
 
 /** Reads all certificates of a PEM file or the one of a DER file. Throws when a certificate is malformed. */
-function certificatesIn(octets: Buffer): readonly X509Certificate[] {
+function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(BEGIN)) return [new X509Certificate(octets)];
   const found: X509Certificate[] = [];

@@ -16,15 +16,15 @@ export interface SnsMessage {
   /** Of a subscription confirmation; null otherwise. */
   readonly subscribeUrl: URL | null;
   /** The signed octets. */
-  readonly signed: Buffer;
+  readonly signedContent: Buffer;
 }
 
 export type ParsedSns =
   | { readonly ok: true; readonly message: SnsMessage }
   /** `forged`: the content proves that SNS did not send the message; `broken`: the body is not an SNS message. */
-  | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly why: string };
+  | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly reason: string };
 
-const SIGNED = {
+const SIGNED_FIELDS = {
   Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
   SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
@@ -42,9 +42,9 @@ export function parseSns(body: string): ParsedSns {
   const fields = json as Readonly<Record<string, unknown>>;
   const text = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
   const type = text('Type');
-  if (type === null || !Object.hasOwn(SIGNED, type)) return broken('its Type is not a type of SNS');
-  const known = type as keyof typeof SIGNED;
-  const required = SIGNED[known].filter((name) => name !== 'Subject');
+  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return broken('its Type is not a type of SNS');
+  const messageType = type as keyof typeof SIGNED_FIELDS;
+  const required = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
   const missing = [...required, 'Signature', 'SignatureVersion', 'SigningCertURL'].find((name) => text(name) === null);
   if (missing !== undefined) return broken(`it has no ${missing}`);
   const value = (name: string) => text(name) ?? '';
@@ -58,14 +58,17 @@ export function parseSns(body: string): ParsedSns {
   if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
     return forged('SigningCertURL is not a URL of SNS in the region of the topic');
   }
-  const confirms = known === 'SubscriptionConfirmation';
-  const subscribeUrl = confirms ? snsUrl(value('SubscribeURL'), region) : null;
-  if (confirms && subscribeUrl === null) return forged('SubscribeURL is not a URL of SNS in the region of the topic');
-  const signed = SIGNED[known].flatMap((name) => (text(name) === null ? [] : [`${name}\n${value(name)}\n`])).join('');
+  const isConfirmation = messageType === 'SubscriptionConfirmation';
+  const subscribeUrl = isConfirmation ? snsUrl(value('SubscribeURL'), region) : null;
+  if (isConfirmation && subscribeUrl === null)
+    return forged('SubscribeURL is not a URL of SNS in the region of the topic');
+  const signedContent = SIGNED_FIELDS[messageType]
+    .flatMap((name) => (text(name) === null ? [] : [`${name}\n${value(name)}\n`]))
+    .join('');
   return {
     ok: true,
     message: {
-      type: known,
+      type: messageType,
       messageId: value('MessageId'),
       topicArn,
       message: value('Message'),
@@ -74,7 +77,7 @@ export function parseSns(body: string): ParsedSns {
       signature: Buffer.from(value('Signature'), 'base64'),
       signingCertUrl,
       subscribeUrl,
-      signed: Buffer.from(signed, 'utf8'),
+      signedContent: Buffer.from(signedContent, 'utf8'),
     },
   };
 }
@@ -91,10 +94,10 @@ export function snsUrl(text: string, region: string): URL | null {
   return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
 }
 
-function broken(why: string): ParsedSns {
-  return { ok: false, fault: 'broken', why };
+function broken(reason: string): ParsedSns {
+  return { ok: false, fault: 'broken', reason };
 }
 
-function forged(why: string): ParsedSns {
-  return { ok: false, fault: 'forged', why };
+function forged(reason: string): ParsedSns {
+  return { ok: false, fault: 'forged', reason };
 }

@@ -29,7 +29,7 @@ const PATH = '/ses';
 const CONFIRM_TIMEOUT_MS = 10_000;
 /** SNS retries for up to one hour, plus the delay of its last attempt. An older message is a replay. */
 const MAX_AGE_MS = 75 * 60_000;
-const MAX_AHEAD_MS = 5 * 60_000;
+const MAX_CLOCK_AHEAD_MS = 5 * 60_000;
 /**
  * From this age on, a message that cannot be applied yet is kept for the operator. With the default delivery policy SNS retries
  * three times, 20 s apart, and the content of the last retry must not be lost.
@@ -62,7 +62,7 @@ export interface SnsReceiverParts {
   readonly certificate: SnsCertificatePair | null;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused' | 'subscription.changed'>;
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
 export interface SnsReceiver {
@@ -80,7 +80,7 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   const { clock, connections, topics, certificates, certificate, recordReport, publish, onError } = parts;
   const refused = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const publishSubscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
-  const seen = new Map<string, number>();
+  const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     void receive(request)
@@ -115,10 +115,10 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   async function read(text: string, request: IncomingMessage): Promise<Answer> {
     const parsed = parseSns(text);
     if (parsed.ok) return checkAndApply(parsed.message, request);
-    const { fault, why } = parsed;
+    const { fault, reason } = parsed;
     return fault === 'broken'
-      ? { status: 400, message: `not an SNS message: ${why}`, refusal: 'sns-broken' }
-      : { status: 403, message: `not from SNS: ${why}`, refusal: 'sns-forged' };
+      ? { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' }
+      : { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
   }
 
   async function checkAndApply(message: SnsMessage, { socket }: IncomingMessage): Promise<Answer> {
@@ -127,13 +127,13 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
     }
     const now = clock.now();
-    if (now - message.at > MAX_AGE_MS || message.at - now > MAX_AHEAD_MS) {
+    if (now - message.at > MAX_AGE_MS || message.at - now > MAX_CLOCK_AHEAD_MS) {
       return { status: 403, message: 'the Timestamp is too old or in the future', refusal: 'sns-old' };
     }
     const refusal = await checkSignature(message);
     if (refusal !== null) return refusal;
     connections.markAuthenticated(socket);
-    if (seen.has(message.messageId)) return { status: 200, message: 'already recorded' };
+    if (seenIds.has(message.messageId)) return { status: 200, message: 'already recorded' };
     const answer = await apply(message, now);
     if (answer.status === 200) addSeenId(message.messageId, now);
     return answer;
@@ -148,13 +148,13 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
         return fault === null ? null : { status: 403, message: `not from SNS: ${fault}`, refusal: 'sns-forged' };
       }
       case 'refused':
-        return { status: 403, message: `not from SNS: ${found.why}`, refusal: 'sns-forged' };
+        return { status: 403, message: `not from SNS: ${found.reason}`, refusal: 'sns-forged' };
       case 'unavailable':
         if (clock.now() - loggedAt >= MIN_LOG_INTERVAL_MS) {
           loggedAt = clock.now();
-          onError('sns certificate', new Error(found.why));
+          onError('sns certificate', new Error(found.reason));
         }
-        return { status: 503, message: found.why, refusal: 'sns-certificate' };
+        return { status: 503, message: found.reason, refusal: 'sns-certificate' };
     }
   }
 
@@ -192,11 +192,11 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   }
 
   function addSeenId(id: string, now: number): void {
-    for (const [oldId, at] of seen) {
-      if (seen.size < MAX_SEEN_IDS && now - at <= MAX_AGE_MS + MAX_AHEAD_MS) break;
-      seen.delete(oldId);
+    for (const [oldId, at] of seenIds) {
+      if (seenIds.size < MAX_SEEN_IDS && now - at <= MAX_AGE_MS + MAX_CLOCK_AHEAD_MS) break;
+      seenIds.delete(oldId);
     }
-    seen.set(id, now);
+    seenIds.set(id, now);
   }
 
   return {
@@ -218,7 +218,10 @@ const RAW_DELIVERY: Answer = {
   refusal: 'sns-broken',
 };
 
-function signatureFault({ signatureVersion, signed, signature }: SnsMessage, key: KeyObject): string | null {
+function signatureFault(
+  { signatureVersion, signedContent: signed, signature }: SnsMessage,
+  key: KeyObject,
+): string | null {
   if (key.asymmetricKeyType !== 'rsa') return 'the certificate has no RSA key';
   const digest = signatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
   return verify(digest, signed, key, signature) ? null : 'the signature is invalid';

@@ -40,7 +40,7 @@ export interface SqsPollerParts {
   readonly topics: readonly string[];
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
-  readonly onError: (what: string, error: unknown) => void;
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
 export interface SqsPoller {
@@ -119,13 +119,13 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   /** Runs one request and aborts it after `ms` or when `early` aborts. */
   async function withTimeout<T>(
     ms: number,
-    early: AbortSignal | null,
+    stopSignal: AbortSignal | null,
     run: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const timeout = new AbortController();
     const cancel = clock.after(ms, () => timeout.abort());
     try {
-      return await run(early === null ? timeout.signal : AbortSignal.any([early, timeout.signal]));
+      return await run(stopSignal === null ? timeout.signal : AbortSignal.any([stopSignal, timeout.signal]));
     } catch (error) {
       throw timeout.signal.aborted ? new Error(`the queue did not answer within ${ms / 1_000} s`) : error;
     } finally {
@@ -141,8 +141,8 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
         refused('sqs-topic');
         // The message is kept: with a wrong topic in the settings all events would be lost.
-        const why = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
-        await recordReport(createUnknownReport(Body, why, { source: 'sqs', now }));
+        const reason = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
+        await recordReport(createUnknownReport(Body, reason, { source: 'sqs', now }));
         return { kind: 'delete' };
       }
       const recorded = await recordSesEvent(

@@ -15,9 +15,9 @@ const UPDATE_AFTER: Statement = { name: 'audit_show', text: 'UPDATE audit SET af
 
 export async function writeAuditEntry(
   transaction: Session,
-  { at, who, action, subject, publishedBefore: before, after }: NewAuditEntry,
+  { at, actor, action, target, before, after }: NewAuditEntry,
 ): Promise<number> {
-  const [row = {}] = await transaction.query(INSERT_ENTRY, [at, who, action, subject, before, after]);
+  const [row = {}] = await transaction.query(INSERT_ENTRY, [at, actor, action, target, before, after]);
   return rows.int(row, 'id');
 }
 

@@ -81,7 +81,7 @@ export function prepareNodes(
         const now = rows.int(clock, 'now');
         const before = lockedRow === undefined ? startRunningTime(now) : rows.runningTime(lockedRow);
         const running = advanceRunningTime(before, now, Math.ceil(elapsedMs));
-        await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.stretches)]);
+        await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.segments)]);
         return running;
       }),
     async recordHeartbeat({ name, roles, version }, ttlMs) {
@@ -121,12 +121,16 @@ export function prepareNodes(
       const grantsByAccount = new Map(
         grantedRows.map((row) => [
           rows.int(row, 'account_id'),
-          { granted: rows.int(row, 'granted'), left: rows.int(row, 'left'), nextMs: rows.int(row, 'next_ms') },
+          {
+            granted: rows.int(row, 'granted'),
+            remaining: rows.int(row, 'left'),
+            nextTokenMs: rows.int(row, 'next_ms'),
+          },
         ]),
       );
       return batch.map((request): TokensGranted => {
         const given = grantsByAccount.get(request.accountId);
-        if (given === undefined) return { granted: 0, left: 0, nextMs: 1_000 };
+        if (given === undefined) return { granted: 0, remaining: 0, nextTokenMs: 1_000 };
         const granted = Math.min(given.granted, request.requested);
         given.granted -= granted;
         return { ...given, granted };

@@ -98,9 +98,9 @@ export function prepareOverview(database: Database): Pick<OverviewStore, 'readOv
       const [row = {}] = await database.query(READ_POSITION, [now - 2 * HOUR_MS]);
       return {
         newestId: rows.textOrNull(row, 'newest'),
-        audit: rows.int(row, 'audit'),
-        counted: rows.int(row, 'counted'),
-        refused: rows.int(row, 'refused'),
+        newestAuditId: rows.int(row, 'audit'),
+        recentCounts: rows.int(row, 'counted'),
+        suppressingCounts: rows.int(row, 'refused'),
       };
     },
   };

@@ -543,7 +543,7 @@ async function recoverIn(
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
     checkedTransition('sending', to, 'queue');
     // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
-    const refund = lost.uncount && row.owner !== node ? 1 : 0;
+    const refund = lost.refundAttempt && row.owner !== node ? 1 : 0;
     return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount: refund };
   });
   await Promise.all([

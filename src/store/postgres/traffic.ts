@@ -4,9 +4,9 @@ import {
   HOUR_MS,
   MINUTE_MS,
   parseLatencies,
-  rowSpanOf,
+  readTrafficCounts,
+  rowSpanForStep,
   TRAFFIC_COUNTS,
-  trafficCountsOf,
 } from '../../model/traffic.ts';
 import type { RetentionStore, TrafficStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -51,9 +51,9 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
       });
     },
     async readTraffic(since, until, stepMs) {
-      return (await database.query(SUM_BY_STEP, [stepMs, rowSpanOf(stepMs), since, until])).map((row) => ({
+      return (await database.query(SUM_BY_STEP, [stepMs, rowSpanForStep(stepMs), since, until])).map((row) => ({
         at: rows.int(row, 'step'),
-        ...trafficCountsOf((column) => rows.int(row, column)),
+        ...readTrafficCounts((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       }));
     },

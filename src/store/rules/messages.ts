@@ -7,7 +7,7 @@
  * lacks throws a StoreError, and nothing is written.
  */
 
-import { countMessage, type LimitUsage, limitRefusal, remainingLimits } from '../../model/account.ts';
+import { countMessage, findExceededLimit, type LimitUsage, remainingLimits } from '../../model/account.ts';
 import { type Actor, auditEntry, auditedMessage, type NewAuditEntry } from '../../model/audit.ts';
 import {
   type AcceptResult,
@@ -54,7 +54,7 @@ export function decideAcceptance(
       ? { kind: 'replayed', id: earlier.id }
       : { kind: 'idempotency-conflict' };
   }
-  const reason = limitRefusal(counts, acceptedAt);
+  const reason = findExceededLimit(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: remainingLimits(counts, acceptedAt) };
   countMessage(counts);
   const suppressed = message.suppressedBy !== null || lookups.isSuppressed(message);

@@ -27,7 +27,7 @@ import {
 } from '../../model/message.ts';
 import type { NodeStatus } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { type DomainProblem, failedRecordsOf, type OverviewData } from '../../model/overview.ts';
+import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import type { Suppression, SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
@@ -145,10 +145,10 @@ export function auditEntry(row: Row): AuditEntry {
   return {
     id: int(row, 'id'),
     at: int(row, 'at'),
-    who: text(row, 'who'),
+    actor: text(row, 'who'),
     action: text(row, 'action'),
-    subject: text(row, 'subject'),
-    publishedBefore: textOrNull(row, 'before'),
+    target: text(row, 'subject'),
+    before: textOrNull(row, 'before'),
     after: textOrNull(row, 'after'),
   };
 }
@@ -285,7 +285,7 @@ function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'f
 
 /** The columns of `domain` that the overview shows. */
 export function domainProblem(row: Row): DomainProblem {
-  return { name: text(row, 'name'), ...domainStatus(row), failedRecords: failedRecordsOf(text(row, 'checks')) };
+  return { name: text(row, 'name'), ...domainStatus(row), failedRecords: parseFailedRecords(text(row, 'checks')) };
 }
 
 function dkimKey(row: Row): DkimKey {
@@ -333,7 +333,7 @@ export function runningTime(row: Row): RunningTime {
   return {
     ranMs: int(row, 'ran_ms'),
     seenAt: int(row, 'seen_at'),
-    stretches: parseJson<readonly ClockSegment[]>('stretches', text(row, 'stretches')),
+    segments: parseJson<readonly ClockSegment[]>('stretches', text(row, 'stretches')),
   };
 }
 

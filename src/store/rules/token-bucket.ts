@@ -31,7 +31,7 @@ export function takeTokens(
   const nextMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
   return {
     bucket: { tokens, perSecond, burst, at: now },
-    answer: { granted, left: Math.floor(tokens + ROUNDING_TOLERANCE), nextMs },
+    answer: { granted, remaining: Math.floor(tokens + ROUNDING_TOLERANCE), nextTokenMs: nextMs },
   };
 }
 

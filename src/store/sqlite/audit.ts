@@ -14,8 +14,8 @@ export function prepareAudit(database: DatabaseSync) {
   );
   const selectAfter = database.prepare('SELECT after FROM audit WHERE id = ?');
   const updateAfter = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
-  const write = ({ at, who, action, subject, publishedBefore: before, after }: NewAuditEntry): number =>
-    Number(insert.run(at, who, action, subject, before, after).lastInsertRowid);
+  const write = ({ at, actor, action, target, before, after }: NewAuditEntry): number =>
+    Number(insert.run(at, actor, action, target, before, after).lastInsertRowid);
   return {
     write,
     /** Writes the entry of a change. Does nothing if no operator made the change. */

@@ -31,7 +31,7 @@ export function prepareNodes(database: DatabaseSync) {
       const row = readTime.get();
       const before = row === undefined ? startRunningTime(now) : rows.runningTime(row);
       const time = advanceRunningTime(before, now, Math.ceil(passedMs));
-      writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.stretches));
+      writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.segments));
       return time;
     },
     recordHeartbeat({ name, roles, version }: NodeIdentity, ttlMs: number, now: number): number {

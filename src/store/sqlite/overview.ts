@@ -96,9 +96,9 @@ export function prepareOverview(database: DatabaseSync) {
       const last = newest.get();
       return {
         newestId: last === undefined ? null : rows.text(last, 'id'),
-        audit: rows.int(audit.get() ?? {}, 'id'),
-        counted: rows.int(sums, 'counted'),
-        refused: rows.int(sums, 'refused'),
+        newestAuditId: rows.int(audit.get() ?? {}, 'id'),
+        recentCounts: rows.int(sums, 'counted'),
+        suppressingCounts: rows.int(sums, 'refused'),
       };
     },
   };

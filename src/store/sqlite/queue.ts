@@ -365,7 +365,7 @@ export function prepareLeaseEnds(
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
         checkedTransition('sending', to, 'queue');
         // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
-        const refundsAttempt = lost.uncount && rows.textOrNull(row, 'owner') !== by;
+        const refundsAttempt = lost.refundAttempt && rows.textOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         append(seq, entry);
       }

@@ -5,11 +5,11 @@ import {
   HOUR_MS,
   MINUTE_MS,
   parseLatencies,
-  rowSpanOf,
+  readTrafficCounts,
+  rowSpanForStep,
   TRAFFIC_COUNTS,
   type TrafficRow,
   type TrafficStep,
-  trafficCountsOf,
 } from '../../model/traffic.ts';
 import * as rows from '../rules/rows.ts';
 
@@ -35,9 +35,9 @@ export function prepareTraffic(database: DatabaseSync) {
       }
     },
     readTraffic: (since: number, until: number, stepMs: number): TrafficStep[] =>
-      sums.all({ step: stepMs, span: rowSpanOf(stepMs), since, until }).map((row) => ({
+      sums.all({ step: stepMs, span: rowSpanForStep(stepMs), since, until }).map((row) => ({
         at: rows.int(row, 'step'),
-        ...trafficCountsOf((column) => rows.int(row, column)),
+        ...readTrafficCounts((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       })),
     purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {

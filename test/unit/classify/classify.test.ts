@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { classify, isAlarming, ruleFor } from '../../../src/classify/classify.ts';
+import { classify, findRule, raisesAlarm } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reply, Stage } from '../../../src/model/outcome.ts';
 import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
@@ -18,8 +18,8 @@ function parse(stage: string, line: string): Reply {
   return replyFromLine(stage, line);
 }
 
-function inWords(outcome: Outcome): string {
-  const alarm = isAlarming(outcome) ? 'alarm' : '-';
+function formatOutcome(outcome: Outcome): string {
+  const alarm = raisesAlarm(outcome) ? 'alarm' : '-';
   switch (outcome.kind) {
     case 'delivered':
     case 'unanswered':
@@ -32,7 +32,7 @@ function inWords(outcome: Outcome): string {
 }
 
 /** Replies as a hostile or odd server might make them, words of the rules included. */
-const words = fc.constantFrom(...RULES.flatMap((rule) => rule.words ?? []), 'user unknown', 'ok', '<a@b>', '<');
+const rulePhrases = fc.constantFrom(...RULES.flatMap((rule) => rule.phrases ?? []), 'user unknown', 'ok', '<a@b>', '<');
 const replies: fc.Arbitrary<Reply> = fc.record({
   stage: fc.constantFrom(...STAGES),
   code: fc.option(
@@ -50,7 +50,7 @@ const replies: fc.Arbitrary<Reply> = fc.record({
       )
       .map((parts) => parts.join('.')),
   ),
-  text: fc.array(fc.oneof(words, fc.string({ maxLength: 10 })), { maxLength: 5 }).map((parts) => parts.join(' ')),
+  text: fc.array(fc.oneof(rulePhrases, fc.string({ maxLength: 10 })), { maxLength: 5 }).map((parts) => parts.join(' ')),
 });
 
 describe('rules', () => {
@@ -60,15 +60,16 @@ describe('rules', () => {
       for (const sample of rule.samples) {
         const space = sample.indexOf(' ');
         const reply = parse(sample.slice(0, space), sample.slice(space + 1));
-        expect({ sample, rule: ruleFor(reply)?.name }).toEqual({ sample, rule: rule.name });
-        expect(classify(reply)).toMatchObject({ reason: rule.verdict.reason });
+        expect({ sample, rule: findRule(reply)?.name }).toEqual({ sample, rule: rule.name });
+        expect(classify(reply)).toMatchObject({ reason: rule.result.reason });
       }
     });
   }
 
   test('words are lower case and names are unique', () => {
     for (const rule of RULES) {
-      for (const word of [...(rule.words ?? []), ...(rule.without ?? [])]) expect(word).toBe(word.toLowerCase());
+      for (const phrase of [...(rule.phrases ?? []), ...(rule.exceptPhrases ?? [])])
+        expect(phrase).toBe(phrase.toLowerCase());
     }
     expect(new Set(RULES.map((rule) => rule.name)).size).toBe(RULES.length);
   });
@@ -80,7 +81,7 @@ describe('replies of real servers', () => {
     if (line === '' || line.startsWith('#')) continue;
     const [server, stage, reply, kind, reason, detail, alarm] = line.split('\t');
     test(`${server}, ${stage}: ${reply}`, () => {
-      expect(inWords(classify(parse(stage ?? '', reply ?? '')))).toBe(`${kind} ${reason} ${detail} ${alarm}`);
+      expect(formatOutcome(classify(parse(stage ?? '', reply ?? '')))).toBe(`${kind} ${reason} ${detail} ${alarm}`);
     });
   }
 });
@@ -90,8 +91,8 @@ describe('whatever a server says', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const code = reply.code ?? 0;
-        const final = (code >= 500 && code < 560) || code === 571;
-        if (!final) expect(classify(reply).kind).not.toBe('bounced');
+        const isFinal = (code >= 500 && code < 560) || code === 571;
+        if (!isFinal) expect(classify(reply).kind).not.toBe('bounced');
       }),
       { numRuns: 3_000 },
     );
@@ -121,10 +122,19 @@ describe('whatever a server says', () => {
   });
 
   test('words of spam, blocking or reputation never suppress, whatever the code', () => {
-    const hostile = fc.constantFrom('spam', 'blocked', 'reputation', 'Blacklist', 'policy', 'DNSBL', 'quota', 'sender');
+    const reputationPhrases = fc.constantFrom(
+      'spam',
+      'blocked',
+      'reputation',
+      'Blacklist',
+      'policy',
+      'DNSBL',
+      'quota',
+      'sender',
+    );
     fc.assert(
-      fc.property(replies, hostile, (reply, word) => {
-        const outcome = classify({ ...reply, text: `${word} ${reply.text}` });
+      fc.property(replies, reputationPhrases, (reply, phrase) => {
+        const outcome = classify({ ...reply, text: `${phrase} ${reply.text}` });
         expect(outcome.kind === 'bounced' && outcome.suppress).toBe(false);
       }),
       { numRuns: 3_000 },
@@ -134,14 +144,14 @@ describe('whatever a server says', () => {
   test('only a 2yz reply to the content is delivered', () => {
     fc.assert(
       fc.property(replies, (reply) => {
-        const taken = reply.stage === 'content' && reply.code !== null && reply.code >= 200 && reply.code < 260;
-        expect(classify(reply).kind === 'delivered').toBe(taken);
+        const isAccepted = reply.stage === 'content' && reply.code !== null && reply.code >= 200 && reply.code < 260;
+        expect(classify(reply).kind === 'delivered').toBe(isAccepted);
       }),
     );
   });
 
   test('no reply is a fault of the connection', () => {
-    expect(inWords(classify({ stage: 'mail', code: null, enhanced: null, text: 'gone' }))).toBe(
+    expect(formatOutcome(classify({ stage: 'mail', code: null, enhanced: null, text: 'gone' }))).toBe(
       'deferred connection transport -',
     );
   });

@@ -337,7 +337,7 @@ describe('404 and 405', () => {
 
 describe('403', () => {
   test.each(['volume-exhausted', 'volume-expired', 'rate-limit-exceeded'] as const)('%s', async (reason) => {
-    const rate = { limit: 10, periodMs: 3_600_000, left: 0, resetMs: 1_234_001 };
+    const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
     const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
     const answer = await post(rig, MESSAGE);
     expect([answer.status, answer.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
@@ -388,7 +388,7 @@ describe('429', () => {
   });
 
   test('both limits are told on 201', async () => {
-    const rate = { limit: 1000, periodMs: 3_600_000, left: 999, resetMs: 3_599_001 };
+    const rate = { limit: 1000, periodMs: 3_600_000, remaining: 999, resetMs: 3_599_001 };
     const rig = await startListener(withSubmitResult({ kind: 'accepted', state: 'queued', limits: { rate } }));
     rig.keyCache.apply({
       revision: 2,

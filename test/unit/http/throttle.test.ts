@@ -80,8 +80,8 @@ function createSharedBucket() {
     tokens -= granted;
     return {
       granted,
-      left: Math.floor(tokens),
-      nextMs: tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond),
+      remaining: Math.floor(tokens),
+      nextTokenMs: tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond),
     };
   };
   return { time, seen: counters, ask: requestTokens };
@@ -163,7 +163,7 @@ test('token requests of one event loop turn are sent in one batch, and each gets
   const requestTokens = batchTokenRequests(
     async (batch) => {
       batches.push(batch.length);
-      return batch.map(({ requested }) => ({ granted: requested, left: 0, nextMs: 0 }));
+      return batch.map(({ requested }) => ({ granted: requested, remaining: 0, nextTokenMs: 0 }));
     },
     () => 0,
   );

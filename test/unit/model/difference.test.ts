@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { difference as differenceIn } from '../../../src/model/audit.ts';
+import { listDifferences as differenceIn } from '../../../src/model/audit.ts';
 
 const difference = (before: unknown, after: unknown) =>
-  differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), span: (ms) => `${ms} ms` });
+  differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), duration: (ms) => `${ms} ms` });
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
-  afterAttempt,
+  decideAttemptChange,
   expiredBeforeAttempt,
   isAllowedTransition,
   localComplaint,
@@ -58,7 +58,7 @@ test('whatever the outcome, the change is one the table has, and only a queued o
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
       const now = request.acceptedAt + later;
-      const change = afterAttempt(request, newAttempt(what), rules, 'n', now, jitter);
+      const change = decideAttemptChange(request, newAttempt(what), rules, 'n', now, jitter);
       expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
       expect(change.dueAt !== null).toBe(change.to === 'queued');
       if (change.dueAt !== null) {
@@ -72,7 +72,14 @@ test('whatever the outcome, the change is one the table has, and only a queued o
 test('a permanent state comes only from a permanent outcome: all that is unknown stays queued until its age ends it', () => {
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
-      const { to, suppress } = afterAttempt(request, newAttempt(what), rules, 'n', request.acceptedAt + later, jitter);
+      const { to, suppress } = decideAttemptChange(
+        request,
+        newAttempt(what),
+        rules,
+        'n',
+        request.acceptedAt + later,
+        jitter,
+      );
       expect(to === 'bounced').toBe(what.kind === 'bounced');
       expect(to === 'delivered').toBe(what.kind === 'delivered');
       expect(suppress === 'bounce').toBe(what.kind === 'bounced' && what.suppress);

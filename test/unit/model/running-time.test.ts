@@ -103,7 +103,7 @@ test('times are whole milliseconds, as a database takes them, whatever the monot
 test('while the clock runs evenly, ages are by the clock', () => {
   let time = startRunningTime(START);
   for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
-  expect(time.stretches).toHaveLength(1);
+  expect(time.segments).toHaveLength(1);
   expect(runningAge(time, START)).toBe(2 * DAY);
   expect(cutoffForAge(time, DAY)).toBe(START + DAY);
 });
@@ -126,5 +126,5 @@ test('time in which nothing ran makes no message older, but for the minute that 
 test('a clock stepped without end keeps a bounded record', () => {
   let time = startRunningTime(START);
   for (let n = 0; n < 5_000; n += 1) time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY : -DAY / 2), 10);
-  expect(time.stretches.length).toBeLessThanOrEqual(200);
+  expect(time.segments.length).toBeLessThanOrEqual(200);
 });

@@ -82,12 +82,12 @@ test('a topic that this installation does not have is not published', async () =
 });
 
 test('the change feed names the changed topics, and for an action of an operator the topics of its kind', async () => {
-  let position: ChangeFeedPosition = { newestId: null, audit: 0, counted: 0, refused: 0 };
+  let position: ChangeFeedPosition = { newestId: null, newestAuditId: 0, recentCounts: 0, suppressingCounts: 0 };
   const entries: AuditEntry[] = [];
   const changed = (action: string) => {
     const id = entries.length + 1;
-    entries.unshift({ id, at: 0, who: 'cli:root', action, subject: '', publishedBefore: null, after: null });
-    position = { ...position, audit: id };
+    entries.unshift({ id, at: 0, actor: 'cli:root', action, target: '', before: null, after: null });
+    position = { ...position, newestAuditId: id };
   };
   const changes = createChangeFeedReader(
     { changeFeedPosition: async () => position, listAudit: async (_, limit) => entries.slice(0, limit) },
@@ -97,7 +97,7 @@ test('the change feed names the changed topics, and for an action of an operator
   expect(await changes()).toEqual([]);
   position = { ...position, newestId: 'one' };
   expect(await changes()).toEqual(['messages', 'overview']);
-  position = { ...position, counted: 1, refused: 1 };
+  position = { ...position, recentCounts: 1, suppressingCounts: 1 };
   expect(await changes()).toEqual(['messages', 'overview', 'inbox', 'suppressions']);
   changed('account.lock');
   expect(await changes()).toEqual(['audit', 'accounts', 'overview']);
@@ -109,15 +109,15 @@ test('the change feed names the changed topics, and for an action of an operator
 });
 
 test('a change during a poll that failed is found by the next poll', async () => {
-  let position: ChangeFeedPosition = { newestId: null, counted: 0, audit: 0, refused: 0 };
+  let position: ChangeFeedPosition = { newestId: null, recentCounts: 0, newestAuditId: 0, suppressingCounts: 0 };
   let failing = true;
   const entry = {
     id: 1,
     at: 0,
-    who: 'cli:root',
+    actor: 'cli:root',
     action: 'account.lock',
-    subject: '',
-    publishedBefore: null,
+    target: '',
+    before: null,
     after: null,
   };
   const changes = createChangeFeedReader(
@@ -131,7 +131,7 @@ test('a change during a poll that failed is found by the next poll', async () =>
     () => 0,
   );
   expect(await changes()).toEqual([]);
-  position = { ...position, newestId: 'one', audit: 1 };
+  position = { ...position, newestId: 'one', newestAuditId: 1 };
   await expect(changes()).rejects.toThrow('unavailable');
   failing = false;
   expect(await changes()).toEqual(['messages', 'overview', 'audit', 'accounts', 'overview']);

@@ -120,7 +120,7 @@ export async function operationRig(environment: Readonly<Record<string, string>>
     },
     async audit() {
       const entries = await store.listAudit(null, 200);
-      return entries.map(({ who, action, subject }) => `${who} ${action} ${subject}`).reverse();
+      return entries.map(({ actor, action, target }) => `${actor} ${action} ${target}`).reverse();
     },
   };
   return rig;

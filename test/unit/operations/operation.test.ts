@@ -171,7 +171,7 @@ test('the results of the operations on suppression lists match their schemas, an
   expect(await validate('removeSuppression', { account: 'nobody', address })).toBe('not-found');
   expect(await validate('removeSuppression', { account: 'acme', address: 'ada' })).toBe('invalid');
   const entries = await context.store.listAudit(null, 10);
-  expect(entries.map(({ who, action }) => [who, action])).toEqual([
+  expect(entries.map(({ actor, action }) => [actor, action])).toEqual([
     ['cli:tester', 'suppression.remove'],
     ['cli:tester', 'suppression.add'],
     ['cli:tester', 'suppression.add'],

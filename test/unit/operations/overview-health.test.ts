@@ -1,7 +1,7 @@
 /** What only a running service knows, and what nodes tell of each other: in the health of the parts and in what wants attention. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
-import type { AlarmingReason } from '../../../src/model/events.ts';
+import type { AlarmReason } from '../../../src/model/events.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
@@ -94,7 +94,7 @@ test('removed files of the database are reported with the remedy of the store', 
 
 test('an alarm is reported with the text of the next hop for one hour, each reason once', () => {
   const status = trackRuntimeStatus();
-  const alarm = (reason: AlarmingReason, text: string, at: number) => {
+  const alarm = (reason: AlarmReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
     const attempt = newAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
     const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;

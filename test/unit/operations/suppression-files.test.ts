@@ -41,7 +41,10 @@ function runImport(
 /** What the audit log has after each import, the newest first. */
 async function auditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
-  return entries.map(({ who, action, subject, after }) => [`${who} ${action} ${subject}`, JSON.parse(after ?? 'null')]);
+  return entries.map(({ actor, action, target, after }) => [
+    `${actor} ${action} ${target}`,
+    JSON.parse(after ?? 'null'),
+  ]);
 }
 
 const ENTRY = 'cli:tester suppression.import acme';

@@ -172,5 +172,5 @@ test('while the store fails running time continues, and it is written when the s
   store.failing = false;
   await clock.advance(MINUTE);
   expect(ageOf(START)).toBe(61 * MINUTE);
-  expect(store.stored?.stretches).toHaveLength(1);
+  expect(store.stored?.segments).toHaveLength(1);
 });

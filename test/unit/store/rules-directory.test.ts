@@ -135,8 +135,8 @@ describe('a token bucket', () => {
           bucket = taken.bucket;
           granted += taken.answer.granted;
           expect(taken.answer.granted).toBeLessThanOrEqual(one.wanted);
-          expect(taken.answer.left).toBeGreaterThanOrEqual(0);
-          expect(taken.answer.left).toBeLessThanOrEqual(burst);
+          expect(taken.answer.remaining).toBeGreaterThanOrEqual(0);
+          expect(taken.answer.remaining).toBeLessThanOrEqual(burst);
           expect(granted).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
         }
       }),
@@ -146,14 +146,14 @@ describe('a token bucket', () => {
 
   test('starts full, and a full one stays full under a new limit', () => {
     const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
-    expect(first.answer.left).toBe(5);
+    expect(first.answer.remaining).toBe(5);
     const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
-    expect(wider.answer.left).toBe(9);
+    expect(wider.answer.remaining).toBe(9);
   });
 
   test('reports when the next token is available', () => {
     const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW);
-    expect(emptied.answer).toEqual({ granted: 1, left: 0, nextMs: 500 });
+    expect(emptied.answer).toEqual({ granted: 1, remaining: 0, nextTokenMs: 500 });
     expect(
       takeTokens(emptied.bucket, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW + 500).answer.granted,
     ).toBe(1);

@@ -192,7 +192,7 @@ describe('a packed settlement', () => {
 });
 
 describe('an operator', () => {
-  const by = { who: 'rita', at: NOW };
+  const by = { name: 'rita', at: NOW };
   const change = (from: State, to: 'queued' | 'cancelled') =>
     decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
 
@@ -208,7 +208,7 @@ describe('an operator', () => {
     const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
     expect(decideOperatorChange(before, 'cancelled', NOW, by)).toMatchObject({
       kind: 'change',
-      audit: { who: 'rita', action: 'message.cancel', subject: 'm' },
+      audit: { actor: 'rita', action: 'message.cancel', target: 'm' },
     });
     expect(decideOperatorChange(before, 'queued', NOW, undefined)).toMatchObject({ kind: 'change', audit: null });
   });

@@ -51,7 +51,7 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
     'throttled',
     'smtputf8',
   ];
-  for (const { verdict, samples } of RULES) {
+  for (const { result: verdict, samples } of RULES) {
     if (!others.includes(verdict.reason)) continue;
     for (const sample of samples) {
       const words = sample.slice(sample.indexOf(' ') + 1);
@@ -61,7 +61,7 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
 });
 
 test('every sample reply that suppresses during delivery means a missing mailbox in a report', () => {
-  for (const { verdict, samples } of RULES) {
+  for (const { result: verdict, samples } of RULES) {
     if (verdict.kind !== 'permanent' || !verdict.suppress) continue;
     for (const sample of samples) {
       const words = sample.slice(sample.indexOf(' ') + 1);
