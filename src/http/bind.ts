@@ -1,4 +1,4 @@
-/** Binds a server to an address. Rejects with an error of one line that names the setting, the address and the remedy. */
+/** Binds a server to an address. Rejects with a one-line error that names the setting, the address and the remedy. */
 import type { Server } from 'node:net';
 import type { HostPort } from '../config/settings.ts';
 
@@ -21,7 +21,7 @@ export const bind: Bind = (server, at, setting) =>
     server.listen({ host: at.host, port: at.port });
   });
 
-/** `host:port`, an IPv6 address in brackets (RFC 3986 section 3.2.2). */
+/** Formats an address as `host:port`, with brackets around an IPv6 address (RFC 3986 section 3.2.2). */
 export function formatHostPort({ host, port }: HostPort): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
@@ -29,15 +29,15 @@ export function formatHostPort({ host, port }: HostPort): string {
 function describeError(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'EADDRINUSE':
-      return 'the port is in use; stop the process that has it, or choose another';
+      return 'the port is in use; stop the process that uses it, or choose another port';
     case 'EACCES':
     case 'EPERM':
-      return 'no permission for this port; choose one above 1023, or grant CAP_NET_BIND_SERVICE';
+      return 'permission denied; choose a port above 1023, or grant CAP_NET_BIND_SERVICE';
     case 'EADDRNOTAVAIL':
-      return 'this machine has no such address; use 127.0.0.1, 0.0.0.0 or one of its own';
+      return 'this machine does not have this address; use 127.0.0.1, 0.0.0.0 or another address of this machine';
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'the host name cannot be resolved; give an address';
+      return 'the host name cannot be resolved; use an IP address';
     default:
       return `cannot listen (${error.message})`;
   }

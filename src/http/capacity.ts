@@ -1,10 +1,10 @@
 /**
- * The capacity of a listener: connections, requests in flight, bytes of bodies, and its share of the process's file descriptors.
+ * The capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
  *
- * Guarantees of `ConnectionTable`: at most `maxConnections` connections. A full listener closes the oldest unauthenticated connection,
- * which has presented no valid key or session; an authenticated connection is never closed to make room. If more than half of the
- * capacity is used, a peer (an IPv4 address or an IPv6 /64 network) keeps at most its share of unauthenticated connections. Every
- * operation takes constant time.
+ * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
+ * unauthenticated connection when a new one arrives. An unauthenticated connection has not presented a valid key or session. An
+ * authenticated connection is never closed for a new one. If more than half of the capacity is used, the unauthenticated
+ * connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to its share. Every operation takes constant time.
  */
 import { readFileSync } from 'node:fs';
 import type { DropReason } from '../model/events.ts';
@@ -13,11 +13,11 @@ import type { DropReason } from '../model/events.ts';
 export interface TableConnection {
   /** Closes the connection; must not throw. */
   close(reason: DropReason): void;
-  /** Only the table writes it. */
+  /** The entry in the table; null if the connection is not in the table. Only the table sets it. */
   tableEntry: TableEntry | null;
 }
 
-/** A place in the table. */
+/** The entry of a connection in the table. */
 interface TableEntry {
   readonly connection: TableConnection;
   readonly peer: Peer | null;
@@ -32,7 +32,7 @@ interface Peer {
   readonly unauthenticated: LinkedList;
 }
 
-/** The fraction of a listener's connections that one peer can have once more than half are in use. */
+/** The fraction of a listener's connections that one peer can use if more than half of them are in use. */
 const PEER_SHARE = 1 / 20;
 
 export class ConnectionTable {
@@ -47,14 +47,14 @@ export class ConnectionTable {
     this.#maxPerPeer = Math.max(1, Math.floor(maxConnections * PEER_SHARE));
   }
 
-  /** How many connections are open. */
+  /** The number of open connections. */
   get open(): number {
     return this.#open;
   }
 
   /**
-   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection; if there is none, closes the new one and
-   * returns false. `peerName` is null for peers that are exempt from the share.
+   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection. If all connections are authenticated,
+   * closes the new connection and returns false. `peerName` is null for a peer that is exempt from the share.
    */
   add(connection: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
@@ -75,12 +75,12 @@ export class ConnectionTable {
     return true;
   }
 
-  /** The connection has presented a valid key or session. */
+  /** Marks a connection that has presented a valid key or session. */
   markAuthenticated({ tableEntry }: TableConnection): void {
     if (tableEntry?.isUnauthenticated === true) this.#unlink(tableEntry);
   }
 
-  /** The connection is closed. */
+  /** Removes a closed connection. Does nothing if the connection is not in the table. */
   remove(connection: TableConnection): void {
     const { tableEntry } = connection;
     if (tableEntry === null) return;
@@ -94,7 +94,10 @@ export class ConnectionTable {
     connection.close(reason);
   }
 
-  /** Closes up to two connections of the peer per new one, so a peer that is over its share is reduced to it. */
+  /**
+   * Closes at most two connections of a peer that exceeds its share. It runs for each new connection of the peer, so the number of
+   * its connections decreases to its share.
+   */
   #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closed = 0; closed < 2; closed += 1) {
       const oldest = unauthenticated.first();
@@ -132,7 +135,7 @@ class ListNode {
   }
 }
 
-/** A doubly linked list. A Set is not used: removing from its front skips all deleted entries each time. */
+/** A doubly linked list. A `Set` would be slow: each access to its first element visits all deleted elements before it. */
 class LinkedList {
   #first: ListNode | null = null;
   #last: ListNode | null = null;
@@ -150,7 +153,7 @@ class LinkedList {
     this.length += 1;
   }
 
-  /** Removes a link of this list. */
+  /** Removes a node of this list. */
   remove(node: ListNode): void {
     if (node.previous === null) this.#first = node.next;
     else node.previous.next = node.next;
@@ -162,14 +165,14 @@ class LinkedList {
   }
 }
 
-// Load shedding: counts requests in flight, their duration and the bytes of their bodies, and decides whether one more request is
-// admitted. A request is in state reading while its body arrives, then in flight until its response.
+// Load shedding. It counts requests in flight, their duration and the bytes of their bodies, and decides whether to admit a new
+// request. A request is in the state `reading` while its body arrives. It is in flight from the end of its body to its response.
 //
-// Guarantees: at most `maxInFlight` requests in flight. A client that sends slowly only uses the reading limit of its own account. All
-// bodies have at most `maxBufferedBytes`, and those of one account at most half of it. The advised wait is the mean duration of a
-// request, which by Little's law is the time in which the requests in flight complete.
+// Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the reading limit of its own account. The
+// bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one account at most half of that. The
+// advised wait is the mean duration of a request. By Little's law, the requests in flight complete within that time.
 
-/** Weight of the newest request in the running mean. */
+/** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
 
 /** The use of capacity by one account. */
@@ -182,28 +185,34 @@ interface AccountUsage {
 export interface AdmittedRequest {
   readonly usage: AccountUsage;
   bytes: number;
-  /** When the body was complete, in milliseconds; null while it arrives. */
+  /** The time at which the body was complete, in milliseconds since the epoch; null while the body arrives. */
   bodyReadAt: number | null;
 }
 
-/** Why a body is refused: all requests together, or those of the account, have reached the limit. */
+/** The reason to refuse a body: the limit of all requests, or the limit of the account, is reached. */
 export type BodyRefusal = 'overloaded' | 'too-many-bodies';
 
 export interface RequestLimits {
-  /** Requests between the end of their body and their response. More are shed. */
+  /** The maximum number of requests in flight. Requests above this limit are shed. */
   readonly maxInFlight: number;
-  /** Requests of one account whose body is still arriving. More of that account are refused. */
+  /**
+   * The maximum number of requests of one account whose body is still arriving. Requests of the account above this limit are
+   * refused.
+   */
   readonly maxReadingPerAccount: number;
-  /** Bytes of the bodies of all unanswered requests; one account can use half of it. Requests above it are shed. */
+  /**
+   * The maximum number of bytes in the bodies of all unanswered requests. Requests above this limit are shed. The limit of one
+   * account is half of it.
+   */
   readonly maxBufferedBytes: number;
 }
 
 export class RequestLimiter {
   readonly #limits: RequestLimits;
   readonly #loadSignal: LoadSignal;
-  /** By account; one entry for each account that ever sent a request. */
+  /** By account id. It has an entry for each account that has sent a request. */
   readonly #usageByAccount = new Map<number, AccountUsage>();
-  /** Requests that wait for their key or for a token of their throttle. */
+  /** The number of requests that wait for the lookup of their key or for a token of their throttle. */
   #pendingSteps = 0;
   #reading = 0;
   #inFlight = 0;
@@ -216,19 +225,22 @@ export class RequestLimiter {
     this.#loadSignal = loadSignal;
   }
 
-  /** Null if the request is admitted; else milliseconds after which the client should retry. */
+  /** Returns null if the request is admitted; else the time after which the client should retry, in milliseconds. */
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const decision = this.#loadSignal();
     return decision.isOverloaded ? decision.retryAfterMs : null;
   }
 
-  /** How long a shed client should wait, in milliseconds. */
+  /** Returns the time after which a client should retry a shed request, in milliseconds. */
   advisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
 
-  /** Waits for a step before the body, then calls `next`. A drain waits for both. Rejects with the error of either. */
+  /**
+   * Waits for a step that precedes the body, then calls `next`. A drain waits for both. Rejects with the error of the step or of
+   * `next`.
+   */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#pendingSteps += 1;
     try {
@@ -239,7 +251,7 @@ export class RequestLimiter {
     }
   }
 
-  /** Admits a request whose body will be read; null if its account has reached `maxReadingPerAccount`. */
+  /** Admits a request, whose body is then read. Returns null if its account has reached `maxReadingPerAccount`. */
   startReading(accountId: number): AdmittedRequest | null {
     let usage = this.#usageByAccount.get(accountId);
     if (usage === undefined) {
@@ -252,7 +264,10 @@ export class RequestLimiter {
     return { usage, bytes: 0, bodyReadAt: null };
   }
 
-  /** Counts received bytes of the body until the request finishes. Returns the reason if they exceed a limit; they are then not counted. */
+  /**
+   * Counts received bytes of the body until the request finishes. If they exceed a limit, does not count them and returns the
+   * reason.
+   */
   reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
     if (this.#bytes + bytes > maxBufferedBytes) return 'overloaded';
@@ -263,7 +278,7 @@ export class RequestLimiter {
     return null;
   }
 
-  /** The body is complete at `now`. Returns true if the request is in flight, false if it must be shed. */
+  /** Records that the body is complete. Returns true if the request is now in flight, and false if it must be shed. */
   startProcessing(request: AdmittedRequest, now: number): boolean {
     if (this.#isFull()) return false;
     request.bodyReadAt = now;
@@ -273,7 +288,7 @@ export class RequestLimiter {
     return true;
   }
 
-  /** The request was answered, or its client disconnected, at `now`. */
+  /** Removes a request that was answered or whose client disconnected. */
   finish({ usage, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
     usage.bytes -= bytes;
     this.#bytes -= bytes;
@@ -287,7 +302,7 @@ export class RequestLimiter {
     this.#notifyIfIdle();
   }
 
-  /** Calls `run` as soon as no request is reading or in flight. */
+  /** Calls `run` once no request waits, is being read or is in flight. */
   whenIdle(run: () => void): void {
     if (this.#isIdle()) run();
     else this.#onIdle = run;
@@ -309,11 +324,11 @@ export class RequestLimiter {
   }
 }
 
-/** Decides whether the server sheds a request. It is called for each request and must be cheap. */
+/** Decides whether the server sheds a request. It is called for each request, so it must be fast. */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
 
-/** Sheds load while `waitMs` returns more than `maxWaitMs`, and advises that wait. */
+/** Sheds load while `waitMs` returns more than `maxWaitMs`. Advises clients to retry after the time that `waitMs` returns. */
 export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadSignal {
   return () => {
     const retryAfterMs = waitMs();
@@ -321,25 +336,25 @@ export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadS
   };
 }
 
-// The maximum number of connections of each listener, from the process's limit of open files. The descriptors of the store, of delivery
-// and of the SMTP intake are subtracted first.
+// The maximum number of connections of each listener. It is computed from the process's limit of open files. The descriptors that
+// the store, delivery and the SMTP listener need are subtracted first.
 
-/** The maximum connections of each listener if the limit of open files allows them. */
+/** The maximum number of connections of each listener if the limit of open files is sufficient. */
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
-/** Descriptors for files of the store, its connections, threads, pipes, resolvers, and operators' commands. */
+/** Descriptors for files and connections of the store, threads, pipes, resolvers, and commands of operators. */
 const RESERVED_DESCRIPTORS = 128;
-/** The minimum for each listener, however low the limit is. */
+/** The minimum number of connections of each listener, for any limit of open files. */
 const MIN_CONNECTIONS = 8;
 
 export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
 
 /**
- * Divides the descriptors that remain of `limit` after the reserve and `others`, those of delivery and of the SMTP intake. Each listener
- * gets its maximum, or all get the same fraction of it.
+ * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptors` is the number that
+ * delivery and the SMTP listener use. Each listener gets its maximum, or each gets the same fraction of its maximum.
  */
 export function divideDescriptors(limit: number, otherDescriptors: number): ConnectionLimitByListener {
   const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
-  // The store and delivery keep half of a low limit, whatever their maximum is.
+  // If the limit is low, half of it remains for the store and delivery.
   const available = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
   const fraction = Math.min(1, available / maxTotal);
   const scale = (max: number): number => Math.max(MIN_CONNECTIONS, Math.floor(max * fraction));
@@ -350,7 +365,7 @@ export function divideDescriptors(limit: number, otherDescriptors: number): Conn
   };
 }
 
-/** The process's limit of open file descriptors. Infinity if there is no limit or it cannot be read. */
+/** Returns the process's limit of open file descriptors; Infinity if there is no limit or it cannot be read. */
 export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')
@@ -358,9 +373,9 @@ export function readDescriptorLimit(): number {
       .find((candidate) => candidate.startsWith('Max open files'));
     if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
-    // Not Linux: Node's report has the limit on every POSIX system.
+    // The system is not Linux. Node's report has the limit on every POSIX system.
   }
-  // Without this the report looks up the name of each peer.
+  // Otherwise the report resolves the host name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);
   const report: unknown = process.report.getReport();
   return parseLimit(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));

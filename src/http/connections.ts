@@ -1,15 +1,17 @@
 /**
- * The connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that are not HTTP.
- * Every HTTP listener of the service has one.
+ * The connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that are not
+ * HTTP. Each HTTP listener of the service has its own instance.
  *
- * Guarantees: every socket always has an error listener, so a reset never ends the process. There are at most `maxConnections`, by
- * the rules of `ConnectionTable`. A connection with more than `maxUnanswered` unanswered requests is paused until half of them are
- * answered. Paused unauthenticated connections are resumed one at a time, every `unauthenticatedReadIntervalMs`, so requests without a
- * key cannot use the whole processor. A connection whose client reads no response for `unreadResponseTimeoutMs` is closed. A response
- * to bytes that are not HTTP is sent after all pending responses.
+ * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at most
+ * `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more than
+ * `maxUnanswered` unanswered requests is paused until half of them are answered. Paused unauthenticated connections are resumed one
+ * at a time, one per `unauthenticatedReadIntervalMs`, so requests without a key cannot use all processor time. A connection is
+ * closed if its client does not read a pending response for `unreadResponseTimeoutMs`. A response to bytes that are not HTTP is
+ * sent after all pending responses.
  *
- * Node parses each chunk that it reads completely, 64 KiB or about 3,600 minimal requests, before a pause has any effect. Chunks are
- * therefore split on connections that are unauthenticated or pipeline, and the stream's buffer keeps what a paused connection sent.
+ * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal requests.
+ * Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a paused connection
+ * receives remains in the buffer of the stream.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -21,21 +23,21 @@ import type { DropReason } from '../model/events.ts';
 import { ConnectionTable, type TableConnection } from './capacity.ts';
 
 export interface ConnectionLimits {
-  /** Connections at once. */
+  /** The maximum number of open connections. */
   readonly maxConnections: number;
-  /** The maximum idle time between two requests. */
+  /** The maximum idle time of an authenticated connection between two requests. */
   readonly keepAliveTimeoutMs: number;
-  /** The maximum idle time of an unauthenticated connection, which has presented no valid key or session. */
+  /** The maximum idle time of an unauthenticated connection, that is one without a valid key or session. */
   readonly unauthenticatedKeepAliveTimeoutMs: number;
   /** The maximum time from a response to the complete headers of the next request on an unauthenticated connection. */
   readonly unauthenticatedHeadersTimeoutMs: number;
-  /** The maximum of unanswered requests of one connection. With more it is paused. */
+  /** The maximum number of unanswered requests of one connection. A connection with more unanswered requests is paused. */
   readonly maxUnanswered: number;
-  /** The maximum of paused connections. One more is closed. */
+  /** The maximum number of paused connections. Above this limit, a connection is closed. */
   readonly maxPaused: number;
-  /** One paused unauthenticated connection is resumed per interval, which bounds the processor time of all of them. */
+  /** One paused unauthenticated connection is resumed per interval. This limits the processor time of these connections. */
   readonly unauthenticatedReadIntervalMs: number;
-  /** The maximum time in which a client reads nothing of a pending response. */
+  /** The maximum time in which a client does not read any part of a pending response. */
   readonly unreadResponseTimeoutMs: number;
   /** The interval of the check for unread responses. */
   readonly timeoutCheckMs: number;
@@ -45,7 +47,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
   keepAliveTimeoutMs: 65_000,
   unauthenticatedKeepAliveTimeoutMs: 5_000,
-  // The time between two requests and that for a request's headers.
+  // The sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
   unauthenticatedHeadersTimeoutMs: 16_000,
   maxUnanswered: 8,
   maxPaused: 256,
@@ -54,28 +56,30 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   timeoutCheckMs: 1_000,
 };
 
-/** The interface for listeners. */
+/** The functions that listeners use. */
 export interface HttpConnections {
-  /** Applies the limits to the server's connections. To be called after its request listeners are added and before it listens. */
+  /**
+   * Applies the limits to the connections of a server. Call it after adding request listeners to the server and before it listens.
+   */
   attach(server: Server): void;
-  /** A valid key or session was presented on this socket, or a message whose signature holds. */
+  /** Marks the connection of a socket that has presented a valid key or session, or a message with a valid signature. */
   markAuthenticated(socket: Duplex): void;
-  /** Writes a complete HTTP response after all pending responses, and ends the connection. */
+  /** Sends a complete HTTP response after all pending responses, then closes the connection. */
   endWithResponse(socket: Duplex, response: string | Buffer): void;
-  /** For `clientError`: the received bytes are not HTTP. `answer` is called if a response can be sent. */
+  /** Handles the event `clientError`: the received bytes are not HTTP. Calls `createResponse` if a response can be sent. */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
 }
 
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
-  /** True for an address that is exempt from the share of a peer. */
+  /** Returns true if the limit of connections per peer does not apply to the address. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
-  /** Called when the listener closes a connection; must not throw. */
+  /** Called when a limit closes a connection. Must not throw. */
   readonly onDrop: (reason: DropReason) => void;
 }
 
-/** True for loopback addresses and for those in `trusted`, addresses and CIDR networks as the settings hold them. */
+/** Returns a predicate that is true for loopback addresses and for the addresses and CIDR networks in `trusted`. */
 export function peerShareExemption(trusted: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of trusted) {
@@ -86,38 +90,40 @@ export function peerShareExemption(trusted: readonly string[]): (address: string
   }
   return (address) => {
     const peer = peerNetworkOf(address);
-    // RFC 1122 section 3.2.1.3; an IPv4 address is a peer by itself.
+    // Loopback: RFC 1122 section 3.2.1.3. For IPv4, the peer is the address itself.
     if (address === '::1' || peer.startsWith('127.')) return true;
     return trusted.length > 0 && (isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6'));
   };
 }
 
-/** The chunk size of an unauthenticated connection, which is enough for most requests, and of one that pipelines. */
+/** The chunk size of an unauthenticated connection. Most requests fit into one chunk. */
 const SLICE_BYTES = 1_024;
+/** The chunk size of a connection that pipelines requests. */
 const PIPELINED_SLICE_BYTES = 256;
-/** How much later than announced in the Keep-Alive header Node closes an idle connection. */
+/** The time that Node adds to the timeout in the Keep-Alive header before it closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
 /** The maximum time to send a response to bytes that are not HTTP. */
 const MAX_FLUSH_MS = 2_000;
 
 interface Connection extends TableConnection {
-  /** The TCP socket; with TLS there is a second socket above it. */
+  /** The TCP socket. With TLS, the TLS socket uses it. */
   readonly tcpSocket: Socket;
-  /** The socket that HTTP reads and writes. */
+  /** The socket that node:http reads and writes: the TLS socket or the TCP socket. */
   httpSocket: Socket;
   isAuthenticated: boolean;
-  /** True once more than one request was unanswered at the same time. */
+  /** True after two or more requests were unanswered at the same time. */
   isPipelining: boolean;
   unansweredCount: number;
   newestResponse: ServerResponse | null;
-  /** When it was paused because of unanswered requests (ms since the epoch), or null. */
+  /** The time at which unanswered requests paused the connection, in milliseconds since the epoch; null if it is not paused. */
   pausedAt: number | null;
-  /** Bytes that the system has accepted, and the number of consecutive checks in which a response was pending and they did not change. */
+  /** The number of written bytes that the operating system had accepted at the last check. */
   sentBytes: number;
+  /** The number of consecutive checks in which a response was pending and `sentBytes` did not change. */
   checksWithoutProgress: number;
-  /** The number of consecutive checks since its last response in which it was unauthenticated and had no request. */
+  /** The number of consecutive checks since the last response in which the connection was unauthenticated and had no request. */
   checksWithoutRequest: number;
-  /** Ends the connection once at most `answers` responses are pending. */
+  /** Ends the connection: `run` is called once at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 
@@ -132,11 +138,11 @@ export class Connections implements HttpConnections {
   readonly #table: ConnectionTable;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
-  /** Connections whose TLS handshake is under way, by both ends. */
+  /** Connections with an incomplete TLS handshake, by the result of `connectionIdOf`. */
   readonly #handshakes = new Map<string, Connection>();
-  /** Paused connections, longest first. */
+  /** Paused connections, oldest pause first. */
   readonly #paused = new Set<Connection>();
-  /** Paused unauthenticated connections that can be resumed, in turn. */
+  /** Paused unauthenticated connections that can be resumed, in order. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
 
@@ -173,7 +179,7 @@ export class Connections implements HttpConnections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     server.prependListener('request', onRequest);
-    // node:http answers these events itself if they have no listener.
+    // node:http handles these events itself if they have no listener.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignore;
@@ -225,13 +231,13 @@ export class Connections implements HttpConnections {
       else this.#sendAndClose(socket, createResponse());
       return;
     }
-    // Invalid bytes after a complete request, which may be about to be stored: only its own response is sent.
+    // The invalid bytes follow a complete request, whose message may be stored. Only the response to this request is sent.
     newestResponse.shouldKeepAlive = false;
     connection.finalAction = { maxPending: 0, run: () => connection.httpSocket.destroySoon() };
     stopReading(connection.httpSocket);
   }
 
-  /** Adds a connection; null if it was refused. */
+  /** Adds a connection. Returns null if it is refused. */
   #addConnection(socket: Socket): Connection | null {
     socket.on('error', ignore);
     const { remoteAddress } = socket;
@@ -272,11 +278,11 @@ export class Connections implements HttpConnections {
     return connection;
   }
 
-  /** Lets HTTP read this socket, in chunks of the size for the connection's state. */
+  /** Passes the data of the socket to node:http, in chunks whose size depends on the state of the connection. */
   #attachSocket(connection: Connection, socket: Socket): void {
     connection.httpSocket = socket;
     this.#bySocket.set(socket, connection);
-    // A `data` listener makes Node pass chunks through the stream instead of directly to its parser.
+    // Once a `data` listener was added, Node passes chunks through the stream instead of directly to its parser.
     socket.on('data', ignore);
     socket.off('data', ignore);
     const push = socket.push.bind(socket);
@@ -316,9 +322,10 @@ export class Connections implements HttpConnections {
     }
     if (unansweredCount === 0 && !isAuthenticated && !httpSocket.destroyed)
       httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
-    // At half, so a client is not paused at each request.
+    // Reading resumes at half of the limit, so a client is not paused at each request.
     if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
-    // In a later turn of the event loop, so other connections are served between two chunks of this one.
+    // Reading resumes in a later iteration of the event loop, so other connections are served between two chunks of this
+    // connection.
     if (isAuthenticated) setImmediate(() => this.#resume(connection));
     else {
       this.#resumable.add(connection);
@@ -326,7 +333,7 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Resumes one waiting unauthenticated connection per `unauthenticatedReadIntervalMs` while any waits. */
+  /** Resumes one connection of `#resumable` per `unauthenticatedReadIntervalMs` until the set is empty. */
   #scheduleResume(): void {
     if (this.#isResumeScheduled) return;
     this.#isResumeScheduled = true;
@@ -349,7 +356,8 @@ export class Connections implements HttpConnections {
 
   #pause(connection: Connection): void {
     if (this.#paused.size >= this.#limits.maxPaused) {
-      // An unauthenticated connection is closed to make room; if there is none, the new one is closed.
+      // The unauthenticated connection with the oldest pause is closed. If all paused connections are authenticated, this one is
+      // closed.
       const dropped = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       dropped.close('pipelining');
       if (dropped === connection) return;
@@ -368,9 +376,9 @@ export class Connections implements HttpConnections {
   }
 
   /**
-   * Closes connections whose client does not read, and unauthenticated connections that send bytes without a request: empty lines
-   * between two requests are skipped (RFC 9112 section 2.2). The socket's timeout is not sufficient: each received byte restarts it,
-   * and node:http ignores it after a CONNECT.
+   * Closes connections whose client does not read responses. Also closes unauthenticated connections that only send empty lines
+   * after a response, which the parser ignores (RFC 9112 section 2.2). The timeout of the socket is not sufficient, because each
+   * received byte restarts it and node:http ignores it after a CONNECT.
    */
   #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
@@ -388,18 +396,18 @@ export class Connections implements HttpConnections {
       const sentBytes = sentBytesOf(tcpSocket);
       connection.checksWithoutProgress = sentBytes === connection.sentBytes ? connection.checksWithoutProgress + 1 : 0;
       connection.sentBytes = sentBytes;
-      // Responses to pipelined requests are small, so even a slow client has read them by then.
+      // Responses to pipelined requests are small, so a slow client can read them within the timeout.
       const isLate = pausedAt !== null && now - pausedAt >= unreadResponseTimeoutMs;
       if (isLate || connection.checksWithoutProgress * timeoutCheckMs >= unreadResponseTimeoutMs)
         connection.close('unread-answers');
     }
   }
 
-  /** Nothing was read or written during the socket's timeout. */
+  /** Handles the timeout of a socket: no data was read or written during the timeout. */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unansweredCount === 0) socket.destroy();
-    // `#look` handles a client that does not read. Otherwise the service itself is slow.
+    // The service has not yet responded. `#closeStalledConnections` handles a client that does not read.
     else socket.setTimeout(0);
   }
 
@@ -415,24 +423,24 @@ export class Connections implements HttpConnections {
   }
 }
 
-/** Both ends of a connection as a text that is unique among open connections. */
+/** Returns a text that identifies an open connection: both addresses and the port of the client. */
 function connectionIdOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-/** The number of written bytes that the system has accepted; NaN once the socket is closed. */
+/** Returns the number of written bytes that the operating system has accepted; NaN if the socket is closed. */
 function sentBytesOf(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;
   return Number(Reflect.get(handle, 'bytesWritten')) - Number(Reflect.get(handle, 'writeQueueSize'));
 }
 
-/** Sets the timeout in the response's Keep-Alive header, which node:http otherwise reads from the server. */
+/** Sets the timeout in the Keep-Alive header of the response. By default node:http uses the timeout of the server. */
 function announceKeepAlive(response: ServerResponse, timeoutMs: number): void {
   if ('_keepAliveTimeout' in response) response._keepAliveTimeout = timeoutMs;
 }
 
-/** Pauses the socket until `startReading`. node:http resumes sockets by itself, so `resume` is disabled. */
+/** Pauses the socket until `startReading`. `resume` is disabled because node:http calls it. */
 function stopReading(socket: Socket): void {
   socket.pause();
   socket.resume = () => socket;
@@ -440,7 +448,7 @@ function stopReading(socket: Socket): void {
 
 function startReading(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
-  // Node has also paused it because of pending responses. Node resumes it by itself and asserts that it was not resumed before.
+  // Node has paused the socket because of pending responses. Node will resume it, and asserts that it is still paused.
   if ('_paused' in socket && socket._paused === true) return;
   socket.resume();
 }

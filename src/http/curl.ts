@@ -1,27 +1,30 @@
 /**
- * The command that submits a first message: one `curl` call for any POSIX shell. The service prints it at start, and the dashboard shows
- * it. Pure.
+ * The command that submits a first message: one `curl` call for any POSIX shell. The service prints it at start, and the dashboard
+ * shows it. Pure functions.
  */
 
-/** A recipient that works with every transport. Messages to it are not sent. */
+/** A simulator address, which works with every transport. Messages to it never leave the service. */
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
 export interface FirstMessage {
-  /** Of the public listener. */
+  /** The URL of the public listener. */
   readonly publicUrl: string;
   readonly key: string;
   readonly from: string;
   readonly to: string;
 }
 
-/** The recipient of the first message. With `capture:` nothing is sent, so any address works; else it is a simulator address. */
+/**
+ * Returns the recipient of the first message: an example address for the transport `capture:`, which sends no message, else a
+ * simulator address.
+ */
 export function firstRecipient(transport: string): string {
   return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
 }
 
 export const FIRST_SENDER = 'hello@example.org';
 
-/** The command with one line per argument, which is easy to read and edit. */
+/** Returns the command with one argument per line. */
 export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
   const body = JSON.stringify({ to, from, subject: 'Hello', message: 'It works.' });
   return [
@@ -33,7 +36,9 @@ export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): st
   ].join(' \\\n');
 }
 
-/** In single quotes only the closing quote is special (POSIX.1-2024, shell command language, section 2.2.2). */
+/**
+ * Quotes an argument. Within single quotes, only a single quote is special (POSIX.1-2024, shell command language, section 2.2.2).
+ */
 function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,20 +1,20 @@
 /**
- * The error registry of the public listener: code, status and text of every error response. Tests check that docs/errors.md and
- * openapi.json are equal to it.
+ * The error registry of the public listener: the code, status and message of every error response. Tests check that docs/errors.md
+ * and openapi.json agree with it.
  *
- * Guarantees: a body has exactly the members `result` and `message`; constant bodies are built once.
+ * Guarantees: an error body has exactly the members `result` and `message`. A constant body is built once.
  */
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
-  /** The text; `…` is the part that depends on the request. */
+  /** The message; `…` stands for the part that depends on the request. */
   readonly message: string;
-  /** Headers of this response, besides content type and length. */
+  /** The headers of this response, except Content-Type and Content-Length. */
   readonly headers: readonly string[];
-  /** The condition, as docs/errors.md prints it. */
+  /** The condition of the error, as docs/errors.md shows it. */
   readonly when: string;
-  /** An example of the part `…`. */
+  /** An example of the part that `…` stands for. */
   readonly example?: string;
 }
 
@@ -27,13 +27,13 @@ export const ERRORS = {
     status: 400,
     message: 'Malformed HTTP request',
     headers: [],
-    when: 'the bytes are no HTTP/1.1 request; the connection is closed',
+    when: 'the received bytes are not an HTTP/1.1 request; the connection is closed',
   },
   'invalid-host': {
     status: 400,
     message: 'Exactly one Host header is required',
     headers: [],
-    when: 'an HTTP/1.1 request has no Host header, or any request has several',
+    when: 'an HTTP/1.1 request has no Host header, or a request has more than one',
   },
   'invalid-content-type': {
     status: 400,
@@ -57,53 +57,53 @@ export const ERRORS = {
     status: 400,
     message: 'Invalid JSON payload',
     headers: [],
-    when: 'the body is empty, is not UTF-8, is not JSON, or is JSON but no object',
+    when: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
   },
   'missing-fields': {
     status: 400,
     message: 'Missing required fields: …',
     headers: [],
-    when: 'fields are absent, null or empty; in the order to, from, subject, message',
+    when: 'fields are absent, null or empty; the message lists them in the order to, from, subject, message',
     example: 'to, subject',
   },
   'not-strings': {
     status: 400,
     message: 'Fields must be strings: …',
     headers: [],
-    when: 'fields are numbers, booleans, lists or objects',
+    when: 'fields are numbers, booleans, arrays or objects',
     example: 'subject',
   },
   'invalid-address': {
     status: 400,
     message: 'Invalid email address: …',
     headers: [],
-    when: '`to` or `from` is no bare address such as name@example.com, or has a NUL',
+    when: '`to` or `from` is not a bare address such as name@example.com, or contains NUL',
     example: 'to',
   },
   'invalid-field': {
     status: 400,
     message: 'Invalid …',
     headers: [],
-    when: 'a field has a lone surrogate, subject or message a NUL, or the subject a line break, another control character than a tab, or over 998 bytes; the text names both',
+    when: 'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
     example: 'subject: line breaks are not allowed',
   },
   'invalid-idempotency-key': {
     status: 400,
-    message: 'Invalid Idempotency-Key: 1 to 255 visible ASCII characters, given once',
+    message: 'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
     headers: [],
-    when: 'Idempotency-Key is empty, too long, repeated, or has other characters',
+    when: 'Idempotency-Key is empty, too long, repeated, or contains other characters',
   },
   'idempotency-key-reused': {
     status: 400,
     message: 'Idempotency-Key was already used with another payload',
     headers: RATE_LIMIT_HEADERS,
-    when: 'the account used the key within 24 hours with other fields',
+    when: 'the account used the Idempotency-Key with other fields in the last 24 hours',
   },
   'invalid-key': {
     status: 401,
     message: 'Invalid API key',
     headers: [],
-    when: 'Authorization is absent, empty, repeated, has a scheme word, or names an unknown, revoked or expired key',
+    when: 'Authorization is absent, empty or repeated, has a scheme word, or has an unknown, revoked or expired key',
   },
   'account-locked': {
     status: 401,
@@ -121,68 +121,68 @@ export const ERRORS = {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
-    when: 'the account has used up its volume',
+    when: 'the volume of the account is used up',
   },
   'volume-expired': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
-    when: 'the volume of the account has passed its expiry date',
+    when: 'the volume of the account has expired',
   },
   'rate-limit-exceeded': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, 'Retry-After', ...RATE_LIMIT_HEADERS],
-    when: 'the account has used up its rate limit for this period',
+    when: 'the account has reached its rate limit for this period',
   },
-  'not-found': { status: 404, message: 'Not found', headers: [], when: 'no such path' },
+  'not-found': { status: 404, message: 'Not found', headers: [], when: 'the path does not exist' },
   'method-not-allowed': {
     status: 405,
     message: 'Method not allowed',
     headers: ['Allow'],
-    when: 'the path exists for other methods, which Allow lists',
+    when: 'the path does not support the method; Allow lists the supported methods',
   },
   'request-timeout': {
     status: 408,
     message: 'Request timeout',
     headers: [],
-    when: 'the headers took longer than 10 s or the whole request longer than 30 s; the connection is closed',
+    when: 'the headers took longer than 10 s, or the complete request longer than 30 s; the connection is closed',
   },
   'expectation-failed': {
     status: 417,
     message: 'Expectation failed',
     headers: [],
-    when: 'Expect asks for something other than 100-continue',
+    when: 'Expect has a value other than 100-continue',
   },
   throttled: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
-    when: 'the account sends faster than its throttle',
+    when: 'the account exceeds its throttle',
   },
   overloaded: {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    when: 'the server sheds load before its latency collapses',
+    when: 'the server is overloaded and sheds load',
   },
   'too-many-bodies': {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    when: 'the account has 200 requests whose bodies are still arriving, or its requests hold 128 MiB not yet answered',
+    when: 'the account has 200 requests whose bodies are still arriving, or the bodies of its unanswered requests have 128 MiB',
   },
   'headers-too-large': {
     status: 431,
     message: 'Request header fields too large',
     headers: [],
-    when: 'request line and headers have more than 16 KiB; the connection is closed',
+    when: 'the request line and headers have more than 16 KiB; the connection is closed',
   },
   'internal-error': {
     status: 500,
     message: 'Internal server error',
     headers: [],
-    when: 'a fault of the server; nothing is known to be stored',
+    when: 'an internal error occurred; the mail request is not known to be stored',
   },
   'not-committed': {
     status: 500,
@@ -194,23 +194,23 @@ export const ERRORS = {
     status: 503,
     message: 'Not ready: …',
     headers: [],
-    when: '/readyz while the node drains or its store cannot commit',
+    when: '/readyz: the node drains, or its store cannot commit',
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // The type checks that every reason for a refusal has an entry.
+  // The type requires an entry for every reason for which a submission is refused.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** The entry of a code, with the members that only some entries have. */
+/** Returns the entry of a code, with the optional members in its type. */
 export function errorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }
 
-/** The text of an error; `detail` replaces `…`. */
+/** Returns the message of an error. `detail` replaces `…`. */
 export function errorMessage(code: ErrorCode, detail: string | null = null): string {
   const { message } = errorEntry(code);
   const index = message.indexOf('…');
@@ -224,7 +224,7 @@ const CONSTANT_BODIES: ReadonlyMap<ErrorCode, Buffer> = new Map(
   ]),
 );
 
-/** The JSON body of an error, as bytes. */
+/** Returns the JSON body of an error, as bytes. */
 export function errorBody(code: ErrorCode, detail: string | null = null): Buffer {
   return CONSTANT_BODIES.get(code) ?? encodeError(errorMessage(code, detail));
 }
@@ -233,7 +233,7 @@ function encodeError(message: string): Buffer {
   return Buffer.from(JSON.stringify({ result: 'error', message }));
 }
 
-/** The text that replaces `…` for a fault found by `validateSubmission`. */
+/** Returns the text that replaces `…` for a fault that `validateSubmission` found. */
 export function refusalDetail(refusal: ValidationFault): string | null {
   switch (refusal.code) {
     case 'invalid-json':

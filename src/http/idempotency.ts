@@ -1,11 +1,13 @@
-/** The Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and the fingerprint of the request. */
+/**
+ * Validates the Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07) and computes the fingerprint of a request.
+ */
 import { hash } from 'node:crypto';
 
 const MAX_KEY_LENGTH = 255;
 
 /**
- * True for 1 to 255 visible ASCII characters. Node joins repeated headers with a comma and a space (RFC 9110 section 5.3), and the space
- * makes the value invalid.
+ * Returns true for 1 to 255 visible ASCII characters. Node joins repeated headers with a comma and a space (RFC 9110 section 5.3).
+ * The space makes the value invalid.
  */
 export function isIdempotencyKey(value: string): boolean {
   if (value.length === 0 || value.length > MAX_KEY_LENGTH) return false;
@@ -17,7 +19,8 @@ export function isIdempotencyKey(value: string): boolean {
 }
 
 /**
- * SHA-256 in hexadecimal over the four fields. Each is preceded by its length, so different payloads never have the same input.
+ * Returns the SHA-256 of the four fields, in hexadecimal. Each field is preceded by its length, so the hash inputs of different
+ * payloads differ.
  */
 export function fingerprint(fields: {
   readonly to: string;

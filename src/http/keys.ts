@@ -1,9 +1,9 @@
 /**
- * API keys: a cache of keys and accounts, so a request needs no query, and batched lookups of keys that are not in the cache. The
- * change feed of the store and the results of the lookups update the cache.
+ * API keys: a cache of keys and accounts, and batched lookups of keys that are not in the cache. A request with a cached key needs
+ * no query. The change feed of the store and the results of lookups update the cache.
  *
- * Guarantees: a raw key is hashed once and never stored. The decisive comparison takes constant time. The newest revision applies from
- * the next lookup on, in whichever order the two sources arrive. The use of a key is reported at most once a minute.
+ * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the newest
+ * revision that has arrived, for any order of arrival. The use of a key is reported at most once per minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -11,9 +11,11 @@ import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
 import type { PublishOf } from '../model/events.ts';
 
 export type KeyLookup =
-  /** Absent, too long, revoked or expired. */
+  /** The key is absent, too long, revoked or expired. */
   | { readonly kind: 'invalid' }
-  /** The key or its account is not in the cache and has to be looked up in the store. `hash` is the SHA-256 of the key, hexadecimal. */
+  /**
+   * The key or its account is not in the cache and must be looked up in the store. `hash` is the SHA-256 of the key in hexadecimal.
+   */
   | { readonly kind: 'missing'; readonly hash: string }
   | { readonly kind: 'locked'; readonly key: ApiKey; readonly account: Account }
   | { readonly kind: 'valid'; readonly key: ApiKey; readonly account: Account };
@@ -21,22 +23,22 @@ export type KeyLookup =
 interface KeyEntry {
   key: ApiKey;
   readonly digest: Buffer;
-  /** Built when key or account change, so a lookup allocates no object. */
+  /** Created when the key or its account changes, so a lookup allocates no object. */
   lookup: KeyLookup;
   useReportedAt: number;
-  /** The revision of this data. */
+  /** The revision of the store from which `key` was read. */
   revision: number;
 }
 
 interface AccountEntry {
   readonly account: Account;
-  /** As of a slot. */
+  /** The revision of the store from which `account` was read. */
   readonly revision: number;
 }
 
 const INVALID: KeyLookup = { kind: 'invalid' };
 const USE_REPORT_INTERVAL_MS = 60_000;
-/** Longer than any valid key. Longer headers are not hashed. */
+/** The maximum length of a header that is hashed. Every valid key is shorter. */
 const MAX_KEY_LENGTH = 512;
 
 export interface ApiKeyCacheParts {
@@ -46,7 +48,7 @@ export interface ApiKeyCacheParts {
 
 export class ApiKeyCache {
   readonly #accounts = new Map<number, AccountEntry>();
-  /** By the digest's 32 bytes, read as Latin-1. */
+  /** By the 32 bytes of the digest as a Latin-1 string. */
   readonly #byDigest = new Map<string, KeyEntry>();
   readonly #byId = new Map<number, KeyEntry>();
   readonly #byAccount = new Map<number, Set<KeyEntry>>();
@@ -59,8 +61,8 @@ export class ApiKeyCache {
   }
 
   /**
-   * Applies new and changed accounts and keys. Others stay unchanged, and so do those with a later revision, so a delayed result of the
-   * store does not overwrite newer data.
+   * Applies new and changed accounts and keys. Entries with a later revision do not change, so a delayed result of the store does
+   * not overwrite newer data.
    */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
@@ -75,14 +77,14 @@ export class ApiKeyCache {
     if (accounts.length + keys.length > 0) publish({ type: 'account.changed', at: clock.now() });
   }
 
-  /** Looks up the raw value of an Authorization header at `now` (milliseconds). */
+  /** Looks up the raw value of an Authorization header. `now` is in milliseconds since the epoch. */
   lookup(rawKey: string | undefined, now: number): KeyLookup {
     if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID;
-    // A string digest takes 0.4 µs including the lookup; a new Buffer took 1.3 µs.
+    // A digest as a string takes 0.4 µs including the map lookup. A digest as a new Buffer took 1.3 µs.
     const digest = hash('sha256', rawKey, 'binary');
     const entry = this.#byDigest.get(digest);
     if (entry === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };
-    // The map's comparison does not take constant time; this comparison does, and it decides.
+    // The comparison of the map does not take constant time. The following comparison takes constant time and decides the result.
     this.#digestBuffer.write(digest, 'latin1');
     if (!timingSafeEqual(entry.digest, this.#digestBuffer) || !isActive(entry.key, now)) return INVALID;
     if (entry.lookup.kind === 'valid' && Math.abs(now - entry.useReportedAt) >= USE_REPORT_INTERVAL_MS) {
@@ -92,23 +94,23 @@ export class ApiKeyCache {
     return entry.lookup;
   }
 
-  /** True if the key is known and valid at `now`. The call does not count as use of the key. */
+  /** Returns true if the key is in the cache and valid at `now`. The call does not count as use of the key. */
   isValid(rawKey: string, now: number): boolean {
     const entry = this.#byDigest.get(hash('sha256', rawKey, 'binary'));
     return entry !== undefined && isActive(entry.key, now) && entry.lookup.kind === 'valid';
   }
 
-  /** The cached account, or undefined. */
+  /** Returns the cached account, or undefined. */
   account(id: number): Account | undefined {
     return this.#accounts.get(id)?.account;
   }
 
-  /** True if the account is known to be locked. */
+  /** Returns true if the cached account is locked. */
   isLocked(accountId: number): boolean {
     return this.account(accountId)?.locked != null;
   }
 
-  /** Keys used since the last call and when, for the store's `updateKeysLastUsed`. */
+  /** Returns the keys that were used since the last call, with the time of their use. */
   drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
     const used = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
     this.#usedAt.clear();
@@ -159,21 +161,22 @@ export class ApiKeyCache {
   }
 }
 
-/** True until the key is revoked or expires. */
+/** Returns true if the key is not revoked and not expired at `now`. */
 function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
-// Lookups of credentials that are not cached: API keys and operators' tokens. A new key is valid on every node as soon as the command
-// or request that created it has returned, so the store is queried before an unknown key is refused.
+// Lookups of credentials that are not cached: API keys and operator tokens. A new key is valid on every node when the command or
+// request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
-// Guarantees: the query of a lookup begins after the lookup. Lookups are batched: one query runs at a time, at most one begins in
-// 10 ms, and it has at most 1,000 digests. Other lookups wait. Each query takes one lookup of each peer in turn, so a peer that guesses
-// keys only delays its own lookups. Missing keys are not cached, because a client may use its key before an operator imports it. At most
-// `MAX_WAITING_LOOKUPS` lookups wait, and of one peer at most as many as there is room left for others. The public listener has fewer
-// connections than that, so only a client with many concurrent requests on one connection exceeds it.
+// Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at most one
+// query starts per 10 ms, and a query has at most 1,000 digests. The other lookups wait. A query contains lookups of all peers in
+// turn, so a peer that guesses keys delays only its own lookups. Unknown keys are not cached, because a client may use its key
+// before an operator imports it. At most `MAX_WAITING_LOOKUPS` lookups wait. The lookups of one peer use at most half of the
+// capacity that other peers do not use. The public listener accepts fewer connections than this limit, so only clients that
+// pipeline many requests can reach it.
 //
-// Fails: if a query fails, its lookups reject. A key is never treated as unknown because of a failed query.
+// Fails: if a query fails, its lookups reject. A failed query never makes a key unknown.
 
 /** The maximum number of digests in one query. */
 export const MAX_DIGESTS_PER_QUERY = 1_000;
@@ -183,7 +186,7 @@ export const MAX_WAITING_LOOKUPS = 32_768;
 export const MIN_QUERY_INTERVAL_MS = 10;
 
 interface LookupOptions<Found> {
-  /** The store's lookup, by SHA-256 in hexadecimal. */
+  /** Looks up credentials in the store by their SHA-256 in hexadecimal. */
   readonly find: (hashes: readonly string[]) => Promise<Found>;
   readonly clock: Clock;
 }
@@ -195,7 +198,7 @@ interface Lookup<Found> {
   next: Lookup<Found> | null;
 }
 
-/** The lookups of one peer, in the order of their arrival. */
+/** The waiting lookups of one peer, in order of arrival. */
 interface Queue<Found> {
   first: Lookup<Found>;
   last: Lookup<Found>;
@@ -204,7 +207,7 @@ interface Queue<Found> {
 
 export class BatchedLookups<Found> {
   readonly #options: LookupOptions<Found>;
-  /** In the order of their turns. */
+  /** The queue of each peer. The first peer in the map is the next one. */
   readonly #peers = new Map<string, Queue<Found>>();
   #waitingCount = 0;
   #isQueryRunning = false;
@@ -215,8 +218,8 @@ export class BatchedLookups<Found> {
   }
 
   /**
-   * Asks the store for this digest, in one query with other digests. Resolves to the result of that query. Rejects with the
-   * store's error. Returns null if too many lookups wait. `peer` is the value of `peerNetworkOf`.
+   * Looks up a digest in the store, in one query with other digests. Resolves to the result of the query. Rejects with the error of
+   * the store. Returns null if too many lookups wait. `peer` is the result of `peerNetworkOf`.
    */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
@@ -260,10 +263,10 @@ export class BatchedLookups<Found> {
       });
   }
 
-  /** The next query's lookups: one of each peer in turn. */
+  /** Removes and returns the lookups for the next query, one of each peer in turn. */
   #nextBatch(): readonly Lookup<Found>[] {
     const batch: Lookup<Found>[] = [];
-    // A peer that is inserted again is last, and this loop reaches it again.
+    // A peer that is inserted again becomes the last one, so this loop reaches it again.
     for (const [peer, queue] of this.#peers) {
       if (batch.length >= MAX_DIGESTS_PER_QUERY) break;
       this.#peers.delete(peer);

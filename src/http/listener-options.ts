@@ -1,4 +1,4 @@
-/** The options of the public listener: limits, and the interfaces of the parts that it calls. `src/wiring/api.ts` connects them. */
+/** The options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the dependencies. */
 
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
@@ -11,13 +11,21 @@ import type { ApiKeyCache } from './keys.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 export interface ListenerLimits extends ConnectionLimits, RequestLimits {
-  /** From the connection's first byte, or its opening, to the end of the headers. */
+  /**
+   * The maximum time to receive the headers of a request. For the first request of a connection it starts when the connection
+   * opens.
+   */
   readonly headersTimeoutMs: number;
+  /** The maximum time to receive a complete request. */
   readonly requestTimeoutMs: number;
-  /** How long a refused body is read and discarded, so the client receives the response before the connection closes. */
+  /**
+   * The maximum time for which a refused body is read and discarded, so the client receives the response before the connection
+   * closes.
+   */
   readonly lingerMs: number;
+  /** The maximum size of the request line and headers. */
   readonly maxHeaderBytes: number;
-  /** How often the certificate files are checked for changes. */
+  /** The interval at which the certificate files are checked for changes. */
   readonly certificatePollMs: number;
 }
 
@@ -36,23 +44,26 @@ export const LISTENER_LIMITS: ListenerLimits = {
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly keyCache: ApiKeyCache;
-  /** Looks up keys in the store by SHA-256 (hexadecimal). Called for keys that are not in the directory, through `BatchedLookups`, which bounds the number of queries. */
+  /**
+   * Looks up keys in the store by SHA-256 (hexadecimal). `BatchedLookups` calls it for keys that are not in the cache, and limits
+   * the number of queries.
+   */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
-  /** Takes one token of the account; a promise if the shared bucket has to be queried. */
+  /** Takes one token of the account. Returns a promise if the store must be queried. */
   readonly throttle: {
     takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
-   * Stores one message and resolves after the commit. It sets the lease and the suppression by itself. After a rejection it is unknown
-   * whether the message is stored.
+   * Stores one message and resolves after the commit. It sets the lease and the suppression of the message. If the promise rejects,
+   * it is unknown whether the message is stored.
    */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
   readonly clock: Clock;
   readonly loadSignal: LoadSignal;
-  /** Null if ready; else the reason, a text that the public can see. */
+  /** Returns null if the node is ready; else the reason, which `/readyz` returns to any client. */
   readonly notReadyReason: () => string | null;
-  /** True if the domain (in the form of `Address.domain`) is authenticated for the account. */
+  /** Returns true if the domain is authenticated for the account. The domain has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
@@ -63,13 +74,13 @@ export interface ListenAddress extends HostPort {
 }
 
 export interface Listener {
-  /** Binds; rejects with an error of one line. */
+  /** Binds the listener and starts to accept connections. Rejects with a one-line error. */
   start(): Promise<ListenAddress>;
   /**
-   * Stops accepting connections, waits for the responses of the requests in flight (with `Connection: close`), then closes. Closes all
-   * remaining connections after `timeoutMs`.
+   * Stops accepting connections, waits until the requests in flight are answered (with `Connection: close`), then closes. Closes
+   * the remaining connections after `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
-  /** Closes all connections at once. */
+  /** Closes all connections immediately. */
   close(): Promise<void>;
 }

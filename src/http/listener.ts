@@ -1,8 +1,9 @@
 /**
- * The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`, nothing else.
+ * The public listener. It serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
- * Guarantees: every error response has the two members of the error registry; no response names the software; a drain ends within its
- * timeout. Fails: `start` rejects with an error of one line; a later error is a 500 and is published as `node.operation_failed`.
+ * Guarantees: every error response has the two members of the error registry. No response names the software. A drain ends within
+ * its timeout. Fails: `start` rejects with a one-line error. Later errors cause a response with status 500 and are published as
+ * `node.operation_failed`.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -25,17 +26,17 @@ import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
 
-/** The methods of each path, in the form of the Allow header (RFC 9110 section 10.2.1). */
+/** The value of the Allow header for each path (RFC 9110 section 10.2.1). */
 const ALLOW: Readonly<Record<string, string>> = {
   '/api/v1/send-mail': 'POST',
   '/healthz': 'GET, HEAD',
   '/readyz': 'GET, HEAD',
 };
 
-/** The maximum time to flush closing connections, as part of the drain timeout. */
+/** The maximum time to flush connections before they are closed, within the drain timeout. */
 const MAX_FLUSH_MS = 250;
 
-/** Builds the listener; nothing is bound before `start`. */
+/** Creates the listener. `start` binds it. */
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, publish } = options;
   const reportError = (error: unknown) =>
@@ -65,7 +66,7 @@ export function createListener(options: ListenerOptions): Listener {
     await app.ready();
     const { server } = app;
     const at = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
-    // Accepting can fail later if no descriptors are free; open connections continue.
+    // Accepting a connection fails if no descriptor is free. Open connections are not affected.
     server.on('error', reportError);
     const stopCertificateWatch =
       settings.tls === null
@@ -90,14 +91,14 @@ export function createListener(options: ListenerOptions): Listener {
     const { app, server, stopCertificateWatch } = running;
     running = null;
     stopCertificateWatch();
-    // Stops accepting, and closes connections that are idle between two requests.
+    // `close` stops accepting connections, and closes connections that are idle between two requests.
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     let cancelTimeout = () => {};
     let cancelFlush = () => {};
     const timeout = new Promise<void>((resolve) => {
       cancelTimeout = clock.after(timeoutMs, resolve);
     });
-    // Once no request is in flight, only connections without a request remain, and responses that are being flushed.
+    // When no request is in flight, only idle connections and connections with an incomplete response remain.
     const idle = new Promise<void>((resolve) => {
       limiter.whenIdle(() => {
         cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
@@ -114,7 +115,10 @@ export function createListener(options: ListenerOptions): Listener {
   return { start, drain, close: () => drain(0) };
 }
 
-/** Creates the Fastify instance for routing and lifecycle. Bodies and responses are handled here, so clients see no Fastify defaults. */
+/**
+ * Creates the Fastify instance, which is used for routing and lifecycle. This module handles bodies and responses itself, so no
+ * response has a default of Fastify.
+ */
 function createApp(
   options: ListenerOptions,
   limits: ListenerLimits,
@@ -137,15 +141,16 @@ function createApp(
     exposeHeadRoutes: false,
     return503OnClosing: false,
     requestTimeout: limits.requestTimeoutMs,
-    // Queries have no meaning here and are not parsed.
+    // The routes have no query parameters, so the query is not parsed.
     routerOptions: { querystringParser: () => ({}) },
-    // A target that cannot be decoded matches no path.
+    // A request target that cannot be decoded matches no path.
     frameworkErrors: (_error, request, reply) => {
       reply.hijack();
       handleUnknownRoute(request.raw, reply.raw);
     },
   });
-  // Fastify would read the body before the handler runs, also of a 404: here the handler reads it, after the key.
+  // Fastify reads a body before it calls the handler, even if no route matches. Here the handler reads the body after the check of
+  // the key.
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
   const sendMail = createSendMail(options, limiter, responseWriter, connections);
@@ -192,21 +197,20 @@ function createApp(
   return app;
 }
 
-// The HTTP server of the public listener: timeouts, header size, and the error responses that node:http would otherwise send by itself,
-// with bodies of the error registry.
+// The HTTP server of the public listener. It sets timeouts and the maximum header size, and replaces the error responses of
+// node:http by those of the error registry.
 //
-// Guarantees: a slow or malformed client gets a response and is disconnected. The response to a request that is being committed is its
-// own result. Requests with no Host header or several are refused.
+// Guarantees: a client that is slow or sends malformed data gets a response and is disconnected. A request whose message is being
+// committed is answered with the result of the commit. A request without a Host header or with more than one is refused.
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** The oldest supported version; RFC 8996 deprecates earlier ones. */
+/** The minimum TLS version. RFC 8996 deprecates earlier versions. */
 const MIN_TLS_VERSION = 'TLSv1.2';
 
-/** The parts of the server. */
 interface ServerParts {
   readonly limits: ListenerLimits;
-  /** Null speaks plain HTTP. */
+  /** Null for HTTP without TLS. */
   readonly certificate: CertificatePair | null;
   readonly responseWriter: ResponseWriter;
   readonly connections: HttpConnections;
@@ -219,7 +223,7 @@ interface ServerParts {
 
 type OnRefused = (code: ErrorCode) => void;
 
-/** Creates a server that passes valid requests to `handle`. */
+/** Creates the server. It passes valid requests to `handle`. */
 function createHttpServer(parts: ServerParts): Server {
   const { limits, certificate, responseWriter, connections, clock, handle, onRefused } = parts;
   const options = {
@@ -227,13 +231,13 @@ function createHttpServer(parts: ServerParts): Server {
     requestTimeout: limits.requestTimeoutMs,
     connectionsCheckingInterval: limits.timeoutCheckMs,
     maxHeaderSize: limits.maxHeaderBytes,
-    // Node's response to a missing Host header has no body; `onRequest` below sends one with a body.
+    // The response of Node to a missing Host header has no body. `onRequest` sends a response with a body.
     requireHostHeader: false,
     insecureHTTPParser: false,
     noDelay: true,
   };
   const onRequest: Handler = (req, res) => {
-    // RFC 9112 section 3.2: 400 for none, and for several; two are ambiguous.
+    // RFC 9112 section 3.2: status 400 if the Host header is missing or repeated.
     const hostCount = countHeader(req.rawHeaders, 'host');
     if (hostCount > 1 || (hostCount === 0 && req.httpVersionMinor >= 1)) {
       responseWriter.sendError(req, res, 'invalid-host', null, {});
@@ -256,7 +260,7 @@ function createHttpServer(parts: ServerParts): Server {
           },
           onRequest,
         );
-  // The handler decides on 100 Continue: a request whose key is wrong is refused before its body.
+  // The handler sends 100 Continue after the check of the key, so a request with an invalid key is refused before its body.
   server.on('checkContinue', onRequest);
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     responseWriter.sendError(req, res, 'expectation-failed', null, {});
@@ -270,7 +274,7 @@ function createHttpServer(parts: ServerParts): Server {
   return server;
 }
 
-/** Responds to bytes that are not valid HTTP, and ends the connection. */
+/** Responds to bytes that are not valid HTTP, and closes the connection. */
 function onClientError(
   error: NodeJS.ErrnoException,
   socket: Duplex,
@@ -298,7 +302,7 @@ function clientErrorCode(error: NodeJS.ErrnoException): ErrorCode {
   }
 }
 
-/** The complete HTTP response for an error, written to the raw socket where node:http no longer writes one. */
+/** Returns the complete HTTP response for an error. It is written directly to the socket if node:http cannot write a response. */
 function rawErrorResponse(code: ErrorCode, clock: Clock): Buffer {
   const body = errorBody(code);
   const { status } = errorEntry(code);

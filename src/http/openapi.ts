@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the public listener, built from the schemas and the error registry. A test checks that openapi.json at the
- * root is equal to it; the operator listener serves it. Pure.
+ * The OpenAPI 3.1 document of the public listener, created from the schemas and the error registry. The operator listener serves
+ * it. A test checks that openapi.json in the root folder is equal to it. Pure functions.
  */
 import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
 import { ErrorResponse, HealthResponse, MailCreated, MailRequest } from './schema.ts';
@@ -15,18 +15,19 @@ const HEADERS: Readonly<
 > = {
   Allow: { description: 'The methods of this path.', schema: { type: 'string' }, example: 'POST' },
   'Idempotency-Replayed': {
-    description: 'Present where the same Idempotency-Key and payload were accepted before; the id is the original one.',
+    description:
+      'Present if the same Idempotency-Key and payload were accepted before. The id is that of the first request.',
     schema: { type: 'string', const: 'true' },
     example: 'true',
   },
   'Postrider-Ignored-Fields': {
     description:
-      'Members of the body that the interface does not know and that were ignored: in the order of the body, those of 1 to 64 ASCII letters, digits, hyphens and underscores, at most 10. Absent where there are none.',
+      'Names of unknown members of the body, which are ignored. At most 10 names, in the order of the body. Only names of 1 to 64 ASCII letters, digits, hyphens and underscores are listed. Absent if there are none.',
     schema: { type: 'string' },
     example: 'cc, attachments',
   },
   'Postrider-Reason': {
-    description: 'Why the request is forbidden.',
+    description: 'The reason for which the request is refused.',
     schema: {
       type: 'string',
       enum: ['volume-exhausted', 'volume-expired', 'rate-limit-exceeded', 'sender-not-authenticated'],
@@ -34,17 +35,17 @@ const HEADERS: Readonly<
     example: 'volume-exhausted',
   },
   RateLimit: {
-    description: 'What is left of the limits that are set (draft-ietf-httpapi-ratelimit-headers).',
+    description: 'The remaining quota of each configured limit (draft-ietf-httpapi-ratelimit-headers).',
     schema: { type: 'string' },
     example: '"throttle";r=199;t=1, "rate";r=999;t=3600',
   },
   'RateLimit-Policy': {
-    description: 'The limits that are set (draft-ietf-httpapi-ratelimit-headers).',
+    description: 'The configured limits (draft-ietf-httpapi-ratelimit-headers).',
     schema: { type: 'string' },
     example: '"throttle";q=200;w=4, "rate";q=1000;w=3600',
   },
   'Retry-After': {
-    description: 'Whole seconds to wait before the next try, at least 1.',
+    description: 'The number of seconds after which the client can retry. At least 1.',
     schema: { type: 'integer', minimum: 1 },
     example: 1,
   },
@@ -64,10 +65,10 @@ const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
   503: 'Not ready',
 };
 
-/** Codes of responses to other paths or methods than those of the operation. */
+/** Error codes of other paths and methods, which the operation never returns. */
 const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
-/** The document, as plain JSON. */
+/** Returns the document as plain JSON. */
 export function openApiDocument(): JsonObject {
   return {
     openapi: '3.1.0',
@@ -77,16 +78,16 @@ export function openApiDocument(): JsonObject {
       description: 'Submits one transactional email message per request.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: 'http://127.0.0.1:8080', description: 'The public listener, as it starts without settings' }],
+    servers: [{ url: 'http://127.0.0.1:8080', description: 'The default address of the public listener' }],
     tags: [
-      { name: 'mail', description: 'Submitting mail' },
-      { name: 'health', description: 'Reports for load balancers and supervisors' },
+      { name: 'mail', description: 'Submission of messages' },
+      { name: 'health', description: 'Health checks for load balancers and process supervisors' },
     ],
     security: [{ apiKey: [] }],
     paths: {
       '/api/v1/send-mail': { post: sendMailOperation() },
-      '/healthz': { get: healthOperation('getHealth', 'Whether the process answers', []) },
-      '/readyz': { get: healthOperation('getReadiness', 'Whether the node takes mail now', ['not-ready']) },
+      '/healthz': { get: healthOperation('getHealth', 'Check that the process responds', []) },
+      '/readyz': { get: healthOperation('getReadiness', 'Check that the node accepts messages now', ['not-ready']) },
     },
     components: {
       securitySchemes: {
@@ -94,7 +95,7 @@ export function openApiDocument(): JsonObject {
           type: 'apiKey',
           in: 'header',
           name: 'Authorization',
-          description: 'The API key, as the raw header value, with no scheme word before it.',
+          description: 'The API key as the raw header value, without a scheme word.',
         },
       },
       schemas: {
@@ -114,14 +115,14 @@ function sendMailOperation(): JsonObject {
     tags: ['mail'],
     summary: 'Send mail',
     description:
-      'Accepts one message. 201 means that the mail request is stored durably and will end in exactly one final state.',
+      'Accepts one message. Status 201 means that the mail request is stored durably and will reach exactly one final state.',
     parameters: [
       {
         name: 'Idempotency-Key',
         in: 'header',
         required: false,
         description:
-          'Makes a retry safe: the same key and payload within 24 hours give the original answer, and no second mail.',
+          'Makes a retry safe: within 24 hours, the same key and payload return the original response, and no second message is sent.',
         schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
         example: 'order-1001-receipt',
       },
@@ -182,7 +183,7 @@ function healthOperation(operationId: string, summary: string, codes: readonly E
   };
 }
 
-/** One response for each status, one example for each code. */
+/** Returns one response per status, with one example per error code. */
 function errorResponses(codes: readonly ErrorCode[]): JsonObject {
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of codes) {
@@ -215,7 +216,7 @@ function headerReferences(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** A schema as plain JSON without the properties that TypeBox adds. */
+/** Converts a schema to plain JSON without the properties that TypeBox adds. */
 function toPlainJson(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema));
 }

@@ -1,8 +1,8 @@
 /**
- * HTTP requests and responses of the public listener: status, headers, bodies.
+ * HTTP requests and responses of the public listener: status, headers and bodies.
  *
- * Guarantees: all errors have the same body format. A connection whose request body was not read is closed after the response, and only
- * after the client had time to read it. During a drain every response closes its connection.
+ * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed after the response,
+ * with a delay in which the client can read it. During a drain, every response closes its connection.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -13,7 +13,7 @@ import type { BodyRefusal } from './capacity.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/** `{"result":{"id":"` + 36 characters + `"}}`. */
+/** The length of `{"result":{"id":"…"}}` with an id of 36 characters. */
 const CREATED_BYTES = 56;
 
 export class ResponseWriter {
@@ -32,22 +32,22 @@ export class ResponseWriter {
     return this.#isDraining;
   }
 
-  /** Adds `Connection: close` to every response from now on. */
+  /** Adds `Connection: close` to every subsequent response. */
   startDraining(): void {
     this.#isDraining = true;
   }
 
-  /** Sends a 201 with the id; modifies `headers`. */
+  /** Sends status 201 with the id. Modifies `headers`. */
   sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders): void {
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = CREATED_BYTES;
     if (this.#isDraining) headers.Connection = 'close';
     res.writeHead(201, headers);
-    // With `latin1`, Node sends the body together with the head.
+    // With `latin1`, Node sends the headers and the body in one write.
     res.end(`{"result":{"id":"${id}"}}`, 'latin1');
   }
 
-  /** Sends the 200 of a health check. */
+  /** Sends status 200 for a health check. */
   sendOk(res: ServerResponse, message: string): void {
     const body = JSON.stringify({ result: 'ok', message });
     const headers: ResponseHeaders = {
@@ -60,7 +60,7 @@ export class ResponseWriter {
     res.end(body);
   }
 
-  /** Sends an error of the registry; modifies `headers`. */
+  /** Sends an error of the registry. Modifies `headers`. */
   sendError(
     req: IncomingMessage,
     res: ServerResponse,
@@ -74,7 +74,7 @@ export class ResponseWriter {
     headers['Content-Length'] = body.length;
     if (hasUnreadBody || this.#isDraining) headers.Connection = 'close';
     res.writeHead(errorEntry(code).status, headers);
-    // A client that waits for 100 Continue and gets this instead sends no body (RFC 9110 section 10.1.1).
+    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1).
     const isBodyExpected = req.headers.expect === undefined || req.readableFlowing !== null;
     if (!hasUnreadBody || !isBodyExpected) {
       res.end(body);
@@ -85,8 +85,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Discards what the client still sends, within limits, and then closes. Closing with unread bytes would reset the connection, and the
-   * client would lose the response (RFC 9112 section 9.6).
+   * Discards the remaining body up to limits of time and size, then closes the connection. Closing a connection with unread bytes
+   * resets it, and the client loses the response (RFC 9112 section 9.6).
    */
   #linger(req: IncomingMessage, res: ServerResponse): void {
     let remainingBytes = this.#lingerBytes;
@@ -107,9 +107,9 @@ export class ResponseWriter {
   }
 }
 
-// Functions on request headers that node:http does not provide. All take linear time.
+// Functions for request headers that node:http does not provide. Each takes linear time.
 
-/** How often the header `name` (lower case) was sent; `rawHeaders` alternates names and values. */
+/** Counts the headers with this name (lower case). `rawHeaders` contains names and values in turn. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -119,31 +119,33 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
   return count;
 }
 
-/** True if the header `name` (lower case) was sent more than once. */
+/** Returns true if the request has more than one header with this name (lower case). */
 export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
   return countHeader(rawHeaders, name) > 1;
 }
 
 const JSON_TYPE = 'application/json';
 
-/** True for `application/json`, any case, with or without parameters (RFC 9110 section 8.3.1). */
+/** Returns true for `application/json` in any case, with or without parameters (RFC 9110 section 8.3.1). */
 export function isJsonType(value: string | undefined): boolean {
   if (value === undefined) return false;
   if (value === JSON_TYPE) return true;
   const end = value.indexOf(';');
   const type = end < 0 ? value : value.slice(0, end);
-  // A longer value cannot match and is not converted.
+  // A longer value cannot match, so it is not converted.
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
-/** The path of a request target in origin or absolute form (RFC 9112 section 3.2), the query left out. */
+/** Returns the path of a request target in origin form or absolute form (RFC 9112 section 3.2), without the query. */
 export function pathOf(target: string): string {
   const origin = toOriginForm(target);
   const query = origin.indexOf('?');
   return query < 0 ? origin : origin.slice(0, query);
 }
 
-/** The origin form of a target; `http://host/path` becomes `/path`, as a server must accept it (section 3.2.2). */
+/**
+ * Converts a target to origin form: `http://host/path` becomes `/path`. A server must accept both forms (RFC 9112 section 3.2.2).
+ */
 export function toOriginForm(target: string): string {
   if (target.charCodeAt(0) === 0x2f) return target;
   const scheme = target.indexOf('://');
@@ -152,17 +154,17 @@ export function toOriginForm(target: string): string {
   return slash < 0 ? '/' : target.slice(slash);
 }
 
-// The headers with the limits of a client: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers 10 and 11, structured
-// fields) and Retry-After (RFC 9110 section 10.2.3). Whole seconds, rounded up, so a client that follows them never retries too early.
+// The headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11, structured fields), and
+// Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so a client that uses them never retries too early.
 
 export type ResponseHeaders = Record<string, string | number>;
 
-/** Milliseconds as whole seconds, at least 1. */
+/** Converts milliseconds to whole seconds, rounded up, at least 1. */
 export function wholeSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }
 
-/** Adds the RateLimit headers for the limits that are set. */
+/** Adds the RateLimit headers for the configured limits. */
 export function addRateLimitHeaders(
   headers: ResponseHeaders,
   throttle: ThrottleLimit | null,
@@ -172,7 +174,8 @@ export function addRateLimitHeaders(
   let policy = '';
   let remaining = '';
   if (throttle !== null && throttleResult !== null) {
-    // `w` is the time in which an empty bucket fills; `t` is the time until the bucket is full, or until the next token.
+    // `w` is the time in which an empty bucket fills. `t` is the time until the bucket is full, or, for a refusal, until the next
+    // token.
     policy = `"throttle";q=${Math.floor(throttle.burst)};w=${wholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
     remaining = throttleResult.ok
       ? `"throttle";r=${throttleResult.remaining};t=${wholeSeconds(throttleResult.resetMs)}`
@@ -188,31 +191,31 @@ export function addRateLimitHeaders(
   headers.RateLimit = remaining;
 }
 
-// Reads a request's body, bounded, and decodes it strictly.
+// Reads a request body up to a limit and decodes it strictly.
 //
-// Guarantees: buffers at most `maxBytes`, and twice that only while the chunks of a body are joined. Bytes after a refused body are not
-// kept. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
+// Guarantees: buffers at most `maxBytes`, and twice as much while the chunks of a body are joined. After a refusal, further bytes
+// are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
 
-/** The bytes, or why there are none: the body is too large, a limit is reached, or the client disconnected. */
+/** The bytes of a body, or the reason for their absence: the body is too large, a limit is reached, or the client disconnected. */
 export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
 
 const EMPTY = Buffer.alloc(0);
 
-/** True if the headers announce a body (RFC 9112 section 6.3). */
+/** Returns true if the headers announce a body (RFC 9112 section 6.3). */
 function hasBody(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
   return req.headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0');
 }
 
-/** True if Content-Length is greater than `maxBytes`. */
+/** Returns true if Content-Length is greater than `maxBytes`. */
 export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): boolean {
   const length = req.headers['content-length'];
   return length !== undefined && Number(length) > maxBytes;
 }
 
 /**
- * Reads the body of at most `bytes`; `hold` is asked for room for each part as it arrives. A body given up is not
- * paused: what still comes of it goes by.
+ * Reads a body of at most `maxBytes`. Calls `reserveBytes` for each chunk. If the body is refused, discards its remaining bytes
+ * without pausing the request.
  */
 export function readBody(
   req: IncomingMessage,
@@ -242,15 +245,15 @@ export function readBody(
   req.on('end', () => {
     if (!isDone) finish(chunks === null ? (first ?? EMPTY) : Buffer.concat(chunks, size));
   });
-  // Emitted only if the connection ends before the body.
+  // This event occurs only if the connection ends before the body.
   req.on('error', () => {
     if (!isDone) finish('aborted');
   });
 }
 
 /**
- * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is not allowed (section 8.1). The
- * depth is not limited, because V8's parser does not recurse.
+ * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is an error (section 8.1).
+ * The nesting depth is not limited, because the parser of V8 does not recurse.
  */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0 || !isUtf8(bytes)) return undefined;
@@ -261,22 +264,22 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// Unknown members of a body. They are ignored, and a 201 names them, so a client that sends `cc` or `attachments` can detect that they
-// have no effect.
+// Unknown members of a body. They are ignored. A response with status 201 lists them, so a client that sends `cc` or `attachments`
+// can detect that they have no effect.
 //
-// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so it is safe in a header. Names are in the order
-// of the body, each once, at most ten. For a body with only the four fields the members are counted; any other body is scanned once, up
-// to the tenth name.
+// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so it is safe in a header. At most ten names
+// are listed, in the order of the body and without duplicates. If a body has only the four fields, only its members are counted.
+// Any other body is scanned once, up to the tenth name.
 
 export interface IgnoredFields {
-  /** The number of all unknown members, also those that are not listed. */
+  /** The number of unknown members, including those that are not listed. */
   readonly count: number;
   readonly names: readonly string[];
 }
 
 const MAX_NAMES = 10;
 const MAX_NAME_LENGTH = 64;
-/** The length if every character is written as an escape of six characters. */
+/** The maximum length of a name in the body: every character can be an escape sequence of six characters. */
 const MAX_ESCAPED_LENGTH = 6 * MAX_NAME_LENGTH;
 
 const QUOTE = 0x22;
@@ -288,15 +291,15 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
 /**
- * The unknown members, or null if there are none. `bytes` is a JSON object in UTF-8 and `body` is its parsed value, which has the four
- * fields.
+ * Returns the unknown members, or null if there are none. `bytes` is a JSON object in UTF-8. `body` is its parsed value, which must
+ * have the four fields.
  */
 export function ignoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
 }
 
-/** Names in the order of the text. The parsed object has another order: numeric names come first. */
+/** Returns the names in the order of the text. The parsed object has another order: numeric names precede all others. */
 function readNames(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;
@@ -330,17 +333,17 @@ function readNames(bytes: Buffer): readonly string[] {
   return [...names];
 }
 
-/** The position of the quotation mark that ends the string that begins at `from`. */
+/** Returns the index of the closing quotation mark of the string that begins at `start`. */
 function findStringEnd(bytes: Buffer, start: number): number {
   let index = start;
   while (index < bytes.length && bytes[index] !== QUOTE) index += bytes[index] === BACKSLASH ? 2 : 1;
   return index;
 }
 
-/** Returns the name between two quotation marks. Null if it is a field of the request, or if a header must not contain it. */
+/** Returns the name between two quotation marks; null for a field of the request and for a name that a header must not contain. */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
-  // Bytes outside ASCII become characters that are not permitted in a name.
+  // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.
   const escaped = bytes.toString('latin1', start, end);
   const name: unknown = escaped.includes('\\') ? JSON.parse(`"${escaped}"`) : escaped;
   if (typeof name !== 'string' || !isAllowedInHeader(name)) return null;

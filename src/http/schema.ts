@@ -1,6 +1,6 @@
 /**
- * The request and response bodies as TypeBox schemas, from which the types and the OpenAPI document are derived. A test checks that the
- * schemas and `validateSubmission` agree. Rules that JSON Schema cannot express are in `validateSubmission` only.
+ * The TypeBox schemas of the request and response bodies. The types and the OpenAPI document are derived from them. A test checks
+ * that the schemas agree with `validateSubmission`. Rules that JSON Schema cannot express are only in `validateSubmission`.
  */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
@@ -11,25 +11,29 @@ export const MailRequest = Type.Object(
       minLength: 1,
       maxLength: 254,
       format: 'email',
-      description: 'Recipient email address: one bare address, no display name.',
+      description: 'Recipient email address: one bare address without a display name.',
     }),
     from: Type.String({
       minLength: 1,
       maxLength: 254,
       format: 'email',
-      description: 'Sender email address; its domain must be authenticated for the account.',
+      description: 'Sender email address. Its domain must be authenticated for the account.',
     }),
     subject: Type.String({
       minLength: 1,
       maxLength: 998,
-      description: 'Subject line: no line breaks, at most 998 bytes in UTF-8.',
+      description: 'Subject line: at most 998 bytes in UTF-8, without line breaks.',
     }),
     message: Type.String({
       minLength: 1,
-      description: 'Message body. Sent as HTML when it begins with `<!doctype html` or `<html`, else as plain text.',
+      description:
+        'Message body. It is sent as HTML if it begins with `<!doctype html` or `<html`, and otherwise as plain text.',
     }),
   },
-  { description: 'One message. Unknown members are ignored; a 201 names them in Postrider-Ignored-Fields.' },
+  {
+    description:
+      'One message. Unknown members are ignored. A response with status 201 lists them in Postrider-Ignored-Fields.',
+  },
 );
 export type MailRequest = Static<typeof MailRequest>;
 
@@ -49,12 +53,12 @@ export const ErrorResponse = Type.Object(
     result: Type.Literal('error'),
     message: Type.String({ description: 'Human-readable error message.' }),
   },
-  { additionalProperties: false, description: 'Every answer that is no success.' },
+  { additionalProperties: false, description: 'The body of every error response.' },
 );
 export type ErrorResponse = Static<typeof ErrorResponse>;
 
 export const HealthResponse = Type.Object(
   { result: Type.Literal('ok'), message: Type.String() },
-  { additionalProperties: false, description: 'A health report.' },
+  { additionalProperties: false, description: 'The result of a health check.' },
 );
 export type HealthResponse = Static<typeof HealthResponse>;

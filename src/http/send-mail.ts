@@ -1,9 +1,9 @@
 /**
- * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401), load and throttle (429), content type, size and
- * JSON, missing fields, types and formats (400), sender domain, volume and rate (403), durable commit (201).
+ * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429); content type, size,
+ * JSON, missing fields, types and formats (400); sender domain, volume and rate limit (403); durable commit (201).
  *
- * Guarantees: key, load and throttle are checked before the body is read. A 201 is sent only after `submit` has resolved. An exception
- * is a 500 without details.
+ * Guarantees: key, load and throttle are checked before the body is read. Status 201 is sent only after `submit` has resolved. An
+ * exception causes status 500 without details.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -45,14 +45,14 @@ interface Exchange {
   readonly admittedRequest: AdmittedRequest;
 }
 
-/** The maximum of Retry-After for a store that cannot commit. Up to it, the advised wait is the time for which commits have failed. */
+/** The maximum Retry-After if the store cannot commit. Below it, Retry-After is the time for which commits have failed. */
 const MAX_COMMIT_RETRY_MS = 60_000;
-/** The advised wait for an account with too many unfinished bodies. */
+/** Retry-After for an account with too many incomplete bodies. */
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
-/** The advised wait if too many key lookups wait; they complete within this time. */
+/** Retry-After if too many key lookups wait. The waiting lookups complete within this time. */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
-/** The handler of the operation. */
+/** Creates the handler of the operation. */
 export function createSendMail(
   options: ListenerOptions,
   limiter: RequestLimiter,
@@ -79,7 +79,7 @@ export function createSendMail(
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
-    // With two keys on one request it is unknown which one an intermediary has checked.
+    // If a request has two keys, an intermediary may have checked the other one.
     if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
@@ -89,7 +89,7 @@ export function createSendMail(
     else checkKey(req, res, startedAt, lookup);
   }
 
-  /** Looks up a key that is not cached. It is refused only if the store does not have it. */
+  /** Looks up a key that is not cached. The key is refused only if the store does not contain it. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
     const lookupDone = keyLookups.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
     if (lookupDone === null) {
@@ -103,10 +103,10 @@ export function createSendMail(
     awaitStep(req, res, lookupResult, (lookupSucceeded) => {
       const lookup = keyCache.lookup(req.headers.authorization, clock.now());
       if (req.destroyed) {
-        // The client has disconnected. A guessed key is counted nevertheless.
+        // The client has disconnected. The refusal of an unknown key is still published.
         if (lookupSucceeded && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
       } else if (!lookupSucceeded) {
-        // The error was published once for all waiting requests.
+        // The error was published once, for all requests in the query.
         refuse(req, res, 'internal-error', null, null);
       } else {
         checkKey(req, res, startedAt, lookup);
@@ -114,7 +114,7 @@ export function createSendMail(
     });
   }
 
-  /** Waits for a step before the body. An error of it is a 500. */
+  /** Waits for a step that precedes the body, then calls `next`. An error causes status 500. */
   function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
     limiter.trackStep(step, next).catch((error: unknown) => {
       reportError(error);
@@ -157,12 +157,12 @@ export function createSendMail(
       return;
     }
     awaitStep(req, res, throttleResult, (result) => {
-      // A client that has disconnected meanwhile gets no response.
+      // A client that has disconnected gets no response.
       if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, result);
     });
   }
 
-  /** Checks the throttle's result and the headers, then reads the body. */
+  /** Checks the result of the throttle and the headers, then reads the body. */
   function checkHeaders(
     req: IncomingMessage,
     res: ServerResponse,
@@ -240,7 +240,7 @@ export function createSendMail(
     }
   }
 
-  /** Checks fields and sender domain, then submits the message. `acceptedAt` in milliseconds. */
+  /** Checks the fields and the sender domain, then submits the message. `acceptedAt` is in milliseconds since the epoch. */
   function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const parsed = parseJson(body);
     const admission = validateSubmission(parsed);
@@ -271,7 +271,7 @@ export function createSendMail(
       lease: null,
       suppressedBy: null,
     };
-    // Computed now, so the body need not be kept until the response.
+    // Computed before the commit, so the body is not needed until the response.
     const ignored = ignoredFields(body, parsed as object);
     submit(newMessage).then(
       (result) => onSubmitted(exchange, newMessage, ignored, result),
@@ -321,7 +321,7 @@ export function createSendMail(
     }
   }
 
-  /** Names the ignored fields in the headers of a 201. */
+  /** Adds the names of the ignored fields to the headers of a response with status 201. */
   function addIgnoredFieldsHeader(headers: ResponseHeaders, ignored: IgnoredFields | null): void {
     if (ignored === null) return;
     if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
@@ -337,7 +337,7 @@ export function createSendMail(
     refuseAdmitted(exchange, 'not-committed', null, headers);
   }
 
-  /** Refuses an admitted request. */
+  /** Refuses an admitted request and removes it from the limiter. */
   function refuseAdmitted(
     exchange: Exchange,
     code: ErrorCode,
@@ -377,7 +377,7 @@ export function createSendMail(
     publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
   }
 
-  /** Ends the request; returns its duration in milliseconds. */
+  /** Removes the request from the limiter. Returns its duration in milliseconds. */
   function finish(exchange: Exchange): number {
     const now = clock.now();
     limiter.finish(exchange.admittedRequest, now);

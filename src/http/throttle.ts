@@ -1,9 +1,9 @@
 /**
- * The throttle: an exact token bucket per account, in memory. A request takes one token; the bucket refills with `perSecond` tokens per
- * second up to `burst`. For a single node; several nodes share buckets (`SharedThrottle`).
+ * The throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket receives `perSecond` tokens
+ * per second, up to `burst`. `Throttle` is for a single node. Several nodes share the buckets of the store (`SharedThrottle`).
  *
- * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A clock that
- * is set back blocks no account. Only accounts below their burst use memory permanently.
+ * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A
+ * clock that is set back does not block an account. Full buckets are removed from memory.
  */
 import type { TokenRequest, TokensGranted } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
@@ -14,13 +14,13 @@ export interface ThrottleLimit {
 }
 
 export type ThrottleResult =
-  /** `left` more requests can pass now; the bucket is full after `resetMs`. */
+  /** The request passes. `remaining` further requests can pass now. The bucket is full after `resetMs`. */
   | { readonly ok: true; readonly remaining: number; readonly resetMs: number }
-  /** The next token is available after `retryAfterMs`. */
+  /** The request is refused. The next token is available after `retryAfterMs`. */
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
-  /** Thousandths of a token, so that whole milliseconds at whole rates stay whole numbers. */
+  /** In thousandths of a token, so the value is an integer for integer rates and times. */
   level: number;
   updatedAt: number;
   perSecond: number;
@@ -28,7 +28,7 @@ interface Bucket {
 }
 
 const UNITS_PER_TOKEN = 1000;
-/** Tolerance for rates such as 10 per minute, which are not binary fractions; in thousandths of a token. */
+/** The tolerance for rates such as 10 per minute, which are not binary fractions. In thousandths of a token. */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
 
@@ -36,12 +36,12 @@ export class Throttle {
   readonly #buckets = new Map<number, Bucket>();
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /** How many accounts hold a bucket now. */
+  /** The number of accounts with a bucket in memory. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** Takes one token of the account, if there is one. `now` in milliseconds. */
+  /** Takes one token of the account if one is available. `now` is in milliseconds since the epoch. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#refilledBucket(accountId, limit, now);
     if (bucket.level + ROUNDING_TOLERANCE >= UNITS_PER_TOKEN) {
@@ -72,7 +72,7 @@ export class Throttle {
       this.#buckets.set(accountId, newBucket);
       return newBucket;
     }
-    // The elapsed time counts at the rate that applied during it.
+    // The tokens for the elapsed time are computed with the previous rate.
     if (now > bucket.updatedAt)
       bucket.level = Math.min(
         bucket.burst * UNITS_PER_TOKEN,
@@ -80,7 +80,7 @@ export class Throttle {
       );
     bucket.updatedAt = now;
     if (bucket.burst !== limit.burst || bucket.perSecond !== limit.perSecond) {
-      // A full bucket stays full with a new limit; another keeps its tokens up to the new burst.
+      // With the new limit, a full bucket is full again. Another bucket keeps its tokens, up to the new burst.
       bucket.level =
         bucket.level >= bucket.burst * UNITS_PER_TOKEN
           ? limit.burst * UNITS_PER_TOKEN
@@ -91,7 +91,7 @@ export class Throttle {
     return bucket;
   }
 
-  /** Removes full buckets, which equal new ones. Runs each time the number of buckets has doubled. */
+  /** Removes full buckets, because a new bucket is full too. It runs when the number of buckets has doubled. */
   #sweep(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
       if (bucket.level + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * UNITS_PER_TOKEN)
@@ -101,25 +101,27 @@ export class Throttle {
   }
 }
 
-// The throttle of an installation with several nodes: one token bucket per account in the store. Each node takes a few tokens in
+// The throttle of an installation with several nodes: one token bucket per account in the store. Each node takes several tokens in
 // advance, so most requests need no query.
 //
-// Guarantees: on all nodes together at most `burst + perSecond × (t + 0.1)` requests pass in any t seconds, because a token expires after
-// a tenth of a second. Below 20 per second tokens are taken one by one, and the limit is exact. An account over its limit causes one
-// query per token interval. If the store does not respond, the request passes to the commit, which fails as well.
+// Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes in any t seconds, because a token expires after
+// 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit causes
+// one query per token interval.
+//
+// Fails: if the store does not respond, the throttle passes the request, and the commit of the message fails.
 
-/** The time for which tokens are taken in advance, and after which they expire. */
+/** The time for which tokens are taken in advance. After this time they expire. */
 const PREFETCH_MS = 100;
-/** The minimum time between two queries of an empty bucket with a high rate. */
+/** The minimum interval between two queries of an empty bucket with a high rate. */
 const EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
 
 interface TokenReserve {
   tokens: number;
-  /** When the tokens expire. */
+  /** The time at which the tokens expire, in milliseconds since the epoch. */
   expiresAt: number;
-  /** The tokens in the shared bucket at the last query. */
+  /** The number of tokens in the shared bucket at the last query. */
   sharedTokens: number;
-  /** No token is available before this time. */
+  /** The time before which the shared bucket has no token, in milliseconds since the epoch. */
   emptyUntil: number;
   isQueryRunning: boolean;
   readonly waiters: ((result: ThrottleResult) => void)[];
@@ -131,16 +133,19 @@ export class SharedThrottle {
   readonly #onError: (error: unknown) => void;
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /** `ask` takes tokens out of the shared bucket; calls of one turn of the event loop may travel together. */
+  /** `requestTokens` takes tokens from the shared bucket. It may combine the calls of one iteration of the event loop. */
   constructor(requestTokens: (request: TokenRequest) => Promise<TokensGranted>, onError: (error: unknown) => void) {
     this.#requestTokens = requestTokens;
     this.#onError = onError;
   }
 
-  /** Takes one token of the account, if there is one; a promise where the store has to be asked. `now` in ms. */
+  /**
+   * Takes one token of the account if one is available. Returns a promise if the store must be queried. `now` is in milliseconds
+   * since the epoch.
+   */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
-    // After the clock is set back, tokens with a time in the future expire too.
+    // If the clock was set back, tokens with an expiry too far in the future expire too.
     if (now >= reserve.expiresAt || reserve.expiresAt - now > PREFETCH_MS) reserve.tokens = 0;
     if (reserve.tokens > 0 && reserve.waiters.length === 0) {
       reserve.tokens -= 1;
@@ -193,7 +198,7 @@ export class SharedThrottle {
             resolve(refuseResult(Math.max(1, nextMs), limit));
           }
         }
-        // Requests that arrived during the query.
+        // Some requests arrived during the query.
         if (reserve.waiters.length > 0) this.#refill(accountId, limit, reserve, now);
       },
       (error: unknown) => {
@@ -213,7 +218,7 @@ export class SharedThrottle {
   }
 }
 
-/** The number of tokens to take in advance; 0 for low rates, at which each request takes its own token. */
+/** Returns the number of tokens to take in advance. It is 0 for low rates, for which each request takes its own token. */
 function prefetchCount({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
@@ -228,7 +233,7 @@ function refuseResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit)
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
-/** Batches the token requests of one turn of the event loop into one call of the store. */
+/** Combines the token requests of one iteration of the event loop into one call of the store. */
 export function batchTokenRequests(
   takeTokens: AcceptStore['takeTokens'],
   now: () => number,
@@ -245,7 +250,7 @@ export function batchTokenRequests(
       (grants) => {
         for (const [index, { resolve, reject }] of requests.entries()) {
           const grant = grants[index];
-          if (grant === undefined) reject(new Error('the store gave no answer'));
+          if (grant === undefined) reject(new Error('the store returned no result for a token request'));
           else resolve(grant);
         }
       },

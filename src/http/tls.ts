@@ -1,8 +1,8 @@
 /**
- * Certificate and key from files, and their reload when the files change.
+ * Reads the certificate and its key from files, and reloads them when the files change.
  *
- * Guarantees: at start, an unusable pair is an error of one line. Later, it is reported once and the old pair stays in use. A change is
- * loaded only if the files did not change between two checks, so a partial renewal is never loaded.
+ * Guarantees: at start, an invalid pair causes a one-line error. Later, an invalid pair is reported once, and the previous pair
+ * remains in use. A change is loaded only if the files did not change between two checks, so a partial renewal is never loaded.
  */
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
@@ -18,7 +18,7 @@ export interface CertificatePaths {
   readonly keyPath: string;
 }
 
-/** Reads and checks the pair. Throws an Error of one line that names setting, file and remedy. */
+/** Reads and checks the pair. Throws an Error with one line that names the setting, the file and the remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
   const pair = {
     cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
@@ -28,22 +28,22 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
     createSecureContext({ cert: pair.cert });
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_CERT ${paths.certPath}: no usable PEM certificate (${messageOf(error)}); give the full chain`,
+      `POSTRIDER_TLS_CERT ${paths.certPath}: not a valid PEM certificate (${messageOf(error)}); give the full certificate chain`,
     );
   }
   try {
     createSecureContext(pair);
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_KEY ${paths.keyPath}: no usable PEM private key for ${paths.certPath} (${messageOf(error)}); give the key the certificate was made with`,
+      `POSTRIDER_TLS_KEY ${paths.keyPath}: not a valid PEM private key for ${paths.certPath} (${messageOf(error)}); give the private key of this certificate`,
     );
   }
   return pair;
 }
 
 /**
- * Checks the files every `everyMs`. Calls `onPair` with each new usable pair and `onFault` once for an unusable one. The returned function
- * stops it.
+ * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for an invalid pair. The
+ * returned function stops the checks.
  */
 export function watchCertificate(
   paths: CertificatePaths,
@@ -71,7 +71,7 @@ export function watchCertificate(
   return () => cancel();
 }
 
-/** A text that changes with either file. Symbolic links are followed, because renewals replace them. */
+/** Returns a text that changes when either file changes. Symbolic links are followed, because a renewal may replace the link. */
 function fileVersions({ certPath, keyPath }: CertificatePaths): string {
   return `${fileVersion(certPath)} ${fileVersion(keyPath)}`;
 }
@@ -81,7 +81,7 @@ function fileVersion(path: string): string {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
   } catch (error) {
-    // A missing file, a loop of links or a missing permission counts as a change; the read then reports the error.
+    // A missing file, a loop of links or a missing permission is a change. Reading the file then reports the error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

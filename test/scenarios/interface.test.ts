@@ -171,13 +171,13 @@ const ROWS: readonly Row[] = [
     'an empty Idempotency-Key',
     { headers: { 'Idempotency-Key': '' } },
     400,
-    'Invalid Idempotency-Key: 1 to 255 visible ASCII characters, given once',
+    'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
   ],
   [
     'a long Idempotency-Key',
     { headers: { 'Idempotency-Key': 'k'.repeat(256) } },
     400,
-    'Invalid Idempotency-Key: 1 to 255 visible ASCII characters, given once',
+    'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
   ],
 ];
 

@@ -311,7 +311,7 @@ describe('health', () => {
       toReceivedResponse(await fetch(rig.address.url + path, { method }));
     expect(await fetchPath('/healthz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'alive' } });
     expect(await fetchPath('/readyz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'ready' } });
-    expect(await fetchPath('/readyz', 'HEAD')).toMatchObject({ status: 200, received: '' });
+    expect(await fetchPath('/readyz', 'HEAD')).toMatchObject({ status: 200, text: '' });
     const refused = await fetchPath('/readyz', 'POST');
     expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     reason = 'the store cannot commit';
@@ -385,13 +385,13 @@ describe('start', () => {
   test('a port in use is one clear line', async () => {
     const rig = await startListener();
     await expect(startRig(at('127.0.0.1', rig.address.port))).rejects.toThrow(
-      `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that has it, or choose another`,
+      `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that uses it, or choose another port`,
     );
   });
 
   test('an address of another machine is one clear line', async () => {
     await expect(startRig(at('192.0.2.1', 0))).rejects.toThrow(
-      /^POSTRIDER_LISTEN 192\.0\.2\.1:0: this machine has no such address; /,
+      /^POSTRIDER_LISTEN 192\.0\.2\.1:0: this machine does not have this address; /,
     );
   });
 });

@@ -9,7 +9,7 @@ test('lets the burst through, then one for each interval, and says exactly when 
   expect([0, 0, 0].map((now) => throttle.takeToken(1, limit, now).ok)).toEqual([true, true, true]);
   expect(throttle.takeToken(1, limit, 0)).toEqual({ ok: false, retryAfterMs: 250, resetMs: 750 });
   expect(throttle.takeToken(1, limit, 249)).toMatchObject({ ok: false, retryAfterMs: 1 });
-  expect(throttle.takeToken(1, limit, 250)).toEqual({ ok: true, left: 0, resetMs: 750 });
+  expect(throttle.takeToken(1, limit, 250)).toEqual({ ok: true, remaining: 0, resetMs: 750 });
 });
 
 test('never passes more than burst + rate × time, never refuses a client that keeps to its answers', () => {
@@ -47,8 +47,8 @@ test('a changed limit counts from the next request; accounts do not share', () =
   expect(throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(false);
   expect(throttle.takeToken(2, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
   expect(throttle.takeToken(1, { perSecond: 1000, burst: 5 }, 0).ok).toBe(false);
-  expect(throttle.takeToken(1, { perSecond: 1000, burst: 5 }, 5)).toMatchObject({ ok: true, left: 4 - 0 });
-  expect(throttle.takeToken(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, left: 1 });
+  expect(throttle.takeToken(1, { perSecond: 1000, burst: 5 }, 5)).toMatchObject({ ok: true, remaining: 4 });
+  expect(throttle.takeToken(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, remaining: 1 });
 });
 
 test('a clock that goes back an hour locks nobody out', () => {

@@ -99,7 +99,7 @@ test('speaks HTTPS, TLS 1.2 and later; a new pair is taken over, a broken one is
 
   writeFileSync(join(folder, 'key.pem'), 'no key');
   await waitUntil(() => recorded.certificates.length > 1);
-  expect(recorded.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: no usable PEM private key/);
+  expect(recorded.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
   expect(await certificateNameOf(at.port)).toBe('second');
   expect(await postOverHttps(at.port)).toBe(201);
 
@@ -133,12 +133,14 @@ test('a pair that does not work stops the start with one clear line', async () =
   await expect(startRig(createOptions())).rejects.toThrow(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ENOENT/);
   await writePair('one');
   writeFileSync(join(folder, 'cert.pem'), 'no certificate');
-  await expect(startRig(createOptions())).rejects.toThrow(/^POSTRIDER_TLS_CERT .*cert\.pem: no usable PEM certificate/);
+  await expect(startRig(createOptions())).rejects.toThrow(
+    /^POSTRIDER_TLS_CERT .*cert\.pem: not a valid PEM certificate/,
+  );
   await writePair('one');
   const otherPair = await generate([{ name: 'commonName', value: 'other' }], { keySize: 2048 });
   writeFileSync(join(folder, 'key.pem'), otherPair.private);
   await expect(startRig(createOptions())).rejects.toThrow(
-    /^POSTRIDER_TLS_KEY .*: no usable PEM private key for .*cert\.pem/,
+    /^POSTRIDER_TLS_KEY .*: not a valid PEM private key for .*cert\.pem/,
   );
 });
 
