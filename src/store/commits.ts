@@ -1,10 +1,10 @@
 /**
- * Group commit (`groupCommit`) and the health of the store's commits (`watchHealth`).
+ * Group commit (`createGroupCommit`) and the health of the store's commits (`watchHealth`).
  *
- * Group commit: items that arrive while a commit runs share the next commit. There is no timer: a single item is
+ * Group commit: items that arrive during a commit are stored by the next commit. There is no timer: a single item is
  * committed at the end of the current turn of the event loop. At most two batches run at a time, so that the store's
- * thread commits one batch while the process handles the answers of the other. A batch that fails is committed again in
- * parts, so that an item that cannot be stored fails alone.
+ * thread commits one batch while the process handles the results of the other. A batch that fails is committed again in
+ * parts, so that an item that cannot be stored does not fail the others.
  *
  * Health: a failed commit makes the store unhealthy at once. After a failure, and when no commit has run for one
  * second, a small synced write probes the store.
@@ -15,21 +15,22 @@ import type { Store } from './contract.ts';
 
 const MAX_CONCURRENT_BATCHES = 2;
 /**
- * Bounds for committing a failed batch in parts: the time, and the number of failures in a row in addition to the
- * halvings that isolate one item. Beyond them the store itself is at fault, and the remaining items are rejected.
+ * Limits for committing a failed batch in parts: the total time, and the number of consecutive failures beyond those
+ * needed to isolate one item. If a limit is exceeded, the store itself has failed, and the remaining items are
+ * rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;
 /**
- * With this many items waiting, a batch starts at once instead of at the end of the turn. Otherwise the store's thread
- * and the event loop wait for each other in turn.
+ * A batch with this many pending items starts immediately instead of at the end of the turn of the event loop.
+ * Otherwise the store's thread and the event loop wait for each other alternately.
  */
 const MIN_ITEMS_TO_FLUSH = 16;
 
 export interface GroupCommit<Item, Answer> {
-  /** Resolves with the item's answer after its batch is committed. Rejects if the item was not committed. */
+  /** Resolves to the item's result after its batch is committed. Rejects if the item was not committed. */
   submit(item: Item): Promise<Answer>;
-  /** How long the oldest waiting item has waited for its batch to start, in ms. 0 if no item waits. */
+  /** Time since the oldest pending item was submitted, in ms. 0 if no item is pending. */
   oldestWaitMs(): number;
 }
 
@@ -84,7 +85,7 @@ export function createGroupCommit<Item, Answer>(
   function resolveAll(batch: readonly PendingItem<Item, Answer>[], answers: readonly Answer[]): void {
     for (const [index, { resolve, reject }] of batch.entries()) {
       const itemAnswer = answers[index];
-      if (itemAnswer === undefined) reject(new Error('the store gave no answer'));
+      if (itemAnswer === undefined) reject(new Error('the store returned no result for the item'));
       else resolve(itemAnswer);
     }
   }
@@ -94,8 +95,8 @@ export function createGroupCommit<Item, Answer>(
   }
 
   /**
-   * Commits the halves of a failed batch until each item that cannot be committed stands alone. Rejects the remaining
-   * items when the bounds are exceeded.
+   * Commits the halves of a failed batch, and halves them further until each item that cannot be committed is isolated.
+   * Rejects the remaining items when a limit is exceeded.
    */
   async function commitInParts(batch: readonly PendingItem<Item, Answer>[], fault: unknown): Promise<void> {
     const deadline = options.now() + MAX_SPLIT_COMMIT_MS;
@@ -145,7 +146,7 @@ export function createGroupCommit<Item, Answer>(
   };
 }
 
-/** An observer for `groupCommit` that publishes each commit as `store.committed`. */
+/** Returns an observer for `createGroupCommit` that publishes each commit as the event `store.committed`. */
 export function publishCommits(
   kind: EventOf<'store.committed'>['kind'],
   clock: Clock,
@@ -154,16 +155,16 @@ export function publishCommits(
   return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
-/** An answer older than this is refreshed by a probe. */
+/** A probe refreshes a health result that is older than this. */
 const MAX_HEALTH_AGE_MS = 1_000;
 
 export interface StoreHealth {
   /**
-   * Null while the store commits, otherwise the reason in words that are safe to publish. Cheap; starts a probe when
-   * the answer is old.
+   * Null while the store can commit; otherwise the reason, without internal details. Returns immediately. Starts a
+   * probe if the last result is too old.
    */
   fault(): string | null;
-  /** Returns the same call. Its successes and failures update the health. */
+  /** Returns a function that runs `call` and updates the health from its result. */
   observe<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
@@ -172,8 +173,8 @@ export interface StoreHealth {
 }
 
 /**
- * Watches the health of `store`. Nothing runs until `fault` is called or an observed call fails. `known` returns a
- * fault that the store has detected itself, in words that are safe to publish, or null.
+ * Watches the health of `store`. Nothing runs until `fault` is called or an observed call fails. `knownFault` returns a
+ * fault that the store has detected itself, without internal details, or null.
  */
 export function watchHealth(
   store: Pick<Store, 'probe'>,

@@ -1,11 +1,11 @@
 /**
- * The store contract, by role. One test suite (test/contract) checks every implementation. Each part of the service
- * receives only the roles that it uses. A new method needs one line in its role, one line in `METHODS`, and one
- * implementation per database.
+ * The interfaces of the store, one for each role. One test suite (test/contract) checks every implementation. Each
+ * module of the service receives only the roles that it uses. A new method requires a declaration in its role, a line
+ * in `METHODS`, and an implementation for each database.
  *
- * Guarantees: a message that `accept` answers as accepted is on disk, synced. A batch is one transaction: if the
- * promise rejects, nothing of the batch is stored. Times are milliseconds since the epoch and come from the caller.
- * Methods reject with a StoreError. The contract knows neither HTTP nor SMTP.
+ * Guarantees: a message that `accept` reports as accepted is written to disk and synced. A batch is one transaction: if
+ * the promise rejects, nothing of the batch is stored. Times are milliseconds since the epoch and are passed by the
+ * caller. Methods reject with a StoreError. The interfaces are independent of HTTP and SMTP.
  */
 
 import type {
@@ -46,10 +46,13 @@ import type { StoreError } from './error.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 
-/** Limits of one claim. The first message is leased whatever its size, so that every message is leased at some time. */
+/**
+ * Limits of one claim. The first message is leased regardless of its size, so that a large message cannot stay in the
+ * queue forever.
+ */
 export interface ClaimLimits {
   readonly messages: number;
-  /** Total message text, in bytes of UTF-8. */
+  /** Maximum total size of the message texts, in bytes of UTF-8. */
   readonly bytes: number;
 }
 
@@ -57,7 +60,7 @@ export interface ClaimedMessages {
   readonly messages: readonly LeasedMessage[];
   /** Messages that ended as `suppressed` instead of being leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
-  /** True if more messages may be due. Then another claim should follow at once. */
+  /** True if more messages may be due. The caller should then claim again immediately. */
   readonly hasMore: boolean;
 }
 
@@ -67,8 +70,9 @@ export interface AcceptStore {
   /** The greatest stored id, or null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Takes tokens from the buckets that all nodes share, by the store's own time. A new bucket is full. After a change
-   * of the limit, a full bucket is full under the new limit; any other keeps its tokens up to the new burst.
+   * Takes tokens from the buckets that all nodes share. The store's own time determines the refill. A new bucket is
+   * full. After a change of the limit, a full bucket is full under the new limit, and any other bucket keeps its tokens
+   * up to the new burst.
    */
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokensGranted[]>;
 }
@@ -76,28 +80,29 @@ export interface AcceptStore {
 /** Leases and their settlement. */
 export interface QueueStore {
   /**
-   * Leases due messages, fairly over accounts and lanes. Messages of locked accounts wait. The work of one claim is
-   * bounded: if it stops before it has examined every account, `more` is true and the next claim continues there.
+   * Leases due messages, distributed fairly over accounts and over first attempts and retries. Messages of locked
+   * accounts are not leased. One claim examines a limited number of accounts. If it stops before it has examined every
+   * account, `hasMore` is true and the next claim continues with the next account.
    */
   claim(limits: ClaimLimits, lease: Lease, now: number): Promise<ClaimedMessages>;
   /**
-   * Policy `hold`: records, synced, that the messages of these leases are about to be transmitted. Answers `lost` like
-   * `settle`.
+   * Used under the policy `hold`: records, with a synced commit, that the messages of these leases are about to be
+   * transmitted. Returns `lost` for a lease that is no longer valid, as `settle` does.
    */
   markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /**
-   * Returns unused leases: the messages keep their order in the queue and their attempt count, and no event is written.
-   * A next hop that fails repeatedly therefore adds nothing to histories.
+   * Returns unused leases. The messages keep their order in the queue and their attempt count. No event is written, so
+   * that a next hop that fails repeatedly does not fill the histories.
    */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
-   * Recovers leases that ended without an answer: expired leases of this node (`by`) and of nodes that are not alive.
-   * `deadNodes` adds every lease of other nodes that are not alive (`recordHeartbeat`); `everyLease` adds all leases
-   * and is used when the embedded store starts. Leases in `except`, whose outcome this node still holds, are left
-   * alone. Under `hold` a marked message becomes `uncertain`; every other one becomes `queued`. Under `hold` the
-   * attempt of an unmarked message is not counted. Under `resend` it stays counted, because it may have been made.
-   * Resolves to the number of recovered leases.
+   * Recovers leases that ended without an outcome: expired leases of this node (`node`) and of nodes that are not
+   * alive. `includeDeadNodes` adds unexpired leases of other nodes that are not alive (`recordHeartbeat`).
+   * `includeAllLeases` adds all leases and is used when the embedded store starts. Leases of messages in `excludedIds`,
+   * whose outcome this node has not stored yet, are not recovered. Under `hold` a marked message becomes `uncertain`,
+   * and every other message becomes `queued`. Under `hold` the attempt of an unmarked message is not counted. Under
+   * `resend` the attempt stays counted, because it may have been made. Resolves to the number of recovered leases.
    */
   recover(options: {
     readonly now: number;
@@ -106,13 +111,13 @@ export interface QueueStore {
     readonly onUncertain: 'resend' | 'hold';
     readonly node: string;
     /**
-     * Recovers this node's own leases that expire by this time; default `now`. A node that lists all its leases in
-     * `except` uses it to recover leases whose answer from the store was lost.
+     * Recovers this node's own leases that expire by this time. Default: `now`. A node that lists all its known leases
+     * in `excludedIds` uses it to recover leases whose claim was committed although the response was lost.
      */
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
   }): Promise<number>;
-  /** For each message: false if its recipient is on a suppression list now. */
+  /** Returns false for each message whose recipient is on a suppression list now, and true for the others. */
   checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
 }
 
@@ -121,20 +126,20 @@ export interface RetentionStore {
   /** Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to their ids. */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
-   * Makes up to `limit` queued messages due now whose due time is after `latestDueAt`. Retries never wait that long;
-   * such times remain after a clock was set back. Resolves to the number of messages.
+   * Makes up to `limit` queued messages due now whose due time is after `latestDueAt`. No retry is scheduled that late:
+   * such due times remain after a clock was set back. Resolves to the number of messages.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
    * Purges up to `limit` bodies of messages that ended at or before `endedBefore`, and up to `limit` idempotency keys
-   * stored at or before `keysBefore`. Resolves to the greater of the two counts: if it equals `limit`, there may be
-   * more.
+   * stored at or before `keysBefore`. Resolves to the greater of the two counts. If it equals `limit`, more rows may
+   * remain.
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   /**
    * Purges up to `limit` reports received at or before `before`, up to `limit` provider references of the same age, and
-   * stored reports beyond the newest `keep`. Resolves to the greatest of the counts: if it equals `limit`, there may be
-   * more.
+   * up to `limit` unprocessed reports older than the newest `maxStored`. Resolves to the greatest of the counts. If it
+   * equals `limit`, more rows may remain.
    */
   purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
@@ -146,22 +151,24 @@ export interface RetentionStore {
 
 /** Reports about messages that a next hop has accepted. */
 export interface FeedbackStore {
-  /** Applies reports in order, in one transaction. If the promise rejects, nothing of the batch is stored. */
+  /** Applies reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
-  /** When the last report was received, or null. */
+  /** Resolves to the time of the last received report, or to null. */
   lastFeedbackAt(): Promise<number | null>;
 }
 
-/** Accounts, keys and domains as running nodes cache them. */
+/** Reads for the nodes' caches of accounts, keys and domains. */
 export interface DirectoryStore {
-  /** Calls `onChange` at once with everything, then within one second of any change by any process. */
+  /** Calls `onChange` immediately with all entries, and then within one second of each change by any process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
   /**
-   * The keys with these SHA-256 digests (hexadecimal, at most 1,000) and their accounts. Finds everything committed
-   * before the call. Digests without a key are left out.
+   * Returns the keys with these SHA-256 digests (hexadecimal, at most 1,000) and their accounts. Includes everything
+   * committed before the call. Digests without a key are omitted.
    */
   findKeys(hashes: readonly string[]): Promise<FoundKeys>;
-  /** Creates an account with its first key, both or neither, if the store has no account. Otherwise null. */
+  /**
+   * Creates an account with its first key in one transaction if the store has no account. Otherwise resolves to null.
+   */
   createFirstKey(
     accountName: string,
     key: { readonly name: string; readonly prefix: string; readonly hash: string },
@@ -174,30 +181,32 @@ export interface DirectoryStore {
 /** The nodes of this store, and the running time that they share. */
 export interface NodeStore {
   /**
-   * In one transaction: reads the running time, advances it (`advanceRunningTime`) to the store's own time, and writes
-   * it. The store's own time is the database server's where nodes share one, otherwise `now`. Resolves to the written
-   * value.
+   * Reads the running time, advances it (`advanceRunningTime`) to the store's own time, and writes it, in one
+   * transaction. The store's own time is that of the database server if nodes share one, otherwise `now`. Resolves to
+   * the written value.
    */
   updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
   /**
-   * Records a heartbeat: the node counts as alive for `ttlMs`. Resolves to the store's own time in milliseconds since
-   * the epoch: the database server's where nodes share one, otherwise `now`.
+   * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the store's own time in milliseconds since the
+   * epoch: that of the database server if nodes share one, otherwise `now`.
    */
   recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
-  /** Removes the node. Other nodes may recover its leases at once. */
+  /** Removes the node. Other nodes may then recover its leases immediately. */
   removeNode(name: string): Promise<void>;
-  /** The nodes that are alive and those that died within the last hour, by name. */
+  /** Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, by name. */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 
 /** Traffic over time. */
 export interface TrafficStore {
-  /** Writes rows of this node; replaces what it wrote for the same spans. A crash may lose the most recent rows. */
+  /**
+   * Writes rows of this node. Replaces the node's rows for the same time spans. A crash may lose the most recent rows.
+   */
   writeTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
   /**
-   * Sums over all nodes for each step of `stepMs` from `since` (inclusive) to `until` (exclusive), in order. Steps
-   * without traffic are left out. Steps begin at multiples of `stepMs`, which is a multiple of a minute or an hour;
-   * multiples of an hour are read from the hour rows.
+   * Returns sums over all nodes for each step of `stepMs` from `since` (inclusive) to `until` (exclusive), in order.
+   * Steps without traffic are omitted. Steps begin at multiples of `stepMs`, which is a multiple of one minute.
+   * Multiples of one hour are read from the hour rows.
    */
   readTraffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
 }
@@ -207,19 +216,20 @@ export interface IndexStore {
   /** The greatest stored id, or null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Indexes up to some thousand messages, so that searches need not read each row. The index never changes a search
-   * result. One process at a time does the work; for the others the call does nothing.
+   * Indexes up to a few thousand messages, so that searches do not need to read each row. The index never changes a
+   * search result. Only one process at a time builds the index. In other processes the call does nothing.
    */
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
-  /** With `by`, here and below, the change is written to the audit log in the same transaction. */
+  /** With `actor`, here and below, the change is written to the audit log in the same transaction. */
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
-   * In one transaction. A new volume or rate restarts its count at zero. New thresholds replace the defaults. With
-   * `expected`, here and below, nothing changes if the account's `accountVersion` differs.
+   * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New thresholds
+   * replace the defaults. If `expected` is given, here and below, and the account's `accountVersion` differs, nothing
+   * changes.
    */
   setAccount(
     name: string,
@@ -237,9 +247,9 @@ export interface AccountStore {
   ): Promise<GuardedChangeResult<Account>>;
   unlockAccount(name: string, now: number, expected?: string, actor?: Actor): Promise<GuardedChangeResult<Account>>;
   listAccounts(): Promise<readonly Account[]>;
-  /** Emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
+  /** Returns the numbers of emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
-  /** The same for all accounts that have any, by account id. */
+  /** Returns the same numbers for all accounts in which any is greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   createKey(
     accountName: string,
@@ -261,7 +271,7 @@ export interface AccountStore {
 
 /** Sending domains. */
 export interface DomainStore {
-  /** Answers `exists` if any account owns the name. */
+  /** Returns `exists` if any account owns the name. */
   addDomain(
     accountName: string,
     domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
@@ -269,11 +279,11 @@ export interface DomainStore {
     actor?: Actor,
   ): Promise<ChangeResult<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
-  /** What the last answered check of each record found; empty before the first check. */
+  /** Returns the result of the last answered check of each record. Empty before the first check. */
   findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /**
-   * Writes the result of a check or a rotation. Every node sees it within one second. The revision does not change if
+   * Writes the result of a check or a rotation. Every node reads it within one second. The revision does not change if
    * only times changed.
    */
   updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
@@ -284,14 +294,14 @@ export interface DomainStore {
 /** Suppression lists. */
 export interface SuppressionStore {
   /**
-   * Adds addresses to a list. An address already listed keeps its reason and time. Resolves to the number of new
-   * addresses, or `missing` if there is no such account.
+   * Adds addresses to a list. An address that is already listed keeps its reason and time. Resolves to the number of
+   * new addresses, or to `missing` if the account does not exist.
    */
   addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
   /**
-   * Adds one batch of an import, as `addSuppressions` does. With `by` the whole import has one audit log entry: the
+   * Adds one batch of an import, as `addSuppressions` does. With `actor` the whole import has one audit log entry: the
    * first batch writes it, and each later batch updates its counts in the same transaction. Resolves to the number of
-   * new addresses and to the entry's id for the next batch (null without `by`).
+   * new addresses and to the id of the entry, which the next batch requires (null without `actor`).
    */
   importSuppressions(
     list: ListName,
@@ -300,11 +310,11 @@ export interface SuppressionStore {
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
   removeSuppression(list: ListName, address: string, actor?: Actor): Promise<ChangeResult<boolean>>;
-  /** In order of address, starting after `after`. */
+  /** Lists entries in order of address, starting after `after`. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
-   * The matching entries after the address `after`, in order of address, or of domain and then address. An index serves
-   * the search at any list size.
+   * Returns the matching entries after the address `after`, in order of address, or of domain and then address. The
+   * search uses an index.
    */
   searchSuppressions(
     list: ListName,
@@ -312,47 +322,49 @@ export interface SuppressionStore {
     after: string | null,
     limit: number,
   ): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Every list that contains the address, `*` first. */
+  /** Returns the entry of each list that contains the address, that of the list `*` first. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 }
 
-/** Messages, and reports that were not understood, as operators see them. */
+/** Messages, and reports that could not be processed, for operators. */
 export interface MessageStore {
   listMessages(filter: MessageFilter): Promise<readonly StoredMessageSummary[]>;
   findMessage(id: string): Promise<StoredMessage | null>;
-  /** Those that exist, in the order of `ids`. Reads no message text. */
+  /** Returns the histories of the messages that exist, in the order of `ids`. Does not read message texts. */
   messageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
-  /** Works for about `budgetMs` and answers with what it has found by then. */
+  /** Searches for about `budgetMs` and returns the messages found by then. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
-  /** Makes a queued message due now; requeues an uncertain one. */
+  /** Makes a queued message due now. Requeues an uncertain message. */
   retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
-  /** Stored reports, newest first, with ids less than `before`. */
+  /** Lists stored reports with ids less than `before`, newest first. */
   listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
 }
 
 /** The audit log, operator tokens, and ended sessions. */
 export interface AccessStore {
-  /** Newest first, with ids less than `before`. */
+  /** Lists entries with ids less than `before`, newest first. */
   listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
-  /** Answers `exists` if another token that is not revoked has the name. */
+  /** Returns `exists` if another token that is not revoked has the name. */
   createToken(
     token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
     now: number,
     actor?: Actor,
   ): Promise<ChangeResult<OperatorToken>>;
   listTokens(): Promise<readonly OperatorToken[]>;
-  /** The tokens with these SHA-256 hashes (hexadecimal), including expired and revoked ones. */
+  /** Returns the tokens with these SHA-256 hashes (hexadecimal), including expired and revoked ones. */
   findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
   revokeToken(id: number, now: number, actor?: Actor): Promise<ChangeResult<OperatorToken>>;
   updateTokenLastUsed(id: number, at: number): Promise<void>;
-  /** Records a sign-out. The session would have expired at `until`. Entries that have expired by `now` are deleted. */
+  /**
+   * Records a sign-out of a session that would have expired at `expiresAt`. Deletes entries that have expired by `now`.
+   */
   endSession(hash: string, expiresAt: number, now: number): Promise<void>;
   isSessionEnded(hash: string): Promise<boolean>;
 }
 
-/** The figures of the overview page. */
+/** Data of the overview page. */
 export interface OverviewStore {
   readQueueStatistics(): Promise<QueueStatistics>;
   readOverviewData(now: number): Promise<OverviewData>;
@@ -360,7 +372,7 @@ export interface OverviewStore {
 }
 
 /**
- * Everything that an operator can see and change. With `by` a change is written to the audit log in the same
+ * Everything that an operator can read and change. With `actor` a change is written to the audit log in the same
  * transaction.
  */
 export interface OperatorStore
@@ -389,34 +401,34 @@ export type StoreMethods = AcceptStore &
 
 /** Health and shutdown of the store. */
 export interface StoreLifecycle {
-  /** Resolves if a write works; otherwise rejects with the store's own reason. */
+  /** Resolves if a write succeeds. Otherwise rejects with the error of the database. */
   probe(): Promise<void>;
-  /** Resolves, and never rejects, when the store fails for good without having been closed. */
+  /** Resolves when the store fails permanently before `close` is called. Never rejects. */
   readonly failed: Promise<StoreError>;
-  /** Closes the store and everything that it has opened, whatever fails meanwhile. */
+  /** Closes the store and all its threads and connections, even if one of them fails to close. */
   close(): Promise<void>;
 }
 
 export type Store = StoreMethods & StoreLifecycle;
 
 /**
- * What a method does to the database. A store decides by it on which thread the method runs and whether a file fault
- * stops it.
+ * How a method accesses the database. The store uses it to select the thread on which the method runs, and to decide
+ * whether the method fails when database files are missing.
  */
 export type MethodKind =
-  /** A change. Its answer promises that something is stored. */
+  /** A change. A successful result guarantees that the change is stored. */
   | 'change'
   /**
-   * A change that records what happens in any case. It continues while the database's files are missing, because they
-   * may return.
+   * A change that records an event that has already happened or happens in any case. It is also executed while database
+   * files are missing, because the files may be restored.
    */
   | 'outcome'
-  /** A short read on the path of messages, or one that decides the next change. */
+  /** A short read that processing of messages, or the next change, depends on. */
   | 'read'
-  /** A read for an operator. It may take long and must not delay a change. */
-  | 'question';
+  /** A read for an operator. It may take a long time and must not delay a change. */
+  | 'operator-read';
 
-/** Methods that a store composes from others. */
+/** Methods that a store implements by means of other methods. */
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 
@@ -436,23 +448,23 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   purgeFeedback: 'change',
   purgeTraffic: 'change',
   recordFeedback: 'change',
-  lastFeedbackAt: 'question',
+  lastFeedbackAt: 'operator-read',
   findKeys: 'read',
   createFirstKey: 'change',
   updateKeysLastUsed: 'change',
   updateRunningTime: 'change',
   recordHeartbeat: 'outcome',
   removeNode: 'outcome',
-  listNodes: 'question',
+  listNodes: 'operator-read',
   writeTraffic: 'change',
-  readTraffic: 'question',
+  readTraffic: 'operator-read',
   createAccount: 'change',
   setAccount: 'change',
   lockAccount: 'change',
   unlockAccount: 'change',
   listAccounts: 'read',
-  readReputation: 'question',
-  readAllReputations: 'question',
+  readReputation: 'operator-read',
+  readAllReputations: 'operator-read',
   createKey: 'change',
   listKeys: 'read',
   revokeKey: 'change',
@@ -467,27 +479,27 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   addSuppressions: 'change',
   importSuppressions: 'change',
   removeSuppression: 'change',
-  listSuppressions: 'question',
-  searchSuppressions: 'question',
-  findSuppression: 'question',
-  listMessages: 'question',
-  findMessage: 'question',
-  messageHistories: 'question',
-  searchMessages: 'question',
+  listSuppressions: 'operator-read',
+  searchSuppressions: 'operator-read',
+  findSuppression: 'operator-read',
+  listMessages: 'operator-read',
+  findMessage: 'operator-read',
+  messageHistories: 'operator-read',
+  searchMessages: 'operator-read',
   retryMessage: 'change',
   cancelMessage: 'change',
-  listFeedback: 'question',
-  findFeedback: 'question',
-  listAudit: 'question',
+  listFeedback: 'operator-read',
+  findFeedback: 'operator-read',
+  listAudit: 'operator-read',
   createToken: 'change',
   listTokens: 'read',
   findTokens: 'read',
   revokeToken: 'change',
   updateTokenLastUsed: 'change',
   endSession: 'change',
-  isSessionEnded: 'question',
-  readQueueStatistics: 'question',
-  readOverviewData: 'question',
-  changeFeedPosition: 'question',
+  isSessionEnded: 'operator-read',
+  readQueueStatistics: 'operator-read',
+  readOverviewData: 'operator-read',
+  changeFeedPosition: 'operator-read',
   probe: 'change',
 };

@@ -1,22 +1,25 @@
 /**
- * A cache for a query whose cost grows with the queue. The TTL follows from the cost: a fast query runs on every call;
- * the answer of a slow one is reused for a short time and then served stale while it is refreshed.
+ * A cache for a query whose cost grows with the queue. The TTL depends on the duration of the query. A fast query runs
+ * on every call. The result of a slow query is reused for a short time and is then served stale during a refresh.
  *
- * At 1,000,000 queued messages the queue figures take 40 ms on SQLite and 50 to 75 ms on PostgreSQL. A page with live
- * updates requests them twice per second.
+ * With 1,000,000 queued messages the queue statistics take 40 ms on SQLite and 50 to 75 ms on PostgreSQL. A page with
+ * live updates requests them twice per second.
  */
 
-/** The TTL is this many times the query's duration, so that the query uses at most a twentieth of the time. */
+/** The TTL is this many times the duration of the query, so that the query runs for at most 5 % of the time. */
 const TTL_FACTOR = 20;
 const MAX_TTL_MS = 2_000;
 /**
- * The answer of a query slower than this is served stale while it is refreshed, unless it is older than the second
- * value.
+ * If the query is slower than `SLOW_QUERY_MS`, its result is served stale during a refresh until it is older than
+ * `MAX_STALE_MS`.
  */
 const SLOW_QUERY_MS = 20;
 const MAX_STALE_MS = 5_000;
 
-/** `now` is monotonic, in ms. A fault rejects every caller that waits for that query and is not cached. */
+/**
+ * `now` is a monotonic time in ms. If the query fails, every caller that waits for it is rejected. A failure is not
+ * cached.
+ */
 export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () => Promise<T> {
   let cached: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;
   let runningQuery: Promise<T> | null = null;
@@ -38,7 +41,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
       return Promise.resolve(cached.answer);
     runningQuery ??= refresh();
     if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
-    // A fault of this refresh reaches the next caller that waits.
+    // The next caller that waits for a refresh receives a failure of the query.
     runningQuery.catch(() => undefined);
     return Promise.resolve(cached.answer);
   };

@@ -13,7 +13,8 @@ export interface StoreEnvironment {
 }
 
 /**
- * Null where the database server's own time counts. In a simulation, the time that replaces it, in ms since the epoch.
+ * Returns null if the database server's time applies. In a simulation, returns the time that replaces it, in ms since
+ * the epoch.
  */
 export type ServerTimeOverride = () => number | null;
 

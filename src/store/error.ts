@@ -1,6 +1,6 @@
 /** The error that every store rejects with. */
 
-/** A fault of the store that an operator can correct. The message is one line. */
+/** A failure of the store. The message is one line and names the remedy where an operator can correct the cause. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
 }

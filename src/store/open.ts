@@ -5,26 +5,28 @@ import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
 
 export interface OpenOptions {
-  /** True for a service. Only one service may use an embedded file. */
+  /** True for a service. Only one service may use an embedded database. */
   readonly exclusive: boolean;
-  /** True for a short command: an embedded store starts no thread, and each call is complete when it returns. */
+  /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly inCaller?: boolean;
-  /** The node's name, which the database server shows. */
+  /** The name of the node. The database server shows it in its list of connections. */
   readonly node?: string;
   /** Called with one line for each setting of the database that endangers accepted messages. */
   readonly warn?: (line: string) => void;
-  /** Called with one line if opening waits for more than a few seconds. */
+  /**
+   * Called with one line if opening the store takes more than a few seconds because it waits for a lock or a standby.
+   */
   readonly onWait?: (line: string) => void;
-  /** Clock and random source. A simulation replaces them. Default: those of the system. */
+  /** Clock and random source. A simulation replaces them. Default: those of the operating system. */
   readonly environment?: StoreEnvironment;
   /**
-   * Called within one second after files of an embedded database were removed or replaced, and with null when they are
-   * back.
+   * Called within one second after files of an embedded database are removed or replaced, and with null when the files
+   * are present again.
    */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 
-/** Opens the store. Rejects with a StoreError. Loads only the modules of that database. */
+/** Opens the store. Rejects with a StoreError. Loads only the modules of the configured database. */
 export async function openStore(database: DatabaseSetting, options: OpenOptions): Promise<Store> {
   const {
     exclusive,

@@ -5,15 +5,15 @@ import { setFlagsFromString } from 'node:v8';
 import { StoreError } from './error.ts';
 
 export interface Thread {
-  /** Resolves when the thread has ended without having been closed. */
+  /** Resolves if the thread ends before `close` is called. */
   readonly failed: Promise<unknown>;
   close(): Promise<void>;
 }
 
 export interface OnDemandThread<T extends Thread> {
   /**
-   * Runs `work` on the thread and starts the thread if necessary. Rejects if the thread cannot start or is closed, and
-   * with the fault of `work`.
+   * Runs `work` on the thread and starts the thread if necessary. Rejects if the thread cannot start, if it is closed,
+   * or if `work` rejects.
    */
   use<R>(work: (thread: T) => Promise<R>): Promise<R>;
   /** Closes the thread permanently: a thread started later would keep the process alive. */
@@ -30,7 +30,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     if (running !== null) return running;
     const starting = start();
     running = starting;
-    // A thread that could not start, or has died, is replaced when it is next needed.
+    // The next use starts a new thread if this one could not start or has failed.
     const reset = () => {
       if (running === starting) running = null;
     };
@@ -73,13 +73,14 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 }
 
 /**
- * Each thread strips types with Node's own WebAssembly, and V8 shares compiled wrappers among threads. V8 13.6 (Node
- * 24) frees one twice if a thread uses it while another ends a collection of dead WebAssembly code, and aborts the
- * process with `Check failed: jit_page.has_value()`. Without collections the code stays until the process ends; figures
- * are in docs/decisions/embedded-store.md.
+ * Disables the collection of WebAssembly code. Each thread strips types with Node's own WebAssembly module, and V8
+ * shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice if one thread uses it while another
+ * thread finishes a collection of unused WebAssembly code. The process then aborts with `Check failed:
+ * jit_page.has_value()`. Without collections the code stays in memory until the process ends.
+ * docs/decisions/embedded-store.md contains measurements.
  *
- * `npm start` bounds the young generation of the main thread by `--max-semi-space-size`, which V8 prefers to a thread's
- * own limits. The main thread keeps its bound after the flag is reset.
+ * Resets `--max-semi-space-size`, with which `npm start` limits the young generation of the main thread. V8 would apply
+ * the flag instead of a thread's own limits. The limit of the main thread stays in effect after the reset.
  */
 export function setThreadFlags(): void {
   setFlagsFromString('--no-wasm-code-gc');
@@ -89,13 +90,14 @@ export function setThreadFlags(): void {
 const LOW_PRIORITY_NICENESS = 10;
 
 /**
- * The index builder's garbage is short-lived. Without limits its heap grows to 130 MB before V8 collects it. With them
- * the thread uses at most 70 MB, most of it V8's and Node's own.
+ * Heap limits of the thread that builds the search index. Its objects are short-lived, but without limits its heap
+ * grows to 130 MB before V8 collects it. With these limits the thread uses at most 70 MB, most of which V8 and Node
+ * need.
  */
 export const INDEX_THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
 
 /**
- * Lowers the priority of the calling thread on Linux, where each thread has its own niceness. Does nothing on other
+ * Lowers the priority of the calling thread on Linux, where each thread has its own nice value. Does nothing on other
  * systems. Never throws.
  */
 export function lowerThreadPriority(): void {
@@ -103,6 +105,6 @@ export function lowerThreadPriority(): void {
   try {
     setPriority(0, LOW_PRIORITY_NICENESS);
   } catch {
-    // Without the permission, the index is built at normal priority.
+    // If the permission is missing, the index is built at normal priority.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Transfer of a store to another database: the tables of the embedded store with their columns, in the order in which
- * they are copied. Messages are copied page by page, each with its body, its queue row and its history.
+ * Transfer of a store to another database: the tables of the embedded store and their columns, in the order of copying.
+ * Messages are copied in pages, each message with its body, its queue row and its history.
  */
 import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
@@ -9,7 +9,7 @@ export interface TransferTable {
   /** Rows are read and compared in this order. */
   readonly keyColumns: readonly string[];
   readonly columns: readonly string[];
-  /** 0 and 1 in the source, false and true in the target. */
+  /** Columns with 0 and 1 in the source, and false and true in the target. */
   readonly booleanColumns?: readonly string[];
 }
 
@@ -106,13 +106,13 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
 ];
 
 /**
- * Tables that are copied with the messages, and tables that have no meaning in another store or are rebuilt from the
- * messages.
+ * The tables that are copied with the messages, and the tables that are not copied because they have no meaning in
+ * another store or are rebuilt from the messages.
  */
 export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
 export const TABLES_NOT_TRANSFERRED: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
 
-/** A message with everything that belongs to it. The members are the columns. */
+/** A message with its body, queue row and events. The members are the columns. */
 export interface TransferredMessage {
   readonly id: string;
   readonly account_id: number;
@@ -155,15 +155,15 @@ export interface TransferSource {
 
 /** The target of a transfer. */
 export interface TransferTarget {
-  /** Starts or continues the transfer from this source. Rejects if the database holds anything else. */
+  /** Starts or continues the transfer from this source. Rejects if the database contains other data. */
   begin(source: string): Promise<void>;
-  /** The greatest copied id, or null. */
+  /** Resolves to the greatest id that has been copied, or to null. */
   lastMessageId(): Promise<string | null>;
   writeRows(table: TransferTable, readRows: readonly TransferredRow[]): Promise<void>;
   writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
   readRows(table: TransferTable): Promise<readonly TransferredRow[]>;
   readMessages(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
-  /** Marks the transfer as complete: services may start. */
+  /** Marks the transfer as complete. Services may then start. */
   finish(): Promise<void>;
   close(): Promise<void>;
 }

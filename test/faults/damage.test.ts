@@ -145,7 +145,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_TRANSPORT: 'ses://' }, /POSTRIDER_TRANSPORT: .*names no region/],
   [{ POSTRIDER_TRANSPORT: 'mx:' }, /POSTRIDER_TRANSPORT: .*not supported/],
   [{ POSTRIDER_DATABASE: 'postgres://u:hidden@localhost' }, /POSTRIDER_DATABASE: (?!.*hidden).*names no database/],
-  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*no server listens there/],
+  [{ POSTRIDER_DATABASE: 'postgres://u@127.0.0.1:1/x' }, /postrider: .*127\.0\.0\.1:1.*the connection was refused/],
   [{ POSTRIDER_DATABASE: './postrider.db' }, /POSTRIDER_DATABASE: .*sqlite:/],
   [{ POSTRIDER_LISTEN: 'localhost' }, /POSTRIDER_LISTEN: /],
   [{ POSTRIDER_OPERATOR_LISTEN: '0.0.0.0:0' }, /POSTRIDER_OPERATOR_PASSWORD/],

@@ -102,7 +102,7 @@ test('while the server is down each call fails in about two seconds with the rem
   const took: number[] = [];
   while (took.length < 4) {
     const startedAt = performance.now();
-    await expect(store.accept([newMessage()])).rejects.toThrow(/no server listens there\. Start PostgreSQL/);
+    await expect(store.accept([newMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
     took.push(performance.now() - startedAt);
   }
   // A short delay of the machine must not slow down all of them.
@@ -211,7 +211,7 @@ test('the start of a service warns of a server that does not sync, in one line',
   await store.close();
   expect(lines).toHaveLength(1);
   expect(lines[0]).toMatch(
-    /^PostgreSQL .* runs with fsync=off: a crash of its machine loses accepted messages\. Set fsync=on/,
+    /^PostgreSQL .* runs with fsync=off: a crash of the machine can lose accepted messages\. Set fsync=on/,
   );
 });
 

@@ -1,10 +1,10 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, and the rows, in one transaction with two round trips and
- * one synced commit. Within a batch each message sees the effects of those before it.
+ * Accepts messages: checks idempotency keys, volume, rate and suppression, and writes the rows, in one transaction with
+ * two round trips and one synced commit. Each message of a batch is decided with the effects of the messages before it.
  *
- * Accounts with a limit are locked in order of their id, so that all nodes together count exactly and batches cannot
- * deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement handles
- * a whole batch; its arrays of equal length are the columns.
+ * Accounts with a limit are locked in order of their id, so that the counts of all nodes together are exact and batches
+ * cannot deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement
+ * processes a whole batch. Its array parameters are the columns and have equal length.
  */
 
 import { type Account, type LimitUsage, limitUsageOf, remainingLimits } from '../../model/account.ts';
@@ -29,14 +29,17 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Locks accounts with a limit only, so that no other transaction reads or writes what they have left. */
+/** Locks only accounts with a limit, so that no other transaction reads or changes their remaining volume and rate. */
 const LOCK_ACCOUNTS: Statement = {
-  name: 'accept_hold',
+  name: 'accept_lock_accounts',
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
 };
-// A separate statement after the locks: it sees what was committed while waiting for them.
-const READ_ACCOUNTS: Statement = { name: 'accept_read', text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])` };
+// A separate statement after the locks are acquired: it sees the rows committed during the wait for the locks.
+const READ_ACCOUNTS: Statement = {
+  name: 'accept_read_accounts',
+  text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])`,
+};
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',
   text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
@@ -51,8 +54,8 @@ const READ_IDS: Statement = {
   text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
 };
-// In order of the keys, so that batches cannot deadlock. A key stored at or before `over_at` has expired and is
-// replaced.
+// Keys are written in order, so that batches cannot deadlock. A key stored at or before `expired_before` has expired
+// and is replaced.
 const WRITE_KEYS: Statement = {
   name: 'accept_write_keys',
   text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
@@ -60,12 +63,12 @@ const WRITE_KEYS: Statement = {
     FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
     ORDER BY account_id, key
     ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
-      WHERE i.at <= (SELECT o.over_at FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, over_at)
+      WHERE i.at <= (SELECT o.expired_before FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, expired_before)
         WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
     RETURNING 1 AS one`,
 };
 const WRITE_MESSAGES: Statement = {
-  name: 'accept_write_mail',
+  name: 'accept_write_messages',
   text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
       $9::text[], $10::text[], $11::text[])`,
@@ -95,14 +98,14 @@ const WRITE_USAGE: Statement = {
 };
 
 /**
- * For this long after a batch with an unknown result, ids are looked up before they are stored, because a part of that
- * batch may be submitted again.
+ * Time after a batch with an unknown result during which ids are looked up before they are stored. A part of that batch
+ * may be submitted again.
  */
 const UNKNOWN_RESULT_MS = 60_000;
 
 /**
- * The data read has changed meanwhile: the transaction is retried and sees the change. The code is that of a
- * serialization failure.
+ * Another transaction has changed data after this transaction read it. The code is that of a serialization failure, so
+ * that the transaction is retried and reads the new data.
  */
 class ConcurrentChange extends Error {
   readonly code = '40001';
@@ -111,23 +114,23 @@ class ConcurrentChange extends Error {
 interface AcceptContext {
   readonly accounts: ReadonlyMap<number, LimitUsage>;
   readonly volumeUsedBefore: ReadonlyMap<number, number>;
-  /** By account and key. */
+  /** The key of the map contains the account id and the idempotency key. */
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressed: ReadonlySet<string>;
-  /** States of ids that are already stored. */
+  /** Rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
-/** Answers that state that an earlier message is stored. */
+/** Results that depend on a message being stored. */
 const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
   'replayed',
   'idempotency-conflict',
 ]);
 
-/** `monotonic` measures the time after a batch with an unknown result. */
+/** `monotonic` returns the monotonic time in ms. It measures the time since the last batch with an unknown result. */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
   let checkStoredUntil = 0;
 
@@ -172,7 +175,7 @@ async function acceptIn(
       context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
     return answer;
   });
-  // An answer that relies on another transaction's rows needs a durable commit. A transaction without a write has to
+  // A result that relies on rows of another transaction requires a durable commit. A transaction without writes must
   // force one.
   const isDurable = accepted.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED_MESSAGE.has(kind));
   await Promise.all([
@@ -202,11 +205,11 @@ async function readContext(
     checkStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : none,
   ]);
   const counts = accounts.map((row) => limitUsageOf(rows.account(row)));
-  // The limit was set between the two statements: others already count under it, but this transaction holds no lock on
-  // the account.
+  // The limit was set between the two statements. Other transactions already count under the limit, but this
+  // transaction has not locked the account.
   const lockedIds = new Set(lockedRows.map((row) => rows.int(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !lockedIds.has(account.id)))
-    throw new ConcurrentChange('an account was given a limit meanwhile');
+    throw new ConcurrentChange('a limit was set on an account after the accounts were locked');
   return {
     accounts: new Map(counts.map((usage) => [usage.account.id, usage])),
     volumeUsedBefore: new Map(counts.map((usage) => [usage.account.id, usage.volumeUsed])),
@@ -221,7 +224,7 @@ async function readContext(
   };
 }
 
-/** True if every message that would be answered as accepted is stored. */
+/** Resolves to true if every message with the result `accepted` is stored. */
 async function allStored(
   session: Session,
   batch: readonly NewMessage[],
@@ -232,7 +235,7 @@ async function allStored(
   return storedRows.length === acceptedIds.length;
 }
 
-/** The answer for a message that an earlier try has stored although its answer was lost. */
+/** Returns the result of a message that an earlier transaction has stored although its response was lost. */
 function storedAnswer(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
@@ -247,7 +250,7 @@ async function writeAccepted(
   const ids = accepted.map(({ id }) => id);
   const accountIds = accepted.map(({ accountId }) => accountId);
   const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
-  // If one batch uses a key twice because it has expired in between, the last use is stored.
+  // If a batch contains an idempotency key twice because the key has expired in between, the last use is stored.
   const keyed = new Map(
     accepted.flatMap((message) =>
       message.idempotency === null
@@ -268,7 +271,8 @@ async function writeAccepted(
           keys.map(idempotencyKeysExpiredBefore),
         ])
         .then((writtenKeys) => {
-          if (writtenKeys.length !== keys.length) throw new ConcurrentChange('an idempotency key was taken meanwhile');
+          if (writtenKeys.length !== keys.length)
+            throw new ConcurrentChange('another transaction has stored the same idempotency key');
         }),
     );
   }
@@ -322,7 +326,7 @@ async function writeAccepted(
 
 async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
   const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
-  // Refused messages change no counts, so a flood of them writes nothing.
+  // Refused messages do not change counts. A batch of refused messages writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
@@ -349,7 +353,7 @@ async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefor
   await Promise.all(statements);
 }
 
-/** True if usage is counted in the account's own row, which the accepting transaction locks. */
+/** Returns true if usage is counted in the row of the account, which the accepting transaction locks. */
 function isLimited({ limits: { volume, rate } }: Account): boolean {
   return volume !== null || rate !== null;
 }

@@ -1,6 +1,6 @@
 /**
- * Accounts and API keys. Every change increments the directory's revision; the lock on that row orders the changes of
- * all nodes.
+ * Accounts and API keys. Every change increments the revision of the directory. The lock on the revision's row
+ * serializes the changes of all nodes.
  */
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
@@ -29,14 +29,14 @@ const UPDATE_LIMITS: Statement = {
       complaint_rate = coalesce($10, complaint_rate), revision = $11 WHERE id = $12`,
 };
 const DELETE_USAGE: Statement = {
-  name: 'account_usage_forget',
+  name: 'account_usage_delete',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
-/** Moves usage counted per slot into the account's row. From then on that row counts exactly. */
+/** Moves usage counted per slot into the row of the account, so that the row alone contains the exact count. */
 const MOVE_USAGE: Statement = {
-  name: 'account_usage_gather',
-  text: `WITH gone AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
-    UPDATE account SET volume_used = volume_used + (SELECT coalesce(sum(emails), 0) FROM gone) WHERE id = $1`,
+  name: 'account_usage_move',
+  text: `WITH deleted AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
+    UPDATE account SET volume_used = volume_used + (SELECT coalesce(sum(emails), 0) FROM deleted) WHERE id = $1`,
 };
 const SET_LOCK: Statement = {
   name: 'account_lock',
@@ -57,9 +57,9 @@ const END_KEY: Statement = {
   text: 'UPDATE api_key SET revoked_at = $1, expires_at = $2, revision = $3 WHERE id = $4 RETURNING *',
 };
 const UPDATE_LAST_USED: Statement = {
-  name: 'key_touch',
+  name: 'key_update_last_used',
   text: `UPDATE api_key k SET last_used_at = greatest(coalesce(k.last_used_at, 0), u.at)
-    FROM (SELECT t.id, t.at FROM unnest($1::int[], $2::bigint[]) AS t(id, at) JOIN api_key held ON held.id = t.id ORDER BY t.id FOR UPDATE OF held) u
+    FROM (SELECT t.id, t.at FROM unnest($1::int[], $2::bigint[]) AS t(id, at) JOIN api_key locked ON locked.id = t.id ORDER BY t.id FOR UPDATE OF locked) u
     WHERE k.id = u.id`,
 };
 
@@ -82,8 +82,8 @@ type Operations = Pick<
 
 export function prepareAccounts(database: Database): Operations {
   /**
-   * Changes the account with that name while holding the directory's row: changes of all nodes are serialized, and
-   * `expected` is compared.
+   * Changes the account with this name. Locks the row of the directory's revision, which serializes the changes of all
+   * nodes, before it compares `expected`.
    */
   function changeAccount(
     [actor, action]: readonly [Actor | undefined, string],
@@ -115,7 +115,7 @@ export function prepareAccounts(database: Database): Operations {
       name,
       expected,
       async (session, { id }, revision) => {
-        // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
+        // An unlock resets the reputation. Otherwise the next bounce could lock the account again.
         if (reason === null) await resetReputation(session, id);
         await session.query(SET_LOCK, [reason, at, revision, id]);
       },
@@ -223,7 +223,7 @@ async function findAccount(session: Session, name: string): Promise<Account | nu
   return row === undefined ? null : rows.account(row);
 }
 
-/** A key by its id. `id` may be any number that an operator has entered. */
+/** Finds a key by its id. `id` may be any number that an operator has entered. */
 async function findKey(session: Session, id: number): Promise<ApiKey | null> {
   if (!Number.isInteger(id) || id < 1 || id > 2_147_483_647) return null;
   const [row] = await session.query(SELECT_KEY, [id]);

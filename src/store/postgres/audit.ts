@@ -1,17 +1,20 @@
 /**
- * Writes the audit log in the transaction of the change, so that an entry and its change are stored together or not at
- * all.
+ * Writes audit log entries in the transaction of the change, so that the entry and the change are stored together or
+ * not at all.
  */
 import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
 const INSERT_ENTRY: Statement = {
-  name: 'audit_write',
+  name: 'audit_insert',
   text: 'INSERT INTO audit (at, who, action, subject, before, after) VALUES ($1, $2, $3, $4, $5, $6) RETURNING id',
 };
-const SELECT_AFTER: Statement = { name: 'audit_shown', text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE' };
-const UPDATE_AFTER: Statement = { name: 'audit_show', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
+const SELECT_AFTER: Statement = {
+  name: 'audit_select_after',
+  text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE',
+};
+const UPDATE_AFTER: Statement = { name: 'audit_update_after', text: 'UPDATE audit SET after = $1 WHERE id = $2' };
 
 export async function writeAuditEntry(
   transaction: Session,
@@ -21,7 +24,7 @@ export async function writeAuditEntry(
   return rows.int(row, 'id');
 }
 
-/** Writes the entry of a change. Does nothing if no operator made the change. */
+/** Writes the entry of a change. Does nothing if `actor` is undefined. */
 export async function writeChange(
   transaction: Session,
   actor: Actor | undefined,
@@ -33,7 +36,10 @@ export async function writeChange(
   if (actor !== undefined) await writeAuditEntry(transaction, auditEntry(actor, action, target, before, after));
 }
 
-/** Writes the entry of an import, or updates its counts. Resolves to the entry's id, or null if no operator imports. */
+/**
+ * Writes the entry of an import, or updates its counts. Resolves to the id of the entry, or to null if `actor` is
+ * undefined.
+ */
 export async function writeImport(
   transaction: Session,
   actor: Actor | undefined,

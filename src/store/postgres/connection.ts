@@ -1,12 +1,12 @@
 /**
- * One connection to PostgreSQL: to the first configured host that accepts writes. Statements use libpq's pipeline mode.
- * Each has a time limit after which the connection is destroyed, so that a broken network path blocks nothing
- * permanently.
+ * One connection to PostgreSQL: to the first configured host that accepts writes. Statements use the pipeline mode of
+ * libpq. Each statement has a time limit after which the connection is destroyed, so that a broken network path cannot
+ * block a call permanently.
  *
- * Array parameters are sent in PostgreSQL's binary form (array_send in src/backend/utils/adt/arrayfuncs.c): the server
- * then parses no text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A statement
- * declares the type of each array parameter by a cast (`$1::uuid[]`). A value that does not fit the type is sent as
- * text, so that the server refuses it as usual.
+ * Array parameters are sent in PostgreSQL's binary format (array_send in src/backend/utils/adt/arrayfuncs.c). The
+ * server then does not parse text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A
+ * cast in the statement declares the type of each array parameter (`$1::uuid[]`). An array with a value that does not
+ * fit the type is sent as text, and the server reports the error.
  */
 import pg from 'pg';
 import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
@@ -35,25 +35,25 @@ export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 /** Older servers lack features that the schema uses. */
 const MIN_SERVER_VERSION = 150_000;
 /**
- * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if another host
- * follows.
+ * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if several hosts are
+ * configured.
  */
 const CONNECT_TIMEOUT_MS = 5_000;
 const MULTI_HOST_CONNECT_TIMEOUT_MS = 2_000;
-/** Time limit of one statement. The server's own limit is slightly shorter. */
+/** Time limit of one statement. The statement timeout of the server is one second shorter. */
 const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
 const KEEPALIVE_DELAY_MS = 10_000;
-/** Time limit for closing a connection gracefully; the network path may be broken. */
+/** Time limit for closing a connection gracefully. The network path may be broken. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /**
- * The server function that waits for the synchronous standby. Warnings name it in every language. Its only warning is
- * that the wait was cancelled (syncrep.c).
+ * The server function that waits for the synchronous standby. Its warnings contain this name in every language. Its
+ * only warning is that the wait was cancelled (syncrep.c).
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
 const WRITE_HISTORY_QUERY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
   || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
-/** Number of counter slots: large enough that connections of several nodes rarely share one. */
+/** Number of counter slots. It is large enough that connections of several nodes rarely share a slot. */
 const SLOT_COUNT = 64;
 
 export interface Connection extends Session {
@@ -63,11 +63,11 @@ export interface Connection extends Session {
   readonly pid: number;
   readonly host: HostPort;
   /**
-   * The server's write history: the cluster, its timeline (changed by a promotion), and its start time. A transaction
-   * id is unique only within one history. Null if the server does not report it.
+   * Identifies the write history of the server: the cluster, its timeline (which a promotion changes), and its start
+   * time. A transaction id is unique only within one write history. Null if the server does not report it.
    */
   readonly history: string | null;
-  /** Resolves, and never rejects, when the connection can no longer be used. */
+  /** Resolves when the connection can no longer be used. Never rejects. */
   readonly ended: Promise<void>;
   /**
    * Runs a statement and resolves to the server's command tag, such as `COMMIT`. Rejects with UnknownCommitResult if
@@ -75,14 +75,14 @@ export interface Connection extends Session {
    */
   command(text: string): Promise<string>;
   onNotification(listener: (channel: string, payload: string) => void): void;
-  /** Ends the connection at once. */
+  /** Ends the connection immediately. */
   destroy(): void;
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
   readonly setting: PostgresSetting;
-  /** The name that the server shows. */
+  /** The application name that the server shows. */
   readonly application: string;
   /** Time limit of one statement, in ms. */
   readonly statementTimeoutMs?: number;
@@ -91,8 +91,8 @@ export interface ConnectOptions {
 }
 
 /**
- * Connects to the first host that accepts writes. Rejects with its fault, or with an AggregateError of the faults of
- * all hosts.
+ * Connects to the first host that accepts writes. If no host does, rejects with the error of the host, or with an
+ * AggregateError of the errors of all hosts.
  */
 export async function connect(options: ConnectOptions): Promise<Connection> {
   const { setting, preferredHost = null } = options;
@@ -104,7 +104,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       try {
         return await connectTo(options, host, tls);
       } catch (error) {
-        // Only a server without TLS is tried again without TLS. Any other fault would recur.
+        // Only a server without TLS support is tried again without TLS. Any other error would recur.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
         faults.push(hosts.length === 1 ? error : toStoreError(error, describeServer([host], setting.database)));
         break;
@@ -114,7 +114,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
   throw faults.length === 1 ? faults[0] : new AggregateError(faults);
 }
 
-/** Hosts and database for error messages. */
+/** Returns hosts and database for error messages. */
 export function describeServer(hosts: readonly HostPort[], database: string): string {
   return `PostgreSQL ${hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${database}`;
 }
@@ -144,7 +144,7 @@ async function connectTo(
     pipeline: true,
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => typeParser(oid, format)) as never },
   });
-  // Otherwise the driver would use PGOPTIONS of the environment.
+  // Otherwise the driver would use the environment variable PGOPTIONS.
   startupParameters(client).options = atStart;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
@@ -182,8 +182,8 @@ interface ApplyOptions {
 }
 
 /**
- * Applies Postrider's own settings and the operator's other ones, and reads all of them back, in one round trip.
- * Rejects with a StoreError if the server does not apply one, is too old, or accepts no writes.
+ * Applies the required settings and the operator's other settings, and reads all of them back, in one round trip.
+ * Rejects with a StoreError if the server does not apply a setting, is too old, or does not accept writes.
  */
 async function applySettings(
   client: pg.Client,
@@ -192,13 +192,14 @@ async function applySettings(
   const server = describeServer([host], database);
   const literal = (text: string) => client.escapeLiteral(text);
   const names = new Set(required.map(([name]) => name));
-  // If a setting is given twice, the last value counts.
+  // If a setting is given twice, the last value applies.
   const lastValues = new Map(operatorSettings.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
   const otherSettings = [...lastValues.values()].filter(({ name }) => !names.has(name.toLowerCase()));
   const setOthers = otherSettings.map(
     ({ name, value }, index) => `set_config(${literal(name)}, ${literal(value)}, false) AS o${index}`,
   );
-  // Separate statements: a statement timeout of a few milliseconds applies to each of them alone.
+  // The settings are separate statements, because a statement timeout of a few milliseconds then applies to each of
+  // them individually.
   const setRequired = required
     .toSorted(
       ([one], [other]) => Number(other === STATEMENT_TIMEOUT_SETTING) - Number(one === STATEMENT_TIMEOUT_SETTING),
@@ -249,15 +250,15 @@ async function applySettings(
   ]) {
     if (value === actual) continue;
     throw new StoreError(
-      `${server}: the server does not apply ${name}=${value} (it has ${actual}). A connection pooler must keep sessions (PgBouncer: pool_mode = session).`,
+      `${server}: the server does not apply ${name}=${value} (its value is ${actual}). If a connection pooler is used, set it to session pooling (PgBouncer: pool_mode = session).`,
     );
   }
-  // Some managed servers do not permit this query.
+  // Some managed servers do not permit the query of the write history.
   const history = historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null;
   return { pid: Number(row.pid), history };
 }
 
-/** Maps the server's refusal of an operator's setting. */
+/** Maps the error with which the server refuses an operator's setting to a StoreError. */
 function refusedSetting(error: unknown, server: string): unknown {
   if (!isServerError(error) || errorCode(error) === '42704') return error;
   const detail = error instanceof Error ? oneLine(error.message) : '';
@@ -266,15 +267,15 @@ function refusedSetting(error: unknown, server: string): unknown {
   );
 }
 
-/** The startup parameters, which the driver's types omit. */
+/** Returns the startup parameters, which the driver's type declarations omit. */
 function startupParameters(client: pg.Client): { options?: string } {
   return (client as unknown as { connectionParameters: { options?: string } }).connectionParameters;
 }
 
-/** The host did not answer in time. */
+/** The host did not answer within the time limit. */
 class ConnectTimeout extends Error {
   readonly code = 'ETIMEDOUT';
-  override readonly message = 'it does not answer in time';
+  override readonly message = 'no answer within the time limit';
 }
 
 function typeParser(oid: number, format: 'text' | 'binary') {
@@ -291,8 +292,8 @@ function wrapClient(
   client.on('notice', ({ routine }) => {
     if (routine === STANDBY_WAIT_FUNCTION) cancelledWaits += 1;
   });
-  // The warning arrives before the end of its own statement. Statements sent after it are rejected too; this never
-  // reports a lost message as stored.
+  // The warning arrives before its own statement completes. Other statements in progress are rejected as well, so that
+  // a message that may be lost is never reported as stored.
   const checkReplication = async <T>(statement: Promise<T>): Promise<T> => {
     const before = cancelledWaits;
     const answer = await statement;
@@ -326,18 +327,20 @@ function wrapClient(
 
 type ArrayElementType = 'uuid' | 'text' | 'int' | 'bigint';
 
-/** Type OIDs in pg_type. */
+/** OIDs of the element types in pg_type. */
 const TYPE_OIDS: Readonly<Record<ArrayElementType, number>> = { uuid: 2950, text: 25, int: 23, bigint: 20 };
-/** The header: dimensions, null flag, element type, length and lower bound of the one dimension. */
+/** Size of the header: number of dimensions, null flag, element type, and length and lower bound of the dimension. */
 const HEADER_BYTES = 20;
 const LENGTH_BYTES = 4;
 const NULL_LENGTH = -1;
 const ARRAY_CAST = /\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g;
 
-/** Per statement: the element type of each array parameter. */
+/** The element type of each array parameter of each statement. */
 const ARRAY_TYPES = new WeakMap<Statement, readonly (ArrayElementType | undefined)[]>();
 
-/** The values of `statement` as the driver sends them. It sends Buffers in binary form. */
+/**
+ * Returns the values of `statement` in the form that the driver requires. The driver sends a Buffer in binary format.
+ */
 function encodeValues(statement: Statement, values: readonly unknown[]): unknown[] {
   let types = ARRAY_TYPES.get(statement);
   if (types === undefined) {
@@ -359,7 +362,7 @@ function parseArrayTypes(text: string): readonly (ArrayElementType | undefined)[
   return types;
 }
 
-/** The array in binary form, or null if an element does not fit the type. */
+/** Returns the array in binary format, or null if an element does not fit the type. */
 export function encodeArray(type: ArrayElementType, values: readonly unknown[]): Buffer | null {
   const bytes = arrayBytes(type, values);
   if (bytes === null) return null;
@@ -388,7 +391,7 @@ export function encodeArray(type: ArrayElementType, values: readonly unknown[]):
   return array;
 }
 
-/** The size of the whole array in bytes, or null if an element does not fit the type. */
+/** Returns the size of the encoded array in bytes, or null if an element does not fit the type. */
 function arrayBytes(type: ArrayElementType, values: readonly unknown[]): number | null {
   if (values.length === 0) return HEADER_BYTES - 8;
   let bytes = HEADER_BYTES + LENGTH_BYTES * values.length;

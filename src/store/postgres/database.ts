@@ -1,11 +1,11 @@
 /**
- * The connection pool of this process, and statements and transactions on it. Connections are opened on demand and
- * reopened with exponential backoff and jitter.
+ * The connection pool of this process, and the execution of statements and transactions. Connections are opened on
+ * demand and reopened with exponential backoff and jitter.
  *
- * Guarantees: while the database is unavailable, a call fails within two seconds with one line. The last working host
- * is tried first. A statement or commit without an answer fails within its time limit. After a lost answer to a commit,
- * the server reports whether the transaction was committed. A commit whose wait for the synchronous standby was
- * cancelled fails. Transient faults are retried. Faults are StoreErrors.
+ * Guarantees: while the database is unavailable, a call fails within two seconds with an error message of one line. The
+ * host that was used last is tried first. A statement or commit without an answer fails within its time limit. If the
+ * answer to a commit is lost, the server is asked whether the transaction was committed. A commit fails if its wait for
+ * the synchronous standby was cancelled. Transient errors are retried. Calls reject with a StoreError.
  */
 import type { HostPort } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
@@ -29,23 +29,24 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Two commits of accepting and two of settling, claims, retention, and reads run at the same time. */
-const MAX_CONNECTIONS = 8;
-/** How long a call waits for a connection if none can be opened. */
-const MAX_CONNECT_WAIT_MS = 2_000;
-/** How long a call waits for a connection if all are busy. */
-const MAX_BUSY_WAIT_MS = 10_000;
 /**
- * Exponential backoff between tries to connect, in ms: the first and the longest delay. Half of each delay is random.
+ * Maximum number of connections of a process: two batches of accepted messages, two batches of settlements, claims,
+ * retention and reads run at the same time.
  */
+const MAX_CONNECTIONS = 8;
+/** Maximum time that a call waits for a connection if none can be opened. */
+const MAX_CONNECT_WAIT_MS = 2_000;
+/** Maximum time that a call waits for a connection if all are busy. */
+const MAX_BUSY_WAIT_MS = 10_000;
+/** Exponential backoff between connection attempts: the first and the longest delay. Half of each delay is random. */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 3_000;
-/** After this many failures in a row, waiting calls fail at once. */
+/** After more than this many consecutive failures, waiting calls fail immediately. */
 const MAX_FAILURES = 3;
 
 interface PoolOptions {
   readonly setting: PostgresSetting;
-  /** The name that the server shows for this process. */
+  /** The application name that the server shows for this process. */
   readonly application: string;
   /** In [0, 1). */
   readonly random: () => number;
@@ -56,16 +57,19 @@ interface PoolOptions {
 interface Connections {
   /** Hosts and database for error messages. */
   readonly server: string;
-  /** A connection for exclusive use until `give` or `drop`. Rejects with a StoreError. */
+  /** Resolves to a connection for exclusive use until `release` or `drop`. Rejects with a StoreError. */
   acquire(): Promise<Connection>;
   release(connection: Connection): void;
   /** Ends the connection. */
   drop(connection: Connection): void;
-  /** Replaces all open connections: idle ones at once, the others when they are returned. */
+  /** Replaces all open connections: idle ones immediately, the others when they are released. */
   replaceAll(): void;
-  /** A connection outside the pool. `limitMs` is the time limit of one statement. Rejects with a StoreError. */
+  /**
+   * Opens a connection outside the pool. `statementTimeoutMs` is the time limit of one statement. Rejects with a
+   * StoreError.
+   */
   connectAlone(statementTimeoutMs?: number): Promise<Connection>;
-  /** Waits for connections in use, then closes all. */
+  /** Waits until no connection is in use, then closes all. */
   close(): Promise<void>;
 }
 
@@ -100,7 +104,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     return new Promise((resolve, reject) => {
       const startedAt = now();
       const onTimeout = () => {
-        // A busy pool is given more time than one that cannot connect.
+        // A call waits longer for a busy connection than for a new one.
         if (openConnections.size > 0 && now() - startedAt < MAX_BUSY_WAIT_MS) {
           waiter.timer = setTimeout(onTimeout, MAX_CONNECT_WAIT_MS);
           return;
@@ -116,7 +120,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     });
   }
 
-  /** Opens connections for waiting calls up to the maximum, but not before the backoff has ended. */
+  /** Opens connections for waiting calls up to the maximum, but not during the backoff. */
   function growPool(): void {
     while (
       closing === null &&
@@ -131,7 +135,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
         }, delayMs);
         return;
       }
-      // After a failure only one connection is tried at a time.
+      // After a failure only one connection attempt runs at a time.
       if (consecutiveFailures > 0 && connectingCount > 0) return;
       connectingCount += 1;
       connect({ ...options, preferredHost }).then(connected, failed);
@@ -155,7 +159,8 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     lastFault = toStoreError(error, server);
     const maxDelayMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(consecutiveFailures - 1, 10));
     backoffUntil = now() + maxDelayMs * (0.5 + random() / 2);
-    // A configuration error, or a database that has been unavailable for some time: waiting calls fail at once.
+    // Waiting calls fail immediately after a configuration error, or if the database has been unavailable for some
+    // time.
     if (openConnections.size === 0 && (consecutiveFailures > MAX_FAILURES || isConfigurationError(error)))
       rejectWaiters(lastFault);
     growPool();
@@ -232,18 +237,18 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   };
 }
 
-/** Maximum number of tries of a transaction that meets a deadlock or a concurrent change. */
+/** Maximum number of attempts of a transaction that fails because of a deadlock or a concurrent change. */
 const MAX_ATTEMPTS = 6;
-/** A transaction whose connection is lost before its commit is retried once, unless it has already taken this long. */
+/** If the connection is lost before the commit, the transaction is retried once, unless this time has elapsed. */
 const MAX_RETRY_AFTER_LOSS_MS = 2_000;
-/** How long the server is asked for the result of a commit without an answer. */
+/** Maximum time for which the server is asked for the result of a commit without an answer. */
 const MAX_STATUS_CHECK_MS = 6_000;
 const STATUS_POLL_MS = 100;
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
 /**
- * Also checks that the connection still has its settings. A pooler in transaction mode changes the server connection
- * without notice.
+ * Also checks that the connection still has its settings. A pooler in transaction mode assigns another server
+ * connection to a later transaction.
  */
 const READ_XID: Statement = {
   name: 'xid',
@@ -251,26 +256,29 @@ const READ_XID: Statement = {
     AND current_setting('client_min_messages') = 'warning' AS same`,
 };
 const SETTINGS_CHANGED =
-  'the settings of the connection have changed. A connection pooler must keep sessions (PgBouncer: pool_mode = session).';
+  'the settings of the connection have changed. If a connection pooler is used, set it to session pooling (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
-const TRANSACTION_STATUS: Statement = { name: 'fate', text: 'SELECT pg_xact_status($1::text::xid8) AS fate' };
+const TRANSACTION_STATUS: Statement = {
+  name: 'transaction_status',
+  text: 'SELECT pg_xact_status($1::text::xid8) AS status',
+};
 const TERMINATE_TRANSACTION: Statement = {
-  name: 'fate_end',
+  name: 'terminate_transaction',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
 };
 /**
- * A statement's time limit does not bound its commit. Without this, an abandoned connection would wait for the standby,
- * keep its locks, and count towards the server's connections.
+ * Ends server connections that wait for the standby. The statement timeout does not apply to a commit, so an abandoned
+ * connection would otherwise wait for the standby, hold its locks, and count towards max_connections.
  */
 const TERMINATE_WAITS: Statement = {
-  name: 'end_waits',
+  name: 'terminate_waits',
   text: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = ANY($1::int[]) AND usename = current_user AND wait_event = 'SyncRep'`,
 };
 
 export interface Pool extends Database {
-  /** A connection outside the pool. `limitMs` is the time limit of one statement. */
+  /** Opens a connection outside the pool. `statementTimeoutMs` is the time limit of one statement. */
   connect(statementTimeoutMs?: number): Promise<Connection>;
   /** Runs a synced commit that changes no data. */
   sync(): Promise<void>;
@@ -282,17 +290,20 @@ export interface Pool extends Database {
 
 type TransactionResult<T> =
   | { readonly kind: 'done'; readonly value: T }
-  /** `lost`: the connection was lost before the commit, so nothing is stored. */
+  /** `connectionLost`: the connection was lost before the commit, so nothing is stored. */
   | { readonly kind: 'failed'; readonly error: unknown; readonly connectionLost: boolean };
 
 /** Opens no connection before the first call. */
 export function createPool(options: PoolOptions): Pool {
   const connections = createConnections(options);
   const { server } = connections;
-  /** Process ids of abandoned server connections that may still wait for the standby. */
+  /** Process ids of abandoned server connections that may still be waiting for the standby. */
   const abandonedPids = new Set<number>();
 
-  /** Ends abandoned connections that wait for the standby. If this fails, the next abandoned connection repeats it. */
+  /**
+   * Ends abandoned server connections that wait for the standby. If this fails, it is repeated when the next connection
+   * is abandoned.
+   */
   function terminateWaits(pid: number): void {
     abandonedPids.add(pid);
     const pids = [...abandonedPids];
@@ -304,10 +315,10 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** Returns a connection after `error`, or ends it if it can no longer be used. */
+  /** Releases a connection after `error`, or ends it if it can no longer be used. */
   function releaseAfter(connection: Connection, error: unknown): void {
-    // Prepared statements on old connections do not fit the new schema. After a timeout on one connection, the others
-    // probably use the same broken path.
+    // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
+    // connection, the others probably use the same broken network path.
     if (isStalePlan(error) || isStatementTimeout(error)) connections.replaceAll();
     if (endsConnection(error)) connections.drop(connection);
     else connections.release(connection);
@@ -326,7 +337,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Runs `once` until it succeeds or fails permanently. */
+  /** Runs `tryTransaction` until it succeeds or fails permanently. */
   async function withRetries<T>(tryTransaction: () => Promise<TransactionResult<T>>): Promise<T> {
     const startedAt = performance.now();
     for (let attempt = 1; ; attempt += 1) {
@@ -345,7 +356,7 @@ export function createPool(options: PoolOptions): Pool {
       try {
         return { kind: 'done', value: await withConnection((connection) => connection.query(statement, values)) };
       } catch (error) {
-        // Whether a single statement on a lost connection took effect is unknown.
+        // If the connection is lost, it is unknown whether a single statement was executed.
         return { kind: 'failed', error, connectionLost: false };
       }
     });
@@ -367,13 +378,14 @@ export function createPool(options: PoolOptions): Pool {
       slot,
       query: (statement, values) =>
         hasEnded
-          ? Promise.reject(new StoreError('a statement was sent after the end of its transaction.'))
+          ? Promise.reject(new StoreError('a statement was sent after its transaction had ended.'))
           : connection.query(statement, values),
     };
     const beginResult = connection.query(BEGIN, []);
     const xidResult = connection.query(READ_XID, [pid]);
     const workResult = (async () => work(session))();
-    // Waits for all of them, so that no statement of this transaction reaches the connection after its end.
+    // Waits for all three, so that no statement of this transaction is sent on the connection after the transaction has
+    // ended.
     const results = await Promise.allSettled([beginResult, xidResult, workResult]);
     hasEnded = true;
     const fault = results.find((result) => result.status === 'rejected');
@@ -392,7 +404,7 @@ export function createPool(options: PoolOptions): Pool {
     try {
       const commandTag = await connection.command(COMMIT);
       connections.release(connection);
-      // COMMIT of an aborted transaction returns no error but the tag ROLLBACK.
+      // COMMIT of an aborted transaction returns the command tag ROLLBACK instead of an error.
       if (commandTag === COMMIT) return { kind: 'done', value: await workResult };
       return {
         kind: 'failed',
@@ -414,7 +426,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  /** Rolls back and keeps the connection if it still works. */
+  /** Rolls back, and releases the connection if it still works. */
   function rollBack(connection: Connection, error: unknown): void {
     if (!(error instanceof StoreError) && endsConnection(error)) {
       releaseAfter(connection, error);
@@ -426,7 +438,7 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** The result of a transaction whose commit had no answer. */
+  /** Asks the server for the result of a transaction whose commit had no answer. */
   async function transactionStatus(
     xid: string,
     pid: number,
@@ -435,8 +447,8 @@ export function createPool(options: PoolOptions): Pool {
     const deadline = performance.now() + MAX_STATUS_CHECK_MS;
     while (performance.now() < deadline) {
       try {
-        // The check ends with a durable commit, which waits for the standby like the original one. It gets only the
-        // remaining time.
+        // The check ends with a durable commit, which waits for the standby as the original commit did. The remaining
+        // time limits the check.
         const status = await withTimeout(
           deadline - performance.now(),
           withConnection((connection) => queryStatus(connection, xid, pid, history)),
@@ -444,7 +456,7 @@ export function createPool(options: PoolOptions): Pool {
         if (status === undefined) return 'unknown';
         if (status !== 'in progress') return status;
       } catch {
-        // Asked again until the time is over.
+        // The loop repeats the query until the deadline.
       }
       await pause(STATUS_POLL_MS);
     }
@@ -467,18 +479,18 @@ async function queryStatus(
   pid: number,
   history: string,
 ): Promise<'committed' | 'aborted' | 'in progress' | 'unknown'> {
-  // After a promotion, another transaction may have the same id.
+  // In another write history, another transaction may have the same id.
   if (connection.history !== history) return 'unknown';
   const [row] = await connection.query(TRANSACTION_STATUS, [xid]);
-  switch (row?.fate) {
+  switch (row?.status) {
     case 'committed':
-      // The connection may have been lost while the commit waited for the standby.
+      // The connection may have been lost during the wait for the standby.
       await forceDurableCommit(connection);
       return 'committed';
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // Its connection is lost, so it only holds locks.
+      // Its connection is lost, so the transaction cannot complete and only holds locks.
       await connection.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:
@@ -486,7 +498,7 @@ async function queryStatus(
   }
 }
 
-/** Resolves to the result of `work`, or to undefined after `ms`. */
+/** Resolves to the result of `work`, or to undefined after `ms` milliseconds. */
 async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const timer = setTimeout(resolve, Math.max(0, ms), undefined);

@@ -1,7 +1,8 @@
 /**
- * The directory: accounts, keys and domains that running nodes cache. One revision counter increases with every change
- * of any of them, in the order of the commits, because its row stays locked until each commit. A node therefore reads
- * only what it has not seen. Notifications shorten the delay; a poll guarantees it.
+ * The directory: accounts, keys and domains that running nodes cache. Every change of any of them increments one
+ * revision counter. The row of the counter stays locked until the commit, so the order of revisions is the order of
+ * commits, and a node reads only rows that have changed since its last read. A poll guarantees the maximum delay, and
+ * notifications shorten it.
  */
 
 import { runEvery } from '../../clock.ts';
@@ -12,24 +13,27 @@ import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { Session, Statement } from './session.ts';
 
-/** Notified after each committed change. */
+/** A notification is sent on this channel after each committed change. */
 const CHANNEL = 'postrider_directory';
 
 const INCREMENT_REVISION: Statement = {
-  name: 'directory_bump',
+  name: 'directory_increment_revision',
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Accounts including the usage counted per slot. */
+/** Selects accounts including the usage counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
-/** Increments the revision for the rows of this transaction. Every node is notified after the commit. */
+/**
+ * Increments the revision and returns it for the rows that this transaction changes. The server notifies every node
+ * after the commit.
+ */
 export async function nextRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY, [])]);
   return rows.int(row, 'revision');
 }
 
-/** Poll interval. Guarantee: within one second. */
+/** Poll interval. Changes must be visible on every node within one second. */
 const POLL_INTERVAL_MS = 400;
 const LISTEN_RETRY_MS = 1_000;
 
@@ -42,7 +46,7 @@ const CHANGED_KEYS: Statement = {
   name: 'directory_keys',
   text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
 };
-/** One snapshot, so that no key is older than the revision returned with it. */
+/** One statement has one snapshot, so the returned revision is that of the returned keys. */
 const KEYS_BY_HASH: Statement = {
   name: 'directory_keys_by_hash',
   text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
@@ -61,7 +65,7 @@ export function prepareDirectory(
   let isStopped = false;
   const disposers = new Set<() => void>();
 
-  /** What changed after `revision`, or null if nothing did. */
+  /** Reads the changes after `revision`. Resolves to null if there are none. */
   async function changesSince(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ_REVISION, []);
     const latestRevision = rows.int(row, 'revision');
@@ -71,14 +75,14 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       domainsSince(revision),
     ]);
-    // Changes committed between these reads are read again by the next poll.
+    // The next poll reads changes that are committed between these queries a second time.
     return { revision: latestRevision, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
     const found = await pool.query(KEYS_BY_HASH, [hashes]);
     const [first] = found;
-    // An unknown digest costs one statement.
+    // A lookup of unknown digests requires only one statement.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
     const keys = found.map(rows.apiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
@@ -111,11 +115,11 @@ export function prepareDirectory(
     await poll();
     const triggerPoll = () => void poll().catch(() => undefined);
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
-    // Notifications arrive in real time, which a simulation cannot control.
+    // A simulation does not listen, because it cannot control when notifications arrive.
     if (!simulated) listen(triggerPoll);
   }
 
-  /** Calls back on each notification. Uses its own connection and reopens it when it breaks. */
+  /** Calls `onNotification` on each notification. Uses a separate connection and reopens it if it is lost. */
   function listen(onNotification: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;
@@ -128,7 +132,7 @@ export function prepareDirectory(
         onNotification();
         await connection.ended;
       } catch {
-        // Polling continues meanwhile.
+        // Polling continues while there is no connection.
       }
       connection = null;
       if (isStopped) return;

@@ -1,5 +1,6 @@
 /**
- * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
+ * Sending domains and their DKIM keys. The row of a removed domain is marked as removed instead of deleted, so that
+ * every node reads the removal.
  */
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
@@ -11,7 +12,7 @@ import { writeChange } from './audit.ts';
 import { nextRevision } from './directory.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
-/** Each domain with its keys as JSON, in order of creation. */
+/** Selects each domain with its keys as JSON, in order of creation. */
 const SELECT_DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
 const SELECT_ACCOUNT_ID: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
@@ -27,21 +28,21 @@ const INSERT: Statement = {
   text: `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision)
     VALUES ($1, $2, $3, 'pending', $4, '[]', $5) RETURNING id`,
 };
-const DELETE: Statement = { name: 'domain_forget', text: 'DELETE FROM domain WHERE id = $1' };
+const DELETE: Statement = { name: 'domain_delete', text: 'DELETE FROM domain WHERE id = $1' };
 const UPDATE: Statement = {
   name: 'domain_update',
   text: `UPDATE domain SET status = $1, checked_at = $2, authenticated_at = $3, failing_since = $4, checks = $5, revision = $6
     WHERE id = $7 AND NOT removed`,
 };
 const WRITE_SUBDOMAINS: Statement = {
-  name: 'domain_share',
+  name: 'domain_update_subdomains',
   text: 'UPDATE domain SET subdomains = $1, revision = $2 WHERE id = $3',
 };
 const MARK_REMOVED: Statement = {
-  name: 'domain_bury',
+  name: 'domain_mark_removed',
   text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2',
 };
-const DELETE_KEYS: Statement = { name: 'domain_drop_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
+const DELETE_KEYS: Statement = { name: 'domain_delete_keys', text: 'DELETE FROM dkim_key WHERE domain_id = $1' };
 const INSERT_KEY: Statement = {
   name: 'domain_insert_key',
   text: `INSERT INTO dkim_key (domain_id, selector, algorithm, public_key, sealed, state, created_at, activated_at, retire_at)
@@ -52,7 +53,7 @@ const INSERT_KEY: Statement = {
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 export interface DomainOperations extends DomainStore {
-  /** Domains changed after `revision`, and the names of removed ones. */
+  /** Returns the domains changed after `revision`, and the names of those removed after it. */
   domainsSince(revision: number): Promise<DomainChanges>;
 }
 
@@ -60,7 +61,8 @@ export function prepareDomains(database: Database): DomainOperations {
   return {
     addDomain(accountName, { name, subdomains, keys }, now, actor): Promise<ChangeResult<SendingDomain>> {
       return database.transaction(async (transaction) => {
-        // The lock on the directory's row serializes changes, so what is read here still holds when it is written.
+        // The lock on the revision's row serializes changes, so the rows read here do not change before they are
+        // written.
         const revision = await nextRevision(transaction);
         const [account] = await transaction.query(SELECT_ACCOUNT_ID, [accountName]);
         if (account === undefined) return { kind: 'missing' };

@@ -1,11 +1,15 @@
 /**
- * Maps faults of PostgreSQL to a StoreError of one line that names the server and the remedy, and never the password.
+ * Maps errors of PostgreSQL to a StoreError of one line that names the server and the remedy. The line never contains
+ * the password.
  */
 import { StoreError } from '../error.ts';
 
 /** SQLSTATEs (postgresql.org/docs/current/errcodes-appendix.html) after which the same transaction may succeed. */
 const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
-/** SQLSTATEs after which the connection cannot be used: the server shuts down, starts, or no longer accepts writes. */
+/**
+ * SQLSTATEs after which the connection cannot be used: the server is shutting down or starting, or no longer accepts
+ * writes.
+ */
 const CONNECTION_LOST: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
 const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
@@ -13,48 +17,48 @@ const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
 /**
- * The server has committed, but its synchronous standby may not have the transaction: a crash with failover may lose
- * it.
+ * The server has committed the transaction, but the synchronous standby may not have it. A crash with failover may lose
+ * the transaction.
  */
 export class UnknownCommitResult extends StoreError {
   constructor(server: string) {
     super(
-      `${server}: the wait for the synchronous standby was cancelled; it is not known whether the standby has the transaction. Check the standby, and what cancels statements.`,
+      `${server}: the wait for the synchronous standby was cancelled, and it is unknown whether the standby has the transaction. Check the standby, and find out which process cancels statements.`,
     );
   }
 }
 
-/** The SQLSTATE or Node's code, or an empty text. */
+/** Returns the SQLSTATE or Node's error code, or an empty string. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** True if the server itself has returned the error. Its transaction was then rolled back. */
+/** Returns true if the server has returned the error. The server has then rolled back the transaction. */
 export function isServerError(error: unknown): boolean {
   const code = errorCode(error);
-  // Some of Node's codes have five letters too, such as EPIPE.
+  // Some of Node's error codes also have five letters, such as EPIPE.
   return (
     code.length === 5 &&
     ((code >= '0' && code < ':') || LETTER_SQLSTATE_CLASSES.some((letters) => code.startsWith(letters)))
   );
 }
 
-/** True if a migration by another node has changed tables that prepared statements use. */
+/** Returns true if a migration by another node has changed tables that prepared statements use. */
 export function isStalePlan(error: unknown): boolean {
   return errorCode(error) === '0A000' && error instanceof Error && error.message.includes('cached plan');
 }
 
-/** True if a statement had no answer within its time limit. The network path may be broken. */
+/** Returns true if a statement had no answer within its time limit. The network path may be broken. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout';
 }
 
-/** True if the same transaction may succeed when retried. */
+/** Returns true if the same transaction may succeed when it is retried. */
 export function isTransient(error: unknown): boolean {
   return RETRYABLE.has(errorCode(error)) || isStalePlan(error);
 }
 
-/** True if the connection cannot be used after this fault. */
+/** Returns true if the connection cannot be used after this error. */
 export function endsConnection(error: unknown): boolean {
   return (
     !isServerError(error) ||
@@ -64,28 +68,27 @@ export function endsConnection(error: unknown): boolean {
   );
 }
 
-/** True if a retry does not help: the operator must correct something. */
+/** Returns true if only a change by the operator can correct the error. */
 export function isConfigurationError(error: unknown): boolean {
   const code = errorCode(error);
   return code.startsWith('28') || ['3D000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
 }
 
-/** Maps a fault to a StoreError. A StoreError is returned unchanged. `where` names host, port and database. */
+/** Maps an error to a StoreError. Returns a StoreError unchanged. `server` contains host, port and database. */
 export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
-  // One fault per host. Node's own AggregateError, one fault per address of a host, has a code.
+  // This AggregateError contains one error per host. Node's own AggregateError, with one error per address of a host,
+  // has a code.
   if (error instanceof AggregateError && errorCode(error) === '')
     return new StoreError(error.errors.map((hostError) => toStoreError(hostError, server).message).join(' '));
   const detail = error instanceof Error ? oneLine(error.message) : oneLine(String(error));
   if (isTlsFault(error)) {
     return new StoreError(
-      `${server}: TLS fails (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the server's certificate; one of your own authority needs NODE_EXTRA_CA_CERTS.`,
+      `${server}: the TLS connection failed (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the certificate of the server. For a private certificate authority, set NODE_EXTRA_CA_CERTS.`,
     );
   }
   if (detail.includes('error establishing an SSL connection')) {
-    return new StoreError(
-      `${server}: the server there is not PostgreSQL. Correct host and port in POSTRIDER_DATABASE.`,
-    );
+    return new StoreError(`${server}: the server is not PostgreSQL. Correct host and port in POSTRIDER_DATABASE.`);
   }
   if (isStatementTimeout(error)) {
     return new StoreError(`${server}: the server no longer answers. Check the network and its firewalls.`);
@@ -93,10 +96,10 @@ export function toStoreError(error: unknown, server: string): StoreError {
   switch (errorCode(error)) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return new StoreError(`${server}: the host is not found (${detail}). Correct POSTRIDER_DATABASE, or check DNS.`);
+      return new StoreError(`${server}: the host was not found (${detail}). Correct POSTRIDER_DATABASE, or check DNS.`);
     case 'ECONNREFUSED':
       return new StoreError(
-        `${server}: no server listens there. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE.`,
+        `${server}: the connection was refused. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE.`,
       );
     case 'ENOENT':
       return new StoreError(
@@ -108,39 +111,41 @@ export function toStoreError(error: unknown, server: string): StoreError {
       return new StoreError(`${server}: the host does not answer (${detail}). Check the network and its firewalls.`);
     case 'ECONNRESET':
     case 'EPIPE':
-      return new StoreError(`${server}: the connection broke (${detail}). It is reopened automatically.`);
+      return new StoreError(`${server}: the connection was lost (${detail}). It is reopened automatically.`);
     case '28P01':
     case '28000':
       return new StoreError(
-        `${server}: the server refuses user or password (${detail}). Correct them in POSTRIDER_DATABASE, or pg_hba.conf.`,
+        `${server}: the server refuses the user or the password (${detail}). Correct them in POSTRIDER_DATABASE, or correct pg_hba.conf.`,
       );
     case '3D000':
       return new StoreError(
-        `${server}: there is no such database. Create it with \`createdb\`, or correct its name in POSTRIDER_DATABASE.`,
+        `${server}: the database does not exist. Create it with \`createdb\`, or correct its name in POSTRIDER_DATABASE.`,
       );
     case '42501':
-      return new StoreError(`${server}: the user lacks a permission (${detail}). Make it the owner of the database.`);
+      return new StoreError(
+        `${server}: the user lacks a permission (${detail}). Make the user the owner of the database.`,
+      );
     case '42704':
       return new StoreError(
-        `${server}: the server does not know a setting (${detail}). Correct options= in POSTRIDER_DATABASE; Postrider needs PostgreSQL 15 or later.`,
+        `${server}: the server does not recognize a setting (${detail}). Correct options= in POSTRIDER_DATABASE; Postrider needs PostgreSQL 15 or later.`,
       );
     case '53300':
       return new StoreError(
-        `${server}: the server has no free connection. Raise max_connections, or run fewer nodes: each takes up to 9.`,
+        `${server}: the server has no free connection. Increase max_connections, or run fewer nodes: each node uses up to 9 connections.`,
       );
     case '53100':
       return new StoreError(
-        `${server}: the server's disk is full (${detail}). Free space; nothing acknowledged is lost.`,
+        `${server}: the disk of the server is full (${detail}). Free disk space. No acknowledged message is lost.`,
       );
     case '25006':
       return new StoreError(readOnlyReplicaText(server));
     case '57P03':
-      return new StoreError(`${server}: the server is starting up or recovering (${detail}). Wait for it.`);
+      return new StoreError(
+        `${server}: the server is starting or recovering (${detail}). Wait until it accepts connections.`,
+      );
     case '57P01':
     case '57P02':
-      return new StoreError(
-        `${server}: the server has ended the connection (${detail}). It is reopened automatically.`,
-      );
+      return new StoreError(`${server}: the server ended the connection (${detail}). It is reopened automatically.`);
     case '57014':
       return new StoreError(`${server}: a statement exceeded its time limit and was cancelled (${detail}).`);
     default:
@@ -148,14 +153,14 @@ export function toStoreError(error: unknown, server: string): StoreError {
   }
 }
 
-/** The text for a server that is not a replica but makes every transaction read-only. */
+/** Returns the error message for a server that is not a replica but makes every transaction read-only. */
 export function defaultReadOnlyText(server: string): string {
-  return `${server}: the server makes every transaction read-only, although it is no replica. Set default_transaction_read_only=off for the server, the database and the role.`;
+  return `${server}: the server makes every transaction read-only, although it is not a replica. Set default_transaction_read_only=off for the server, the database and the role.`;
 }
 
-/** The text for a replica. */
+/** Returns the error message for a replica. */
 export function readOnlyReplicaText(server: string): string {
-  return `${server}: the server is a read-only replica. Name the primary in POSTRIDER_DATABASE, or all hosts separated by commas.`;
+  return `${server}: the server is a read-only replica. Set POSTRIDER_DATABASE to the primary, or to all hosts separated by commas.`;
 }
 
 function isTlsFault(error: unknown): boolean {
@@ -168,7 +173,7 @@ function isTlsFault(error: unknown): boolean {
   );
 }
 
-/** A server's message on one line, truncated. */
+/** Returns the message of a server on one line, truncated. */
 export function oneLine(text: string): string {
   return text.replaceAll('\n', ' ').slice(0, 300);
 }

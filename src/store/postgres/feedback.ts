@@ -1,4 +1,4 @@
-/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
+/** Applies each feedback report once to its message, or stores the report for the operator. */
 
 import { complainantOf } from '../../model/account.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
@@ -16,18 +16,21 @@ import { appendEvents, endMessages, SUPPRESS_RECIPIENTS } from './queue.ts';
 import { addReputationDelta, recordComplaint } from './reputation.ts';
 import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
-const SELECT_DIGEST: Statement = { name: 'feedback_known', text: 'SELECT 1 AS one FROM feedback WHERE digest = $1' };
+const SELECT_DIGEST: Statement = {
+  name: 'feedback_select_digest',
+  text: 'SELECT 1 AS one FROM feedback WHERE digest = $1',
+};
 const SELECT_BY_REFERENCE: Statement = {
   name: 'feedback_by_reference',
   text: 'SELECT id FROM provider_reference WHERE reference = $1',
 };
-// The queue row is locked first, as in every settlement.
+// The queue row is locked before the message, as in a settlement.
 const LOCK_QUEUE_ROW: Statement = {
-  name: 'feedback_open',
+  name: 'feedback_lock_queue_row',
   text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
 };
 const LOCK_MESSAGE: Statement = {
-  name: 'feedback_find',
+  name: 'feedback_lock_message',
   text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request
     WHERE id = $1::uuid FOR UPDATE`,
 };
@@ -37,7 +40,7 @@ const INSERT_REPORT: Statement = {
     ON CONFLICT (digest) DO NOTHING RETURNING id`,
 };
 const UPDATE_STATE: Statement = {
-  name: 'feedback_change',
+  name: 'feedback_update_state',
   text: 'UPDATE mail_request SET state = $1 WHERE id = $2::uuid AND account_id = $3',
 };
 const LIST_REPORTS: Statement = {
@@ -46,29 +49,29 @@ const LIST_REPORTS: Statement = {
     WHERE reason IS NOT NULL AND ($1::bigint IS NULL OR id < $1) ORDER BY id DESC LIMIT $2`,
 };
 const SELECT_REPORT: Statement = {
-  name: 'feedback_show',
+  name: 'feedback_select',
   text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
 };
 const SELECT_LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
 const PURGE_OLD: Statement = {
-  name: 'feedback_forget_old',
+  name: 'feedback_purge_old',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
 const PURGE_REFERENCES: Statement = {
-  name: 'feedback_forget_references',
+  name: 'feedback_purge_references',
   text: `DELETE FROM provider_reference WHERE reference IN (
       SELECT reference FROM provider_reference WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
 const PURGE_COMPLAINANTS: Statement = {
-  name: 'feedback_forget_complainants',
+  name: 'feedback_purge_complainants',
   text: `DELETE FROM complainant WHERE (account_id, recipient) IN (
       SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
 const PURGE_STORED: Statement = {
-  name: 'feedback_forget_kept',
+  name: 'feedback_purge_stored',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
       (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
       ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
@@ -86,8 +89,8 @@ export function prepareFeedback(database: Database): Operations {
         const deltas = new ReputationDeltas();
         const answers: FeedbackResult[] = [];
         const pendingEffects: { readonly at: number; readonly effect: Effect }[] = [];
-        // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each in one order
-        // on every node, so that nodes cannot deadlock.
+        // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
+        // same order on every node, so that nodes cannot deadlock.
         const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
         const sorted = batch.map((report, at) => ({
           report,
@@ -114,7 +117,8 @@ export function prepareFeedback(database: Database): Operations {
         );
         for (const [accountId, delta, at] of deltas.sortedByAccount())
           await addReputationDelta(transaction, accountId, delta, at);
-        // The peer deletes its report after this answer too, so it must be durable.
+        // The sender of a report deletes it also after the result `repeated`, so the earlier report must be stored
+        // durably.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
@@ -141,7 +145,7 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** What a report changes outside its own message. Applied after every message of the batch is locked. */
+/** A decision whose effects on suppression and reputation are applied after every message of the batch is locked. */
 interface Effect {
   readonly decision: RecordDecision;
   /** The canonical recipient. */
@@ -167,7 +171,7 @@ async function recordReport(
   switch (decision.kind) {
     case 'answer':
       return answered(decision.answer);
-    case 'keep': {
+    case 'store': {
       const digest = decision.premature ? prematureReportDigest(report.digest) : report.digest;
       return answered(await maxStored(transaction, { ...report, digest }, decision.messageId, decision.reason));
     }
@@ -191,11 +195,11 @@ function answered(answer: FeedbackResult): RecordResult {
 }
 
 /**
- * Suppresses the recipients. Resolves to the effects that added an entry: one per recipient, and none if the recipient
- * was already suppressed.
+ * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one per
+ * recipient, and none if the recipient was already suppressed.
  */
 async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
-  // One report per message, so that a retry chooses the same report as the source of the entry.
+  // Only the first report per message is used, so that a retry selects the same report as the source of the entry.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)
     if (effect.decision.suppress !== null && !byMessage.has(effect.decision.id))
@@ -211,7 +215,10 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
   return new Set(requested.filter(({ decision: recording }) => sources.has(recording.id)));
 }
 
-/** Adds what counts (`countsTowardReputation`) to the tallies. Complainants are locked in one order on every node. */
+/**
+ * Adds the effects that count (`countsTowardReputation`) to `deltas`. Complainants are locked in the same order on
+ * every node.
+ */
 async function countReputation(
   transaction: Transaction,
   effects: readonly Effect[],
@@ -250,7 +257,10 @@ async function maxStored(
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
 }
 
-/** Stores the report. Resolves to null if another node was first. With a reason, the whole report is stored. */
+/**
+ * Stores the report and resolves to its id, or to null if another transaction has stored it. With a reason, the summary
+ * and the bytes of the report are stored as well.
+ */
 async function insertReport(
   transaction: Transaction,
   { digest, at, source, summary, raw }: FeedbackReport,

@@ -1,6 +1,6 @@
 /**
- * The index thread as its owner uses it: it runs one step at a time on its own connection, so that reading and building
- * segments does not block the process.
+ * Starts and controls the index thread. It runs one index step at a time on its own connection, so that reading
+ * messages and building segments does not block the process.
  */
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';
@@ -44,8 +44,8 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
     if (reply.ok) pendingStep?.resolve(reply.progress);
     else pendingStep?.reject(new StoreError(reply.fault));
   });
-  worker.on('error', (error) => fail(new StoreError(`the index's thread failed: ${errorMessage(error)}`)));
-  worker.on('exit', () => fail(new StoreError("the index's thread has ended.")));
+  worker.on('error', (error) => fail(new StoreError(`the index thread failed: ${errorMessage(error)}`)));
+  worker.on('exit', () => fail(new StoreError('the index thread has ended.')));
   return {
     step(step) {
       if (endError !== null) return Promise.reject(endError);

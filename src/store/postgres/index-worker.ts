@@ -6,7 +6,7 @@ import { createPool } from './database.ts';
 import type { IndexReply, IndexThreadData } from './index-thread.ts';
 import { runIndexStep } from './search.ts';
 
-/** A step may get little processor time. */
+/** The limit is long because the thread has low priority. */
 const STATEMENT_TIMEOUT_MS = 120_000;
 
 if (parentPort !== null) {

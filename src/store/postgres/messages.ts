@@ -1,4 +1,4 @@
-/** Reads of messages, and an operator's changes of one message. */
+/** Reads of messages, and changes of one message by an operator. */
 
 import type { Actor } from '../../model/audit.ts';
 import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
@@ -16,34 +16,34 @@ const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 const HISTORY_COLUMNS = `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject,
       coalesce(q.state, m.state) AS state, coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner`;
 const SELECT_MESSAGE: Statement = {
-  name: 'mail_show',
+  name: 'message_select',
   text: `SELECT ${HISTORY_COLUMNS}, b.message
     FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
       LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id AND b.id = $1::uuid WHERE m.id = $1::uuid`,
 };
 const SELECT_HISTORY: Statement = {
-  name: 'mail_stand',
+  name: 'message_history',
   text: `SELECT ${HISTORY_COLUMNS}
     FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = $1::uuid`,
 };
 const SELECT_EVENTS: Statement = {
-  name: 'mail_history',
+  name: 'message_events',
   text: 'SELECT at, verb, by, detail, attempt FROM event WHERE id = $1::uuid ORDER BY n',
 };
 const LOCK_QUEUE_ROW: Statement = {
-  name: 'mail_hold',
+  name: 'message_lock_queue_row',
   text: 'SELECT id, account_id, state, due_at, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
 };
-const SELECT_STATE: Statement = { name: 'mail_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
+const SELECT_STATE: Statement = { name: 'message_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
 const REQUEUE: Statement = {
-  name: 'mail_requeue',
+  name: 'message_requeue',
   text: `UPDATE queue SET state = '${checkedTransition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
-// Counts all rows, and those that are not queued by their own small index: a third of the time of counting by state at
-// 1,000,000 queued messages. The order of ids is the order of acceptance.
+// Counts all rows, and uses a small partial index to count the rows that are not queued. With 1,000,000 queued messages
+// this takes a third of the time of counting by state. The order of ids is the order of acceptance.
 const SELECT_STATISTICS: Statement = {
-  name: 'mail_figures',
-  text: `SELECT (SELECT count(*) FROM queue)::int AS all_of_them,
+  name: 'message_statistics',
+  text: `SELECT (SELECT count(*) FROM queue)::int AS total,
     (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'sending')::int AS sending,
     (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'uncertain')::int AS uncertain,
     oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
@@ -51,7 +51,7 @@ const SELECT_STATISTICS: Statement = {
       (SELECT id, accepted_at FROM queue WHERE state <> 'uncertain' ORDER BY id LIMIT 1) oldest ON true`,
 };
 const SELECT_NEWEST_ID: Statement = {
-  name: 'mail_newest',
+  name: 'message_newest',
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
 
@@ -143,7 +143,7 @@ export function prepareMessages(database: Database): Operations {
       const [id, acceptedAt] = [rows.textOrNull(row, 'oldest_id'), rows.intOrNull(row, 'oldest_at')];
       const [sending, uncertain] = [rows.int(row, 'sending'), rows.int(row, 'uncertain')];
       return {
-        queued: rows.int(row, 'all_of_them') - sending - uncertain,
+        queued: rows.int(row, 'total') - sending - uncertain,
         sending,
         uncertain,
         oldest: id === null || acceptedAt === null ? null : { id, acceptedAt },

@@ -1,10 +1,10 @@
 /**
- * The schema: numbered files that run once. All missing ones run in one transaction under an advisory lock, so that of
- * many nodes that start together one migrates and the others wait for it.
+ * Migrates the schema. Each numbered file is executed once. All files that have not been executed run in one
+ * transaction under an advisory lock. If many nodes start together, one node migrates and the others wait.
  *
- * Rolling upgrades: the database stores its schema version and the least version whose code still works with it. A node
- * refuses a schema whose least version is greater than its own. A migration that only adds does not change the least
- * version.
+ * Rolling upgrades: the database stores its schema version and the lowest version that can use the schema. A node
+ * refuses a schema whose lowest version is greater than its own. A migration that only adds tables or columns does not
+ * change the lowest version.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';
@@ -13,9 +13,9 @@ import { toStoreError } from './fault.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
-/** An advisory lock that no other software uses ("PRDR"). */
+/** The key of an advisory lock that no other software uses ("PRDR"). */
 const LOCK_ID = 0x50524452;
-/** A migration of large tables, by this node or another one, may take long. */
+/** A migration of large tables, by this node or by another one, may take a long time. */
 const STATEMENT_TIMEOUT_MS = 3_600_000;
 
 const FIND_SCHEMA: Statement = {
@@ -28,7 +28,10 @@ const READ_VERSION: Statement = { name: 'schema_version', text: 'SELECT version,
 const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory_xact_lock($1)' };
 const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
 
-/** Migrates the schema to the current version. Rejects with a StoreError of one line; then nothing has changed. */
+/**
+ * Migrates the schema to the current version. If it fails, it rejects with a StoreError of one line and the schema is
+ * unchanged.
+ */
 export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise<void> {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -39,7 +42,7 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
   try {
     await connection.command('BEGIN');
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
-    // Read again under the lock: another node may have migrated meanwhile.
+    // The version is read again under the lock, because another node may have migrated the schema.
     const version = await readVersion(connection, pool.server, latestVersion);
     for (const name of files.slice(version)) await connection.command(readFileSync(new URL(name, folder), 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
@@ -51,13 +54,16 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
   }
 }
 
-/** The schema's version; 0 for an empty database. Rejects if it is not a Postrider schema or is too new. */
+/**
+ * Resolves to the version of the schema, or to 0 for an empty database. Rejects if the database is not a Postrider
+ * database or its schema is too new.
+ */
 async function readVersion(session: Session, server: string, latestVersion: number): Promise<number> {
   const [found = {}] = await session.query(FIND_SCHEMA, []);
   if (found.ours !== true) {
     if (found.tables === 0) return 0;
     throw new StoreError(
-      `${server} is not a Postrider database. Create one with \`createdb\`, and name it in POSTRIDER_DATABASE.`,
+      `${server} is not a Postrider database. Create a database with \`createdb\`, and set POSTRIDER_DATABASE to it.`,
     );
   }
   const [row]: readonly (Row | undefined)[] = await session.query(READ_VERSION, []);
@@ -67,6 +73,6 @@ async function readVersion(session: Session, server: string, latestVersion: numb
       `${server} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote it, or a later one.`,
     );
   }
-  // A newer schema with which this code still works, during a rolling upgrade.
+  // During a rolling upgrade, the schema may be newer and still work with this version.
   return Math.min(version, latestVersion);
 }

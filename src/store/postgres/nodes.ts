@@ -1,4 +1,4 @@
-/** The nodes of this database, by the server's own clock, and the token buckets that they share. */
+/** The nodes of this database and the token buckets that they share. Times are those of the database server. */
 
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';
@@ -7,17 +7,18 @@ import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
-/** A dead node is listed for this long. */
+/** Time for which a node is listed after its liveness timeout. */
 const DEAD_NODE_LISTING_MS = 3_600_000;
-/** The server's time, or in a simulation the given parameter. */
+/** Returns an SQL expression for the server's time, or in a simulation for the value of the parameter. */
 const now = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
 const LOCK_RUNNING_TIME: Statement = {
-  name: 'running_time_hold',
+  name: 'running_time_lock',
   text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
 };
-// A separate statement reads the time after the lock is acquired. A time read before the wait would be out of date.
+// A separate statement reads the time after the lock is acquired, because a time read before the wait would be out of
+// date.
 const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${now('$1')} AS now` };
 const WRITE_RUNNING_TIME: Statement = {
   name: 'running_time_write',
@@ -26,46 +27,46 @@ const WRITE_RUNNING_TIME: Statement = {
 };
 
 const WRITE_HEARTBEAT: Statement = {
-  name: 'node_beat',
-  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), gone AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
+  name: 'node_heartbeat',
+  text: `WITH t AS MATERIALIZED (SELECT ${now('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until) SELECT $1, $2, $3, now, now, now + $4::bigint FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until RETURNING n.seen_at`,
 };
-const DELETE_NODE: Statement = { name: 'node_leave', text: 'DELETE FROM node WHERE name = $1' };
+const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };
 const LIST_NODES: Statement = {
   name: 'node_list',
   text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
 };
-// Rows are inserted first and then locked in order of the account, so that nodes cannot deadlock. The time since the
-// last use refills the bucket at the old rate; a full bucket stays full under a new limit.
+// Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The time since the
+// last use refills the bucket at the old rate. A full bucket stays full under a new limit.
 const INSERT_BUCKETS: Statement = {
-  name: 'throttle_fill',
+  name: 'throttle_insert',
   text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
     SELECT account_id, burst, per_second, burst, coalesce($4::float8, extract(epoch FROM clock_timestamp()) * 1000)
     FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`,
 };
 const TAKE_TOKENS: Statement = {
-  name: 'throttle_take',
-  text: `WITH held AS MATERIALIZED (
-      SELECT t.account_id, r.per_second, r.burst, r.wanted, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
+  name: 'throttle_take_tokens',
+  text: `WITH locked AS MATERIALIZED (
+      SELECT t.account_id, r.per_second, r.burst, r.requested, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
         coalesce($5::float8, extract(epoch FROM clock_timestamp())::float8 * 1000) AS now
-      FROM unnest($1::int[], $2::float8[], $3::int[], $4::int[]) AS r(account_id, per_second, burst, wanted)
+      FROM unnest($1::int[], $2::float8[], $3::int[], $4::int[]) AS r(account_id, per_second, burst, requested)
       JOIN throttle t ON t.account_id = r.account_id ORDER BY t.account_id FOR UPDATE OF t
-    ), paid AS (
-      SELECT *, least(old_burst, tokens + greatest(0, now - at) * old_rate / 1000) AS level FROM held
-    ), fitted AS (
-      SELECT *, CASE WHEN level >= old_burst THEN burst ELSE least(level, burst) END AS fit FROM paid
-    ), given AS (
-      SELECT *, least(floor(fit + 1e-9)::int, wanted) AS granted FROM fitted
+    ), refilled AS (
+      SELECT *, least(old_burst, tokens + greatest(0, now - at) * old_rate / 1000) AS level FROM locked
+    ), adjusted AS (
+      SELECT *, CASE WHEN level >= old_burst THEN burst ELSE least(level, burst) END AS available FROM refilled
+    ), decided AS (
+      SELECT *, least(floor(available + 1e-9)::int, requested) AS granted FROM adjusted
     )
-    UPDATE throttle t SET tokens = g.fit - g.granted, per_second = g.per_second, burst = g.burst, at = g.now
-    FROM given g WHERE t.account_id = g.account_id
-    RETURNING t.account_id, g.granted, floor(g.fit - g.granted + 1e-9)::int AS left,
-      CASE WHEN g.fit - g.granted >= 1 THEN 0 ELSE ceil((1 - (g.fit - g.granted)) * 1000 / g.per_second)::bigint END AS next_ms`,
+    UPDATE throttle t SET tokens = d.available - d.granted, per_second = d.per_second, burst = d.burst, at = d.now
+    FROM decided d WHERE t.account_id = d.account_id
+    RETURNING t.account_id, d.granted, floor(d.available - d.granted + 1e-9)::int AS left,
+      CASE WHEN d.available - d.granted >= 1 THEN 0 ELSE ceil((1 - (d.available - d.granted)) * 1000 / d.per_second)::bigint END AS next_ms`,
 };
-/** A crash may lose recent token counts, so the commit does not wait for its sync. */
+/** The commit does not wait for the sync of the WAL, because recent token counts may be lost in a crash. */
 const WITHOUT_SYNC: Statement = {
-  name: 'throttle_hasty',
+  name: 'throttle_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
 };
 
@@ -95,8 +96,8 @@ export function prepareNodes(
       return (await database.query(LIST_NODES, [serverTime()])).map(rows.node);
     },
     async takeTokens(batch) {
-      // One row per account: requests of the same account are added up, and the granted tokens are distributed in
-      // order.
+      // The statement processes one row per account: requests of the same account are added up, and the granted tokens
+      // are distributed in the order of the requests.
       const requestsByAccount = new Map<number, TokenRequest>();
       for (const request of batch)
         requestsByAccount.set(request.accountId, {

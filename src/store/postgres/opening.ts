@@ -1,19 +1,15 @@
 /**
- * Reports what the opening of a store waits for. The schema is written in a transaction without a time limit
- * (migrate.ts), so its commit may wait for a missing synchronous standby, and its lock for another node, without an
- * error.
+ * Reports if the opening of a store waits for a synchronous standby or for a migration by another node. The transaction
+ * of a migration (migrate.ts) has a long time limit, so these waits cause no error.
  */
 import type { Clock } from '../../clock.ts';
 import type { Pool } from './database.ts';
 import type { Statement } from './session.ts';
 
-/**
- * Opening usually takes less time. After it, and then at the same interval, the server is asked what the opening waits
- * for.
- */
+/** Interval of the checks. Opening usually completes before the first check. */
 const CHECK_INTERVAL_MS = 5_000;
 
-/** Waits of this process's own connections. */
+/** Selects a wait of this process's own connections. */
 const SELECT_WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity
@@ -22,8 +18,8 @@ const SELECT_WAITS: Statement = {
 };
 
 /**
- * Calls `tell` once, with one line that names the remedy, if the opening waits for long. The returned function stops
- * the check.
+ * Calls `onWait` once, with one line that names the cause and the remedy, if the opening waits for a long time. The
+ * returned function stops the checks.
  */
 export function reportOpeningWaits(
   { query, server }: Pick<Pool, 'query' | 'server'>,
@@ -37,10 +33,10 @@ export function reportOpeningWaits(
       ([row]) => {
         if (isStopped) return;
         if (row === undefined) scheduleCheck();
-        else if (row.wait_event === 'advisory') onWait(`${server}: waits for another node that migrates the schema.`);
+        else if (row.wait_event === 'advisory') onWait(`${server}: waiting for another node to migrate the schema.`);
         else onWait(standbyWaitText(server, String(row.standbys)));
       },
-      // The opening reports its own faults.
+      // The opening reports its own errors.
       () => {
         if (!isStopped) scheduleCheck();
       },
@@ -56,5 +52,5 @@ export function reportOpeningWaits(
 }
 
 function standbyWaitText(server: string, standbys: string): string {
-  return `${server}: waits for a synchronous standby, and none is connected (synchronous_standby_names = ${standbys}). Start the standby, or empty synchronous_standby_names on the server and reload it.`;
+  return `${server}: waiting for a synchronous standby, but none is connected (synchronous_standby_names = ${standbys}). Start the standby, or set synchronous_standby_names to an empty value on the server and reload its configuration.`;
 }

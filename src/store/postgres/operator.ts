@@ -1,4 +1,4 @@
-/** Operators: the audit log, tokens, and ended sessions. */
+/** The audit log, operator tokens, and ended sessions. */
 
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
@@ -9,7 +9,7 @@ const LIST_AUDIT: Statement = {
   name: 'audit_list',
   text: 'SELECT * FROM audit WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2',
 };
-// A unique index decides: of two concurrent requests for a name, one succeeds.
+// A unique index ensures that only one of two concurrent requests for the same name succeeds.
 const INSERT_TOKEN: Statement = {
   name: 'token_insert',
   text: `INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
@@ -25,10 +25,10 @@ const REVOKE_TOKEN: Statement = {
   text: 'UPDATE operator_token SET revoked_at = coalesce(revoked_at, $1) WHERE id = $2 RETURNING *',
 };
 const UPDATE_LAST_USED: Statement = {
-  name: 'token_touch',
+  name: 'token_update_last_used',
   text: 'UPDATE operator_token SET last_used_at = greatest(last_used_at, $1) WHERE id = $2',
 };
-const PURGE_SESSIONS: Statement = { name: 'session_forget', text: 'DELETE FROM ended_session WHERE until <= $1' };
+const PURGE_SESSIONS: Statement = { name: 'session_purge', text: 'DELETE FROM ended_session WHERE until <= $1' };
 const INSERT_ENDED_SESSION: Statement = {
   name: 'session_end',
   text: 'INSERT INTO ended_session (hash, until) VALUES ($1, $2) ON CONFLICT DO NOTHING',
@@ -76,7 +76,7 @@ export function prepareOperator(database: Database): AccessStore {
       database.transaction(async (transaction) => {
         await transaction.query(PURGE_SESSIONS, [now]);
         await transaction.query(INSERT_ENDED_SESSION, [hash, expiresAt]);
-        // The session may already have ended.
+        // If the session has already ended, the transaction writes no row.
         await forceDurableCommit(transaction);
       }),
     async isSessionEnded(hash) {

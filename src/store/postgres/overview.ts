@@ -1,4 +1,6 @@
-/** The overview: what needs attention, and the position in the change feed. */
+/**
+ * Reads the data of the overview: accounts, keys and domains that need attention, and the position in the change feed.
+ */
 import {
   EXPIRY_WARNING_MS,
   MAX_OVERVIEW_ITEMS,
@@ -16,7 +18,7 @@ const SELECT_NEWEST_ID: Statement = {
   name: 'overview_newest',
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
-// One seek for each account with queued messages, in the order of the queue's rotation.
+// One index lookup for each account with queued messages, in order of lane and account.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (
@@ -25,8 +27,8 @@ const NEXT_DUE: Statement = {
       SELECT n.lane, n.account_id, n.due_at FROM seen s CROSS JOIN LATERAL (
         SELECT q.lane, q.account_id, q.due_at FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
         ORDER BY q.lane, q.account_id, q.due_at LIMIT 1) n
-    ), looked AS (SELECT * FROM seen LIMIT ${MAX_SCANNED_ACCOUNTS})
-    SELECT min(l.due_at) AS due_at FROM looked l JOIN account a ON a.id = l.account_id WHERE a.locked_at IS NULL`,
+    ), scanned AS (SELECT * FROM seen LIMIT ${MAX_SCANNED_ACCOUNTS})
+    SELECT min(s.due_at) AS due_at FROM scanned s JOIN account a ON a.id = s.account_id WHERE a.locked_at IS NULL`,
 };
 const ACCOUNTS_WITH_PROBLEMS: Statement = {
   name: 'overview_accounts',
@@ -57,11 +59,11 @@ const DOMAINS_WITH_PROBLEMS: Statement = {
     ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
 };
 const COUNT_REPORTS: Statement = {
-  name: 'overview_kept',
+  name: 'overview_reports',
   text: `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) f WHERE at > $1`,
 };
 const READ_POSITION: Statement = {
-  name: 'overview_marks',
+  name: 'overview_position',
   text: `SELECT (SELECT id FROM mail_request ORDER BY id DESC LIMIT 1) AS newest, coalesce((SELECT max(id) FROM audit), 0)::bigint AS audit,
       coalesce(sum(accepted + deferred + ended + bounced + complained + alarmed), 0)::bigint AS counted,
       coalesce(sum(bounced + complained), 0)::bigint AS refused

@@ -1,8 +1,8 @@
 /**
- * Partitions by time: messages and their histories by month, bodies by day, created in advance. A body partition whose
- * messages have all ended long enough ago is dropped as a whole, at the same cost whatever its size. Rows without a
- * partition of their own (a wrong clock, old ids of a transferred store) are stored in the default partition and found
- * there.
+ * Partitions by time: messages and events by month, bodies by day. Partitions are created in advance. A partition of
+ * bodies is dropped when the retention time of all its messages has passed, at a cost that does not depend on its size.
+ * Rows without a matching partition (because of a wrong clock, or because the ids of a transferred store are old) are
+ * stored in the default partition.
  */
 
 import { minIdAt } from '../rules/messages.ts';
@@ -13,36 +13,39 @@ import type { Database, Statement, Transaction } from './session.ts';
 const DAY_MS = 86_400_000;
 /** Number of future periods for which partitions are created. */
 const PERIODS_AHEAD = 2;
-/** An advisory lock that neither the schema nor other software uses. */
+/** The key of an advisory lock that neither the migration nor other software uses. */
 const LOCK_ID = 0x50524450;
-/** Time limit for locks on partitions. The next round tries again. */
+/** Time limit for acquiring locks on partitions. The next call tries again. */
 const LOCK_TIMEOUT_MS = 500;
-/** SQLSTATE after that time limit. */
+/** The SQLSTATE of an expired lock timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-const TRY_LOCK: Statement = { name: 'partition_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
-const SET_LOCK_TIMEOUT: Statement = { name: 'partition_wait', text: `SELECT set_config('lock_timeout', $1, true)` };
+const TRY_LOCK: Statement = { name: 'partition_lock', text: 'SELECT pg_try_advisory_xact_lock($1) AS acquired' };
+const SET_LOCK_TIMEOUT: Statement = {
+  name: 'partition_lock_timeout',
+  text: `SELECT set_config('lock_timeout', $1, true)`,
+};
 const READ_SERVER_TIME: Statement = {
   name: 'partition_time',
   text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
 };
-const FIND_TABLE: Statement = { name: 'partition_made', text: 'SELECT to_regclass($1) IS NOT NULL AS made' };
+const FIND_TABLE: Statement = { name: 'partition_exists', text: 'SELECT to_regclass($1) IS NOT NULL AS exists' };
 const LIST_PARTITIONS: Statement = {
   name: 'partition_list',
   text: `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`,
 };
 
 interface Period {
-  /** The partition's name, such as `body_20260105`. */
+  /** The name of the partition, such as `body_20260105`. */
   readonly name: string;
   readonly from: string;
   readonly to: string;
 }
 
 /**
- * Creates missing partitions for the current and next periods: by the server's time unless `now` is given, because a
- * node's clock may be wrong by years. Safe on any number of nodes at once. Resolves to false if a lock was not
- * available and another round is needed.
+ * Creates missing partitions for the current and the next periods. Uses the server's time unless `now` is given,
+ * because a node's clock may be wrong by years. Any number of nodes may call it concurrently. Resolves to false if a
+ * lock was not available and the call must be repeated.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
@@ -57,19 +60,21 @@ export async function ensurePartitions(database: Database, now?: number): Promis
   return isComplete;
 }
 
-/** Resolves to true if nothing more is to be done. */
+/** Resolves to true if the partition exists or is not needed, and to false if another node holds the lock. */
 async function createPartition(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
   const [lock] = await transaction.query(TRY_LOCK, [LOCK_ID]);
-  if (lock?.held !== true) return false;
-  // If the default partition already has rows of the period, they stay there: moving them would block all writers.
+  if (lock?.acquired !== true) return false;
+  // Rows of the period that are already in the default partition stay there, because moving them would block all
+  // writers.
   const [defaultRow] = await transaction.query(
     unnamed(`SELECT 1 AS one FROM ${parent}_rest WHERE ${idCondition({ from, to })} LIMIT 1`),
     [],
   );
   if (defaultRow !== undefined) return true;
   const [table] = await transaction.query(FIND_TABLE, [name]);
-  if (table?.made === true) return true;
-  // Created as a table and then attached: creating it as a partition would block writers of all partitions.
+  if (table?.exists === true) return true;
+  // The partition is created as a table and then attached. Creating it as a partition would block writers of all
+  // partitions.
   await transaction.query(unnamed(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`), []);
   await transaction.query(
     unnamed(`ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES FROM ('${from}') TO ('${to}')`),
@@ -79,8 +84,8 @@ async function createPartition(transaction: Transaction, parent: string, { name,
 }
 
 /**
- * Drops body partitions that end before `before` and contain only bodies of messages that had ended by then. Resolves
- * to their names.
+ * Drops partitions of bodies whose period ends before `before` and whose messages had all ended by then. Resolves to
+ * the names of the partitions.
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const dropped: string[] = [];
@@ -104,8 +109,8 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
 }
 
 /**
- * Runs a transaction with a short lock timeout, because other transactions queue behind a waiting lock. Resolves to
- * null if the time was over.
+ * Runs a transaction with a short lock timeout, because other transactions wait behind a waiting lock request. Resolves
+ * to null if the lock timeout expired.
  */
 async function withLockTimeout<T>(
   database: Database,
@@ -126,13 +131,14 @@ async function withLockTimeout<T>(
   }
 }
 
-/** Unnamed statements: prepared ones about single partitions would accumulate over the days. */
+/** Returns an unnamed statement. Prepared statements for individual partitions would accumulate. */
 function unnamed(text: string): Statement {
   return { name: '', text };
 }
 
 /**
- * The bounds are part of the text: DDL takes no parameters, and other statements can then skip all other partitions.
+ * Returns a condition on the id. The bounds are part of the text, because the planner can then skip all other
+ * partitions.
  */
 function idCondition({ from, to }: Pick<Period, 'from' | 'to'>, prefix = ''): string {
   return `${prefix}id >= '${from}'::uuid AND ${prefix}id < '${to}'::uuid`;
@@ -164,7 +170,7 @@ function period(name: string, from: number, to: number): Period {
   return { name, from: minIdAt(from), to: minIdAt(to) };
 }
 
-/** Such as `20260105`. */
+/** Returns the date of `ms` in the form `20260105`. */
 function formatDate(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 }

@@ -1,12 +1,14 @@
 /**
- * The queue: claims, marks before transmission, settlements fenced by owner and attempt count, release and recovery of
- * leases; and the writes of every change of a message: its history and its end. A claim skips rows that another node is
- * leasing (`FOR UPDATE SKIP LOCKED`), so nodes neither wait for each other nor lease the same message. All other
- * statements lock rows in order of id, so that batches of several nodes cannot deadlock.
+ * The queue: claims, marks before transmission, settlements, and release and recovery of leases. A settlement is valid
+ * only for the owner and the attempt count of the lease. This file also writes the events and the end of messages. A
+ * claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so that nodes neither wait for each other
+ * nor lease the same message. All other statements lock rows in order of id, so that batches of several nodes cannot
+ * deadlock.
  *
- * Fairness: the two lanes (first attempts, retries) start alternately. The first lane gets half of the claim's limits,
- * and the other lane gets the rest. Within a lane, accounts are served round-robin, a few rows at a time
- * (`rowsPerTurn`). If few accounts have due messages, each gets an equal share.
+ * Fairness: the queue has two lanes, one for first attempts and one for retries. Claims start with each lane
+ * alternately. The lane that is first receives half of the claim's limits, and the other lane receives the remaining
+ * limits. Within a lane, accounts are served round-robin, a few rows at a time (`rowsPerTurn`). If few accounts have
+ * due messages, each account receives an equal share.
  */
 
 import { type Lease, resolveLostLease, type SettleResult, type State, suppressedEntry } from '../../model/message.ts';
@@ -73,7 +75,7 @@ interface EndedMessage {
 }
 
 const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
-// The array condition beside the join lets the planner skip the partitions of all other ids.
+// With the array condition in addition to the join, the planner skips the partitions of all other ids.
 const WRITE_END: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
@@ -81,7 +83,7 @@ const WRITE_END: Statement = {
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Ends messages whose queue rows this transaction has locked. */
+/** Ends messages. The transaction must have locked their queue rows. */
 export async function endMessages(session: Session, ended: readonly EndedMessage[]): Promise<void> {
   if (ended.length === 0) return;
   const ids = ended.map(({ id }) => id);
@@ -96,15 +98,15 @@ export async function endMessages(session: Session, ended: readonly EndedMessage
   ]);
 }
 
-/** Maximum number of accounts that one round examines. */
+/** Maximum number of accounts that one statement examines. */
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
 /**
- * Accounts of a lane with ids greater than $2 up to $3, in order, with the due time of their earliest row and whether
- * they are unlocked.
+ * Selects the accounts of a lane with ids greater than $2 and up to $3, in order, with the due time of their earliest
+ * row and whether they are unlocked.
  */
 const EXAMINE_ACCOUNTS: Statement = {
-  name: 'turn_look',
+  name: 'claim_examine_accounts',
   text: `WITH RECURSIVE seen AS (
       (SELECT account_id, due_at FROM queue WHERE state = 'queued' AND lane = $1 AND account_id > $2 AND account_id <= $3
        ORDER BY account_id, due_at LIMIT 1)
@@ -113,28 +115,34 @@ const EXAMINE_ACCOUNTS: Statement = {
         SELECT q.account_id, q.due_at FROM queue q
         WHERE q.state = 'queued' AND q.lane = $1 AND q.account_id > s.account_id AND q.account_id <= $3
         ORDER BY q.account_id, q.due_at LIMIT 1) n
-    ), looked AS (SELECT * FROM seen LIMIT ${MAX_EXAMINED_ACCOUNTS})
-    SELECT l.account_id, l.due_at, a.locked_at IS NULL AS free FROM looked l JOIN account a ON a.id = l.account_id
-    ORDER BY l.account_id`,
+    ), examined AS (SELECT * FROM seen LIMIT ${MAX_EXAMINED_ACCOUNTS})
+    SELECT e.account_id, e.due_at, a.locked_at IS NULL AS unlocked FROM examined e JOIN account a ON a.id = e.account_id
+    ORDER BY e.account_id`,
 };
 const MAX_ACCOUNT_ID = 2_147_483_647;
 
 interface AccountRotation {
-  /** Up to `most` accounts with due messages, in turn. `more` is true if others may have some. */
+  /**
+   * Resolves to up to `maxAccounts` accounts with due messages, in round-robin order. `hasMore` is true if other
+   * accounts may have due messages.
+   */
   next(
     session: Session,
     now: number,
     maxAccounts: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly hasMore: boolean }>;
-  /** Continues the next round after this account. */
+  /** Makes the next call of `next` start after this account. */
   resumeAfter(account: number): void;
 }
 
-/** The rotation over the accounts of `lane`, starting with the first account. */
+/** Creates a rotation over the accounts of `lane`, starting with the first account. */
 function createAccountRotation(lane: number): AccountRotation {
-  /** The account examined last; 0 is before the first. */
+  /** The account that was examined last. 0 if none was examined. */
   let lastExamined = 0;
-  /** Where the current search for an account with due messages began, or null if one was found. */
+  /**
+   * The account after which the current search for accounts with due messages started, or null if the last search found
+   * one.
+   */
   let searchStart: number | null = null;
   return {
     async next(session, now, maxAccounts) {
@@ -147,11 +155,11 @@ function createAccountRotation(lane: number): AccountRotation {
       const examined =
         afterPosition.length >= MAX_EXAMINED_ACCOUNTS ? afterPosition : [...afterPosition, ...beforePosition];
       const isFull = afterPosition.length >= MAX_EXAMINED_ACCOUNTS || beforePosition.length >= MAX_EXAMINED_ACCOUNTS;
-      const due = examined.filter((row) => row.free === true && rows.int(row, 'due_at') <= now);
+      const due = examined.filter((row) => row.unlocked === true && rows.int(row, 'due_at') <= now);
       const accounts = due.slice(0, maxAccounts).map((row) => rows.int(row, 'account_id'));
       const last = accounts.at(-1);
-      // If the maximum was reached without a due message, the next round continues there until every account was
-      // examined.
+      // If the maximum was reached without a due message, the next call continues after the last examined account,
+      // until every account has been examined.
       searchStart = isFull && last === undefined ? end : null;
       const lastRow = examined.at(-1);
       if (last !== undefined) lastExamined = last;
@@ -165,30 +173,30 @@ function createAccountRotation(lane: number): AccountRotation {
   };
 }
 
-// The first row is leased whatever its size ($7), so that every message is leased at some time. Rows that do not fit
-// are unlocked by the commit.
+// The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. The
+// commit unlocks rows that do not fit.
 const LEASE: Statement = {
   name: 'claim_lease',
-  text: `WITH picked AS MATERIALIZED (
+  text: `WITH candidates AS MATERIALIZED (
       SELECT q.id, q.account_id, q.bytes, q.due_at, t.turn FROM unnest($1::int[]) WITH ORDINALITY AS t(account_id, turn)
       CROSS JOIN LATERAL (
         SELECT w.id, w.account_id, w.bytes, w.due_at FROM queue w
         WHERE w.state = 'queued' AND w.lane = $2 AND w.account_id = t.account_id AND w.due_at <= $3
         ORDER BY w.due_at LIMIT $4 FOR UPDATE SKIP LOCKED) q
     ), fitting AS (
-      SELECT id, account_id, turn, due_at, count(*) OVER all_picked AS n,
-        row_number() OVER in_turn AS place, sum(bytes) OVER in_turn AS bytes FROM picked
-      WINDOW in_turn AS (ORDER BY turn, due_at, id), all_picked AS ()
+      SELECT id, account_id, turn, due_at, count(*) OVER all_candidates AS n,
+        row_number() OVER in_turn AS position, sum(bytes) OVER in_turn AS bytes FROM candidates
+      WINDOW in_turn AS (ORDER BY turn, due_at, id), all_candidates AS ()
     ), leased AS (
       UPDATE queue q SET state = 'sending', due_at = $5, owner = $6, attempts = q.attempts + 1, handing_over = false
       FROM fitting f WHERE q.id = f.id AND q.account_id = f.account_id
-        AND (f.bytes <= $8 OR ($7 AND f.place = 1)) AND f.place <= $9
-      RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.bytes, f.place, f.n
+        AND (f.bytes <= $8 OR ($7 AND f.position = 1)) AND f.position <= $9
+      RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.bytes, f.position, f.n
     )
     SELECT l.*, m."to", m."from", m.subject, b.message, EXISTS (SELECT 1 FROM suppression s
         WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
-      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.place`,
+      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`,
 };
 
 interface Remaining {
@@ -203,7 +211,10 @@ checkedTransition('queued', 'sending', 'queue');
 export function prepareClaim(database: Database): Store['claim'] {
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(lane) }));
 
-  /** Leases from one lane what fits into `left`. Resolves to true if more may be due in the lane. */
+  /**
+   * Leases messages of one lane within the limits `remaining`. Resolves to true if more messages of the lane may be
+   * due.
+   */
   async function claimLane(
     transaction: Transaction,
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
@@ -218,9 +229,9 @@ export function prepareClaim(database: Database): Store['claim'] {
     let waiting = next.accounts;
     while (waiting.length > 0) {
       const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(remaining.messages / waiting.length));
-      /** Accounts that got their whole share and may have more. */
+      /** Accounts whose share was leased completely and that may have more due messages. */
       const accountsWithMore: number[] = [];
-      /** The expected number of due rows per account, so that few rows are locked in vain. */
+      /** The expected number of due rows per account. It limits the number of rows that are locked but not leased. */
       let expectedRows = share;
       for (let index = 0; index < waiting.length; ) {
         const batch = waiting.slice(index, index + Math.ceil(remaining.messages / expectedRows));
@@ -248,9 +259,10 @@ export function prepareClaim(database: Database): Store['claim'] {
           leasedRows.push(row);
         }
         const last = leased.at(-1);
-        // The first row did not fit, or other nodes are leasing the same rows: this account is next.
+        // No row was leased: the first row did not fit, or other nodes are leasing the same rows. The
+        // rotation continues with this account.
         if (last === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
-        // A row did not fit: its account is served next.
+        // A row did not fit. The rotation continues after the account of the last leased row.
         else if (last !== undefined && leased.length < rows.int(last, 'n'))
           rotation.resumeAfter(rows.int(last, 'account_id'));
         else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
@@ -261,7 +273,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         }
         return true;
       }
-      // Other nodes are leasing everything that is due.
+      // Other nodes are leasing all due rows.
       if (remaining.nothingLeased) return false;
       waiting = accountsWithMore;
     }
@@ -290,7 +302,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     remaining.bytes -= firstLimits.bytes - half.bytes;
     remaining.nothingLeased = half.nothingLeased;
     const secondHasMore = await claimLane(transaction, second, perTurn, remaining, lease, now, leasedRows);
-    // The first lane gets what the second lane has left.
+    // The first lane receives the limits that the second lane did not use.
     if (firstHasMore) firstHasMore = await claimLane(transaction, first, perTurn, remaining, lease, now, leasedRows);
     const suppressed = leasedRows.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressed, now);
@@ -336,35 +348,36 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
   ]);
 }
 
-// One index lookup per lease, in order of id. The condition on the state matches no partial index, because the
-// statistics about leases are outdated within a second and the planner would read all of them.
-const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.o
-  FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, o) ORDER BY id, o) s
+// One index lookup per lease, in order of id. The condition on the state is written so that it matches no partial
+// index: statistics about leases are outdated within a second, and the planner would read all leases.
+const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.position
+  FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, position) ORDER BY id, position) s
   CROSS JOIN LATERAL (
     SELECT w.id, w.account_id FROM queue w
     WHERE w.id = s.id AND w.owner = s.owner AND w.attempts = s.attempts AND w.state || '' = 'sending' FOR UPDATE) q`;
-const LOCK_LEASES: Statement = { name: 'settle_hold', text: SELECT_VALID_LEASES };
+const LOCK_LEASES: Statement = { name: 'settle_lock_leases', text: SELECT_VALID_LEASES };
 const MARK_TRANSMITTING: Statement = {
   name: 'settle_mark',
-  text: `WITH held AS MATERIALIZED (${SELECT_VALID_LEASES}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
-    UPDATE queue q SET handing_over = true FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
+  text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
+    UPDATE queue q SET handing_over = true FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
 };
-// First attempts keep the order of acceptance, so a released message returns to its position.
+// The due time of a first attempt is the time of acceptance, so that a released message returns to its position in the
+// queue.
 const RELEASE: Statement = {
   name: 'settle_release',
-  text: `WITH held AS MATERIALIZED (${SELECT_VALID_LEASES}), one AS (SELECT id, account_id, min(o) AS o FROM held GROUP BY 1, 2)
+  text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
     UPDATE queue q SET state = '${checkedTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
-    FROM one h WHERE q.id = h.id AND q.account_id = h.account_id RETURNING h.o`,
+    FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
 };
 const REQUEUE: Statement = {
-  name: 'settle_go_on',
+  name: 'settle_requeue',
   text: `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
-      lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.uncount
-    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, uncount)
+      lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.refund
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-// In the same order as imports, so that they cannot deadlock.
+// Rows are written in the same order as by imports, so that transactions cannot deadlock.
 /** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
@@ -376,7 +389,7 @@ export const SUPPRESS_RECIPIENTS: Statement = {
     ON CONFLICT DO NOTHING RETURNING source`,
 };
 const LOCK_RECOVERABLE: Statement = {
-  name: 'settle_overdue',
+  name: 'recover_lock_leases',
   text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
       OR (q.owner = $3 AND q.due_at <= $7)
@@ -385,22 +398,22 @@ const LOCK_RECOVERABLE: Statement = {
     ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
 };
 const RECOVER: Statement = {
-  name: 'settle_take_back',
+  name: 'recover_leases',
   text: `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
-      attempts = q.attempts - s.uncount
-    FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, uncount)
+      attempts = q.attempts - s.refund
+    FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, refund)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
 const ADD_REFERENCES: Statement = {
-  name: 'settle_refer',
+  name: 'settle_add_references',
   text: `INSERT INTO provider_reference (reference, id, at)
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
-/** Leases recovered in one transaction. */
+/** Maximum number of leases that one transaction recovers. */
 const MAX_RECOVERED = 2_000;
 
-/** What one batch of settlements writes. */
+/** The rows that one batch of settlements writes. */
 interface SettlementRows {
   readonly ended: EndedMessage[];
   readonly requeued: { id: string; state: State; dueAt: number | null; lane: number; refund: number }[];
@@ -434,20 +447,20 @@ export function prepareLeaseEnds(
 
 async function settleIn(transaction: Transaction, batch: readonly PackedSettlement[]): Promise<SettleResult[]> {
   const validLeases = await transaction.query(LOCK_LEASES, leaseParameters(batch));
-  const accounts = new Map(validLeases.map((row) => [rows.int(row, 'o'), rows.int(row, 'account_id')]));
+  const accounts = new Map(validLeases.map((row) => [rows.int(row, 'position'), rows.int(row, 'account_id')]));
   const settledIds = new Set<string>();
   const settlementRows: SettlementRows = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
   const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const answers = batch.map((settlement, index): SettleResult => {
     const accountId = accounts.get(index + 1);
-    // A lease can be settled once.
+    // A lease can be settled only once.
     if (accountId === undefined || settledIds.has(settlement.id)) return 'lost';
     settledIds.add(settlement.id);
     collectRows(settlement, accountId, settlementRows);
     settled.push([settlement, accountId]);
     return 'settled';
   });
-  // The caller drops the outcome of a lost lease, so what ended the lease must be durable.
+  // The caller discards the outcome of a lost lease, so the transaction that ended the lease must be durable.
   if (settled.length === 0) await forceDurableCommit(transaction);
   const { requeued, suppressed, references } = settlementRows;
   const [newSuppressions] = await Promise.all([
@@ -481,7 +494,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const deltas = new ReputationDeltas();
   for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
     if (excludedFromReputation) continue;
-    // A bounce of an address that is already suppressed is no new evidence against the account.
+    // A bounce of an address that is already suppressed is not new evidence against the account.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
       deltas.add(accountId, from, to, suppress !== null && newlySuppressed.has(id), at);
@@ -493,7 +506,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   return answers;
 }
 
-/** Adds to `written` what one settlement writes. */
+/** Adds the rows that one settlement writes to `settlementRows`. */
 function collectRows(
   { id, attempts, refundAttempt, changes }: PackedSettlement,
   accountId: number,
@@ -542,9 +555,9 @@ async function recoverIn(
   const recovered = found.map((row) => {
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
     checkedTransition('sending', to, 'queue');
-    // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
+    // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
     const refund = lost.refundAttempt && row.owner !== node ? 1 : 0;
-    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, uncount: refund };
+    return { id: rows.text(row, 'id'), accountId: rows.int(row, 'account_id'), to, entry, refund };
   });
   await Promise.all([
     transaction.query(RECOVER, [
@@ -567,8 +580,8 @@ function leaseParameters(batch: LeaseBatch): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
-/** `held` contains the positions in the batch, from 1, of the leases that were valid. */
+/** `validLeases` contains the positions in the batch, starting at 1, of the leases that were valid. */
 function settleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
-  const validPositions = new Set(validLeases.map((row) => rows.int(row, 'o')));
+  const validPositions = new Set(validLeases.map((row) => rows.int(row, 'position')));
   return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));
 }

@@ -1,8 +1,8 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
- * that ends the message, and a resulting lock is part of the same transaction. Buckets are kept per connection slot, so
- * that nodes do not wait for each other. The account is locked only when a bounce or complaint is counted, so that the
- * sum is exact.
+ * Reputation of accounts: counts of emails, hard bounces and complaints in hourly buckets. They are counted in the
+ * transaction that ends the message, and a resulting lock is part of the same transaction. Each connection slot has its
+ * own buckets, so that nodes do not wait for each other. The row of the account is locked only if a batch may change
+ * its status, so that the evaluated sum is exact.
  */
 import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
 import {
@@ -35,45 +35,45 @@ const SUM_ALL_ACCOUNTS: Statement = {
     FROM reputation WHERE hour > $1 GROUP BY account_id`,
 };
 const DELETE_OLD: Statement = {
-  name: 'reputation_old',
+  name: 'reputation_delete_old',
   text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2',
 };
-const DELETE_ALL: Statement = { name: 'reputation_clear', text: 'DELETE FROM reputation WHERE account_id = $1' };
+const DELETE_ALL: Statement = { name: 'reputation_delete', text: 'DELETE FROM reputation WHERE account_id = $1' };
 const RECORD_COMPLAINT: Statement = {
-  name: 'reputation_complain',
+  name: 'reputation_record_complaint',
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
 };
 const READ_STATUS: Statement = {
-  name: 'reputation_look',
+  name: 'reputation_status',
   text: 'SELECT locked_at, warning FROM account WHERE id = $1',
 };
 const LOCK_ACCOUNT: Statement = {
-  name: 'reputation_hold',
+  name: 'reputation_lock_account',
   text: 'SELECT locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
 };
 const WRITE_LOCK: Statement = {
-  name: 'reputation_lock',
+  name: 'reputation_write_lock',
   text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
 };
 const WRITE_WARNING: Statement = {
-  name: 'reputation_warn',
+  name: 'reputation_write_warning',
   text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
 };
 
-/** The sums of the window that ends at `now`. */
+/** Returns the sums of the window that ends at `now`. */
 export async function readWindow(session: Session, accountId: number, now: number): Promise<WindowCounts> {
   const [row = {}] = await session.query(SUM_ACCOUNT, [accountId, lastHourBeforeWindow(now)]);
   return rows.windowCounts(row);
 }
 
-/** The same for every account that has any, by account id. */
+/** Returns the same sums for every account with counts in the window, by account id. */
 export async function readAllWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
   const found = await session.query(SUM_ALL_ACCOUNTS, [lastHourBeforeWindow(now)]);
   return new Map(found.map((row) => [rows.int(row, 'account_id'), rows.windowCounts(row)]));
 }
 
-/** Adds a tally. Locks or warns the account if it reaches a threshold. */
+/** Adds the counts of a batch. Locks or warns the account if it reaches a threshold. */
 export async function addReputationDelta(
   transaction: Transaction,
   accountId: number,
@@ -106,7 +106,10 @@ export async function addReputationDelta(
   }
 }
 
-/** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
+/**
+ * Resolves to true if this is the first complaint of the canonical recipient in the window. Only the first complaint
+ * counts.
+ */
 export async function recordComplaint(
   transaction: Transaction,
   accountId: number,
@@ -117,7 +120,7 @@ export async function recordComplaint(
   return (await transaction.query(RECORD_COMPLAINT, [accountId, complainantOf(recipient), at, windowStart])).length > 0;
 }
 
-/** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
+/** Restarts the window of an account. A recipient who has complained within the window is still counted only once. */
 export async function resetReputation(session: Session, accountId: number): Promise<void> {
   await session.query(DELETE_ALL, [accountId]);
 }

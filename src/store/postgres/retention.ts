@@ -8,49 +8,49 @@ import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
 import { appendEvents, endMessages } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
-/** Maximum number of bodies that one statement examines. */
-const MAX_BODIES_EXAMINED = 5_000;
-// The order of acceptance is the order of ids, so the oldest messages are the beginning of the key.
+/** Maximum number of bodies that one statement scans. */
+const MAX_SCANNED_BODIES = 5_000;
+// The order of acceptance is the order of ids, so a range of the primary key contains the oldest messages.
 const SELECT_EXPIRED: Statement = {
-  name: 'sweep_over_age',
+  name: 'retention_select_expired',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
-// The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on the
-// length of the queue.
+// The latest due row of each account and lane is found by one index lookup, so the cost depends on the number of
+// accounts and not on the length of the queue.
 const RESET_DUE_TIMES: Statement = {
-  name: 'sweep_hasten',
+  name: 'retention_reset_due_times',
   text: `WITH RECURSIVE seen AS (
       (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
       UNION ALL
       SELECT n.lane, n.account_id FROM seen s CROSS JOIN LATERAL (
         SELECT q.lane, q.account_id FROM queue q WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id)
         ORDER BY q.lane, q.account_id LIMIT 1) n
-    ), far AS MATERIALIZED (
+    ), excessive AS MATERIALIZED (
       SELECT f.id FROM seen s CROSS JOIN LATERAL (
         SELECT q.id FROM queue q
         WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1
         ORDER BY q.due_at DESC LIMIT $3 FOR UPDATE SKIP LOCKED) f LIMIT $3
     )
-    UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM far)) RETURNING id`,
+    UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING id`,
 };
-// A message cannot end before it is accepted, so only messages accepted by that time are read. Each is looked up
-// separately, because a join would read all messages, and one statement examines a limited number.
+// A message cannot end before it is accepted, so only messages accepted by that time are read. Each message is looked
+// up individually, because a join would read all messages. One statement scans a limited number of bodies.
 const PURGE_BODIES: Statement = {
-  name: 'sweep_erase',
-  text: `WITH looked AS MATERIALIZED (
-      SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${MAX_BODIES_EXAMINED}
-    ), spent AS MATERIALIZED (
-      SELECT l.id FROM looked l CROSS JOIN LATERAL (
-        SELECT 1 FROM mail_request m WHERE m.id = l.id AND m.account_id = l.account_id AND m.ended_at <= $3 LIMIT 1) m
-      ORDER BY l.id LIMIT $4
-    ), erased AS (
-      DELETE FROM body WHERE id = ANY(ARRAY(SELECT id FROM spent)) AND id > $1::uuid AND id <= $2::uuid RETURNING 1
+  name: 'retention_purge_bodies',
+  text: `WITH scanned AS MATERIALIZED (
+      SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${MAX_SCANNED_BODIES}
+    ), expired AS MATERIALIZED (
+      SELECT s.id FROM scanned s CROSS JOIN LATERAL (
+        SELECT 1 FROM mail_request m WHERE m.id = s.id AND m.account_id = s.account_id AND m.ended_at <= $3 LIMIT 1) m
+      ORDER BY s.id LIMIT $4
+    ), purged AS (
+      DELETE FROM body WHERE id = ANY(ARRAY(SELECT id FROM expired)) AND id > $1::uuid AND id <= $2::uuid RETURNING 1
     )
-    SELECT (SELECT count(*) FROM erased)::int AS erased, (SELECT count(*) FROM looked)::int AS looked,
-      (SELECT id FROM looked ORDER BY id DESC LIMIT 1) AS last`,
+    SELECT (SELECT count(*) FROM purged)::int AS purged, (SELECT count(*) FROM scanned)::int AS scanned,
+      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`,
 };
 const PURGE_KEYS: Statement = {
-  name: 'sweep_forget_keys',
+  name: 'retention_purge_keys',
   text: `DELETE FROM idempotency WHERE (account_id, key) IN (
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
@@ -59,7 +59,7 @@ const EXPIRED = checkedTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;
 const MIN_ID = minIdAt(0);
 
-/** `time` determines the partitions to create; `monotonic` determines how often. */
+/** `serverTime` determines the partitions to create. `monotonic` determines how often they are created. */
 export function prepareRetention(
   database: Database,
   serverTime: ServerTimeOverride,
@@ -113,15 +113,15 @@ export function prepareRetention(
   };
 }
 
-/** Purges up to `limit` bodies, oldest first. Resolves to their number. */
+/** Purges up to `limit` bodies, oldest first. Resolves to the number of purged bodies. */
 async function purgeBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
   let purged = 0;
   let afterId = MIN_ID;
   for (;;) {
     const values = [afterId, maxIdAt(endedBefore), endedBefore, limit - purged];
     const [row = {}] = await database.query(PURGE_BODIES, values);
-    purged += rows.int(row, 'erased');
-    if (purged >= limit || rows.int(row, 'looked') < MAX_BODIES_EXAMINED) return purged;
+    purged += rows.int(row, 'purged');
+    if (purged >= limit || rows.int(row, 'scanned') < MAX_SCANNED_BODIES) return purged;
     afterId = rows.text(row, 'last');
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Search on PostgreSQL: the queries of a search, one statement each, and index maintenance. An index step is one
- * transaction under an advisory lock, on its own thread and connection (index-worker.ts).
+ * Search on PostgreSQL: the queries of a search, and the maintenance of the search index. An index step is one
+ * transaction under an advisory lock, on a separate thread and connection (index-worker.ts).
  */
 
 import type { State } from '../../model/message.ts';
@@ -41,19 +41,20 @@ const SELECT_NTH: Statement = {
 };
 /**
  * Looks up messages by the least and the greatest id of each sequence number. ORDER BY and LIMIT make the planner use
- * the key for each: for a range with unknown ends it assumes a ninth of the table.
+ * the primary key for each range. Without them it estimates that a range with unknown bounds contains a ninth of the
+ * table.
  */
-const BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS p(least, greatest)
-    CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= p.least AND id <= p.greatest ORDER BY id LIMIT 100) m`;
+const BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
+    CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= r.least AND id <= r.greatest ORDER BY id LIMIT 100) m`;
 const SELECT_BY_SEQUENCE: Statement = {
-  name: 'search_at',
+  name: 'search_by_sequence',
   text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} WHERE ($3::int IS NULL OR m.account_id = $3)`,
 };
 const SELECT_BY_SEQUENCE_IN_STATE: Statement = {
-  name: 'search_at_in_state',
+  name: 'search_by_sequence_in_state',
   text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER}`,
 };
-/** The current rows at the end of the search: a state may have changed since the row was found. */
+/** Reads the current rows at the end of the search, because a state may have changed during the search. */
 const SELECT_SUMMARIES: Statement = {
   name: 'search_summaries',
   text: `SELECT m.id, m.account_id, coalesce(q.state, m.state) AS state, m."to", m."from", m.subject, m.accepted_at
@@ -72,10 +73,10 @@ const SELECT_PAGES: Statement = {
   name: 'search_pages',
   text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
 };
-/** The sequence number of the greatest id does not fit into a `bigint`. */
+/** The sequence number of the greatest possible id is not a safe integer. */
 const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 
-/** `monotonic` bounds the time of searches. */
+/** `monotonic` returns the monotonic time in ms. It limits the duration of searches. */
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 
@@ -105,7 +106,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       return rows.int(row, 'n');
     },
     async seqsInState(state, { first, end: past }) {
-      const statement = { name: `search_places_${state}`, text: `SELECT id FROM ${fromState(state)}` };
+      const statement = { name: `search_seqs_${state}`, text: `SELECT id FROM ${fromState(state)}` };
       return (await database.query(statement, [first, past])).map((row) => seqOf(rows.text(row, 'id')));
     },
     async nth({ first, end: past }, count) {
@@ -149,22 +150,22 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
 }
 
 /**
- * The table and conditions for one state within a range of ids. The state is part of the text, because a partial index
- * serves no parameter.
+ * Returns the table and the conditions for one state within a range of ids. The state is part of the text, because a
+ * partial index cannot be used for a parameter.
  */
 function fromState(state: State): string {
   const [from, owned] = OPEN_STATES.includes(state) ? ['queue', ownedCondition(state)] : ['mail_request', ''];
   return `${from} WHERE id >= $1::uuid AND id < $2::uuid AND state = '${state}' ${owned}`;
 }
 
-/** Leased and uncertain rows are few and have their own index. The planner uses it only with this condition. */
+/** Returns the condition with which the planner uses the partial index of leased and uncertain rows. */
 function ownedCondition(state: State): string {
   return state === 'queued' ? '' : `AND state <> 'queued'`;
 }
 
 function selectStatement({ accountId, state }: RowFilter): Statement {
   const isOpen = state !== null && OPEN_STATES.includes(state);
-  // Materialized and then sorted; otherwise the planner reads the whole queue in order of id.
+  // The few rows are materialized and then sorted. Otherwise the planner reads the whole queue in order of id.
   const isOwned = isOpen && state !== 'queued';
   const head = isOwned
     ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedCondition(state)})`
@@ -190,7 +191,7 @@ function maxIdOfSeq(seq: number): string {
 
 function bytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
-  throw new StoreError('a page of the search index holds no bytes: the database is damaged.');
+  throw new StoreError('a page of the search index does not contain bytes: the database is damaged.');
 }
 
 function searchableMessage(row: Row): SearchableMessage {
@@ -204,14 +205,14 @@ function searchableMessage(row: Row): SearchableMessage {
   };
 }
 
-/** An advisory lock that neither schema, partitions nor other software uses. */
+/** The key of an advisory lock that neither migrations, partitions nor other software uses. */
 const LOCK_ID = 0x50524453;
-/** Rows per statement. */
+
 const ROWS_PER_STATEMENT = 2_048;
-/** Pages per statement. */
+
 const PAGES_PER_STATEMENT = 64;
 
-const TRY_LOCK: Statement = { name: 'index_hold', text: 'SELECT pg_try_advisory_xact_lock($1) AS held' };
+const TRY_LOCK: Statement = { name: 'index_lock', text: 'SELECT pg_try_advisory_xact_lock($1) AS acquired' };
 const SELECT_ALL_SEGMENTS: Statement = {
   name: 'index_segments',
   text: 'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
@@ -243,7 +244,7 @@ const REPLACE_SEGMENTS: Statement = {
   text: 'UPDATE search_segment SET replaced_at = $1 WHERE number = ANY($2::bigint[])',
 };
 const MARK_CHECKED: Statement = {
-  name: 'index_looked',
+  name: 'index_mark_checked',
   text: 'UPDATE search_segment SET looked = true WHERE number = $1',
 };
 const EXTEND_SEGMENT: Statement = {
@@ -259,7 +260,7 @@ const PURGE_PAGES: Statement = {
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(TRY_LOCK, [LOCK_ID]);
-    if (lock?.held !== true) return { changed: false, unindexedCount: 0, indexedCount: 0 };
+    if (lock?.acquired !== true) return { changed: false, unindexedCount: 0, indexedCount: 0 };
     const { change, progress } = await runAsync(planIndexStep(createIndexSource(session), step));
     if (change !== null) await writeChange(session, change);
     return progress;
@@ -302,7 +303,7 @@ function createIndexSource(session: Session): IndexSource {
   };
 }
 
-/** The least id greater than this one. */
+/** Returns the least id that is greater than `id`. */
 function nextId(id: string): string {
   const number = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
   const hex = number.toString(16).padStart(32, '0');

@@ -1,7 +1,7 @@
 /**
- * The settings of a server connection, and warnings about the server's own settings that endanger accepted messages.
- * Connection settings are set by statements after connecting and read back, because a pooler may refuse or drop startup
- * parameters, and a role or database may have its own settings.
+ * The settings of a server connection, and warnings about settings of the server with which accepted messages can be
+ * lost. Connection settings are applied by statements after connecting and are read back, because a pooler may refuse
+ * or drop startup parameters, and a role or database may have its own settings.
  */
 import type { Session, Statement } from './session.ts';
 
@@ -10,10 +10,15 @@ export interface ServerSetting {
   readonly value: string;
 }
 
-/** What every connection is set to, whatever the role, the database or the operator sets. A number is a time in ms. */
+/**
+ * The settings that are applied to every connection and take precedence over those of the role, the database and the
+ * operator. A number is a time in ms.
+ */
 export type RequiredSettings = readonly (readonly [name: string, value: string | number])[];
 
-/** Settings that are accepted only at the start of a connection (postgresql.org/docs/current/runtime-config.html). */
+/**
+ * Settings that the server accepts only at the start of a connection (postgresql.org/docs/current/runtime-config.html).
+ */
 const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
   'ignore_system_indexes',
   'jit_debugging_support',
@@ -23,34 +28,39 @@ const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
   'post_auth_delay',
 ]);
 
-/** Set before all others, because the role's value may be a few milliseconds. */
+/** This setting is applied before all others, because the value of the role may be a few milliseconds. */
 export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
 
-/** The settings of a connection whose statements have the time limit `limitMs`. */
+/** Returns the settings of a connection whose statements have the time limit `statementTimeoutMs`. */
 export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
   return [
     ['synchronous_commit', 'on'],
-    // This warning is the only sign of a cancelled wait for the synchronous standby.
+    // Only a warning reports that the wait for the synchronous standby was cancelled.
     ['client_min_messages', 'warning'],
     [STATEMENT_TIMEOUT_SETTING, statementTimeoutMs - 1_000],
     ['idle_in_transaction_session_timeout', statementTimeoutMs],
-    // The statement timeout also bounds lock waits.
+    // The statement timeout also limits lock waits.
     ['lock_timeout', 0],
     ['idle_session_timeout', 0],
-    // This default of a role or database does not mean a replica; pg_is_in_recovery() detects one.
+    // A role or database may have the default `on` although the server is not a replica. pg_is_in_recovery() detects a
+    // replica.
     ['default_transaction_read_only', 'off'],
-    // All queries use keys, and a generic plan finds them and is planned once.
+    // All queries use indexes, so a generic plan is sufficient and is created only once.
     ['plan_cache_mode', 'force_generic_plan'],
     ['jit', 'off'],
   ];
 }
 
-/** Settings of servers from version 17 on. The timeouts of statements and between them already bound a transaction. */
+/**
+ * Settings of servers of version 17 and later. A transaction timeout is not required, because the statement timeout and
+ * the idle timeout already limit a transaction.
+ */
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
 /**
- * Parses the `options` of a connection URL as a server does: words separated by white space; a backslash escapes the
- * next character. `-c NAME=VALUE` and `--NAME=VALUE` can be set later; everything else is sent at the start.
+ * Parses the `options` of a connection URL as the server does: white space separates words, and a backslash escapes the
+ * next character. `-c NAME=VALUE` and `--NAME=VALUE` become `settings`, which are applied after connecting. All other
+ * words become `atStart`, which is sent as a startup parameter.
  */
 export function parseOptions(text: string): { readonly settings: readonly ServerSetting[]; readonly atStart: string } {
   const settings: ServerSetting[] = [];
@@ -110,8 +120,8 @@ const READ_SETTINGS: Statement = {
 };
 
 /**
- * One line for each server setting that can lose acknowledged messages in a crash. Every connection sets
- * `synchronous_commit` itself.
+ * Returns one line for each server setting with which a crash can lose acknowledged messages. `synchronous_commit` is
+ * not checked, because every connection sets it.
  */
 export async function serverWarnings({
   query,
@@ -123,11 +133,11 @@ export async function serverWarnings({
   const lines: string[] = [];
   if (settings.get('fsync') === 'off')
     lines.push(
-      `${server} runs with fsync=off: a crash of its machine loses accepted messages. Set fsync=on in postgresql.conf.`,
+      `${server} runs with fsync=off: a crash of the machine can lose accepted messages. Set fsync=on in postgresql.conf.`,
     );
   if (settings.get('full_page_writes') === 'off')
     lines.push(
-      `${server} runs with full_page_writes=off: a crash of its machine can damage the database. Set it to on.`,
+      `${server} runs with full_page_writes=off: a crash of the machine can damage the database. Set full_page_writes=on in postgresql.conf.`,
     );
   return lines;
 }

@@ -1,30 +1,30 @@
 /**
- * The interfaces on which the statements of this store run: sessions, transactions and the pool. database.ts implements
- * them; the other files of this folder contain the SQL.
+ * The interfaces that execute statements: sessions, transactions and the pool. database.ts implements them. The other
+ * files of this folder contain the SQL.
  */
 
-/** One row. `bigint` columns are numbers, `uuid` and `text` columns strings, `boolean` columns booleans. */
+/** One row. `bigint` columns are numbers, `uuid` and `text` columns are strings, and `boolean` columns are booleans. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A statement, prepared once per connection under its name. */
+/** A statement that is prepared once per connection under its name. */
 export interface Statement {
-  /** Unique for its text. */
+  /** Two statements with different texts have different names. */
   readonly name: string;
   readonly text: string;
 }
 
 export interface Session {
   /**
-   * Runs a statement. Concurrent calls share a round trip (libpq's pipeline mode), so a transaction has as many round
-   * trips as times it waits.
+   * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq). A transaction therefore has one
+   * round trip for each time that it waits for results.
    */
   query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]>;
 }
 
 export interface Transaction extends Session {
   /**
-   * A small number, different for all connections of this process and distributed over processes. Counters kept per
-   * slot need no waiting.
+   * A small number that differs for most connections open at the same time. Transactions that count in different slots
+   * do not wait for each other.
    */
   readonly slot: number;
 }
@@ -32,11 +32,12 @@ export interface Transaction extends Session {
 export interface Database extends Session {
   /**
    * Runs `work` in one READ COMMITTED transaction with synchronous commit. Resolves after the commit is on disk.
-   * Rejects with a StoreError if the commit is not confirmed. If the connection is lost during the commit, the server's
-   * report of the transaction decides (`pg_xact_status`), and `stored`, if given: after a crash the server may reuse
-   * the transaction id, so a caller that acknowledges messages checks for the rows themselves. If the wait for the
-   * synchronous standby was cancelled, it rejects although the rows are visible: an answer that relies on rows of
-   * another transaction calls `forceDurableCommit`. Serialization failures and deadlocks are retried.
+   * Rejects with a StoreError if the commit is not confirmed. If the connection is lost during the commit, the result
+   * is that of `pg_xact_status` and, if given, of `checkStored`. After a crash the server may reuse the transaction id,
+   * so a caller that acknowledges messages checks that the rows exist. If the wait for the synchronous standby was
+   * cancelled, the call rejects although the rows are visible to other transactions. A caller whose result depends on
+   * rows of another transaction must therefore call `forceDurableCommit`. Serialization failures and deadlocks are
+   * retried.
    */
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
@@ -44,16 +45,18 @@ export interface Database extends Session {
   ): Promise<T>;
 }
 
-// The commit of a transaction without writes does not wait, even if it has an id (RecordTransactionCommit in xact.c).
-// This statement writes to the WAL but to no table, so concurrent callers do not wait for one row.
+// The commit of a transaction without writes does not wait for the disk or the standby, even if the transaction has an
+// id (RecordTransactionCommit in xact.c). This statement writes to the WAL but to no table, so that concurrent callers
+// do not wait for the lock of a row.
 const WRITE_WAL_MESSAGE: Statement = {
-  name: 'prove',
+  name: 'write_wal_message',
   text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)",
 };
 
 /**
- * Makes the commit of the transaction wait for the disk and the synchronous standby, even if it changes no row. Outside
- * a transaction it is its own transaction. It covers everything read before on the same connection.
+ * Makes the commit of the transaction wait for the disk and the synchronous standby, even if the transaction changes no
+ * row. Outside a transaction, the statement is a transaction by itself. After the commit, all rows read before on the
+ * same connection are durable.
  */
 export async function forceDurableCommit(session: Session): Promise<void> {
   await session.query(WRITE_WAL_MESSAGE, []);

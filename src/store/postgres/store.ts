@@ -1,6 +1,7 @@
 /**
- * The store on PostgreSQL 15 or later, shared by any number of processes. Exact counts use row locks in one order;
- * everything else is kept per connection, so that nothing waits.
+ * The store on PostgreSQL 15 or later, shared by any number of processes. Rows of exact counts are locked in the same
+ * order by every transaction. Other counts are stored per connection slot, so that transactions do not wait for each
+ * other.
  */
 
 import type { Store } from '../contract.ts';
@@ -33,15 +34,19 @@ const INDEX_THREAD_IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
-  /** True for a service: it creates partitions in advance and checks the server's settings. */
+  /** True for a service, which creates partitions in advance and checks the settings of the server. */
   readonly service: boolean;
-  /** The name that the server shows for this process. */
+  /** The application name that the server shows for this process. */
   readonly application: string;
-  /** A simulation replaces it. `random` also provides the jitter of reconnection. */
+  /**
+   * Clock and random source. A simulation replaces them. `random` also determines the jitter of connection attempts.
+   */
   readonly environment?: StoreEnvironment;
   /** Called with one line for each setting of the server that endangers accepted messages. */
   readonly warn: (line: string) => void;
-  /** Called with one line if opening waits for more than a few seconds. */
+  /**
+   * Called with one line if opening the store takes more than a few seconds because it waits for a lock or a standby.
+   */
   readonly onWait: (line: string) => void;
 }
 
@@ -85,9 +90,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareSuppressions(pool),
     ...domains,
     ...directory,
-    // It writes to the WAL and waits for its sync, as an accept does.
+    // The probe writes to the WAL and waits for its sync, as `accept` does.
     probe: pool.sync,
-    // Connections are reopened automatically: no fault requires a new process.
+    // Never resolves, because connections are reopened automatically.
     failed: new Promise(() => undefined),
     async close() {
       stopWatching();

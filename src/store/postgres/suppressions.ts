@@ -1,4 +1,4 @@
-/** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
+/** Suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 
 import type { ChangeResult } from '../../model/account.ts';
 import { auditedSuppressions } from '../../model/audit.ts';
@@ -9,7 +9,7 @@ import { writeChange, writeImport } from './audit.ts';
 import { type Database, forceDurableCommit, type Session, type Statement } from './session.ts';
 
 const SERVICE_LIST_ID = 0;
-/** Rows per statement. */
+
 const ROWS_PER_STATEMENT = 10_000;
 const SELECT_ACCOUNT_ID: Statement = { name: 'suppression_account', text: 'SELECT id FROM account WHERE name = $1' };
 const INSERT_ENTRIES: Statement = {
@@ -29,9 +29,9 @@ const LIST_ENTRIES: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
-/** Appended to a prefix: greater than every text with that prefix. */
+/** A prefix with this character appended is greater than every text with that prefix. */
 const PREFIX_END = '\u{10FFFF}';
-// Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
+// The scan starts at the greater of the prefix and the cursor, so that it does not read the rows of earlier pages.
 const SEARCH_BY_ADDRESS: Statement = {
   name: 'suppression_by_address',
   text: `SELECT recipient, reason, source, at FROM suppression
@@ -45,22 +45,23 @@ const SEARCH_BY_DOMAIN: Statement = {
     ORDER BY split_part(recipient, '@', -1), recipient LIMIT $5`,
 };
 const SELECT_FROM_ALL_LISTS: Statement = {
-  name: 'suppression_everywhere',
+  name: 'suppression_all_lists',
   text: `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list FROM suppression s LEFT JOIN account a ON a.id = s.account_id
     WHERE s.recipient = $1 ORDER BY s.account_id`,
 };
 const SELECT_UNSUPPRESSED: Statement = {
-  name: 'suppression_screen',
+  name: 'suppression_check',
   text: `SELECT m.id FROM mail_request m WHERE m.id = ANY($1::uuid[]) AND NOT EXISTS (
     SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
 };
 
 /**
- * Adds entries to a list within a transaction. Resolves to the number of new ones. Of duplicate addresses the first
- * entry counts.
+ * Adds entries to a list within a transaction. Resolves to the number of new entries. If an address occurs several
+ * times, the first entry is stored.
  */
 async function addEntries(transaction: Session, list: number, entries: readonly Suppression[]): Promise<number> {
-  // Sorted over all parts, so that the indexes are written sequentially and imports cannot deadlock.
+  // All entries are sorted before they are divided into parts, so that the indexes are written sequentially and imports
+  // cannot deadlock.
   const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
   let currentInsert: Promise<number> = Promise.resolve(0);
@@ -73,7 +74,7 @@ async function addEntries(transaction: Session, list: number, entries: readonly 
       part.map(({ source }) => source),
       part.map((entry) => entry.at),
     ];
-    // Encodes the next part while the server writes this one.
+    // The next part is encoded while the server writes the current part.
     const previousInsert = currentInsert;
     currentInsert = transaction.query(INSERT_ENTRIES, values).then(([row = {}]) => rows.int(row, 'added'));
     currentInsert.catch(() => undefined);
@@ -101,7 +102,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       const added = await database.transaction(async (transaction) => {
         const total = await addEntries(transaction, list, entries);
-        // All of them were already on the list.
+        // If all addresses were already on the list, the transaction writes no row.
         if (total === 0) await forceDurableCommit(transaction);
         await writeChange(transaction, actor, 'suppression.add', name, null, auditedSuppressions(total, entries));
         return total;

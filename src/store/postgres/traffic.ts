@@ -1,4 +1,4 @@
-/** Traffic over time: each node's own rows by minute and hour, and their sums. */
+/** Traffic over time: the rows of each node by minute and hour, and sums over all nodes. */
 import {
   formatLatencies,
   HOUR_MS,
@@ -14,7 +14,7 @@ import type { Database, Statement } from './session.ts';
 
 const COUNTS = TRAFFIC_COUNTS.join(', ');
 const WRITE_ROWS: Statement = {
-  name: 'traffic_put',
+  name: 'traffic_write',
   text: `INSERT INTO traffic (node, span, at, latencies, ${COUNTS})
     SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 5}::bigint[]`).join('')})
     ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
@@ -25,12 +25,15 @@ const SUM_BY_STEP: Statement = {
     FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`,
 };
 const PURGE: Statement = {
-  name: 'traffic_sweep',
+  name: 'traffic_purge',
   text: `DELETE FROM traffic WHERE (span, at, node) IN (
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
-/** A crash may lose recent figures, so the commit does not wait for its sync. */
-const WITHOUT_SYNC: Statement = { name: 'traffic_hasty', text: `SELECT set_config('synchronous_commit', 'off', true)` };
+/** The commit does not wait for the sync of the WAL, because recent counts may be lost in a crash. */
+const WITHOUT_SYNC: Statement = {
+  name: 'traffic_without_sync',
+  text: `SELECT set_config('synchronous_commit', 'off', true)`,
+};
 
 export function prepareTraffic(database: Database): TrafficStore & Pick<RetentionStore, 'purgeTraffic'> {
   return {

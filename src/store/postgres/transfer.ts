@@ -1,6 +1,6 @@
 /**
- * PostgreSQL as the target of a transfer. Each page is one transaction, and an interrupted transfer continues after the
- * last copied message.
+ * The target of a transfer on PostgreSQL. Each page of messages is one transaction. An interrupted transfer continues
+ * after the last copied message.
  */
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
@@ -11,15 +11,15 @@ import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
-/** Later events have greater numbers than copied ones. */
+/** New events have numbers greater than this one, and copied events have smaller numbers. */
 const FIRST_EVENT_NUMBER = 1_000_000;
 
-const SELECT_TRANSFERS: Statement = { name: 'transfer_begun', text: 'SELECT source, done FROM transfer' };
+const SELECT_TRANSFERS: Statement = { name: 'transfer_select', text: 'SELECT source, done FROM transfer' };
 const COUNT_CONTENT: Statement = {
-  name: 'transfer_held',
+  name: 'transfer_count_content',
   text: 'SELECT (SELECT count(*)::int FROM account) AS accounts, (SELECT count(*)::int FROM node WHERE alive_until > extract(epoch FROM now()) * 1000) AS nodes',
 };
-const INSERT_TRANSFER: Statement = { name: 'transfer_begin', text: 'INSERT INTO transfer (source) VALUES ($1)' };
+const INSERT_TRANSFER: Statement = { name: 'transfer_insert', text: 'INSERT INTO transfer (source) VALUES ($1)' };
 const SELECT_LAST_ID: Statement = {
   name: 'transfer_last',
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
@@ -41,7 +41,7 @@ const SET_REVISION: Statement = {
     (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
 };
 const INSERT_MESSAGES: Statement = {
-  name: 'transfer_mails',
+  name: 'transfer_messages',
   text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
     SELECT id, account_id, key_id, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at,
       CASE WHEN ended_at IS NOT NULL THEN attempts END, "to", recipient, "from", subject
@@ -53,7 +53,7 @@ const INSERT_BODIES: Statement = {
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
-// The first service recovers copied leases: their owner is not alive.
+// The first service that starts recovers copied leases, because their owner is not alive.
 const INSERT_QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
@@ -130,7 +130,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
   };
 }
 
-/** Rows that an interrupted run has written are kept. */
+/** Rows that an interrupted transfer has already written are not changed. */
 function insertInto({ name, columns }: TransferTable): Statement {
   const all = [...columns, ...(name === 'reputation' ? ['slot'] : [])].map((column) => `"${column}"`).join(', ');
   return {

@@ -1,4 +1,6 @@
-/** Changes of accounts, API keys and domains. The same rules serve both databases. Pure. */
+/**
+ * Rules for changes of accounts, API keys and domains, shared by both databases. The functions have no side effects.
+ */
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
@@ -13,7 +15,10 @@ import {
 
 export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** Values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and throttle_burst. */
+/**
+ * Returns the values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and
+ * throttle_burst.
+ */
 export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: AccountLimits) {
   return [
     volume,
@@ -26,7 +31,8 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
 }
 
 /**
- * Why an account may not be changed: it does not exist, or it has changed since the operator read it. Null if it may.
+ * Returns why an account may not be changed: it does not exist, or it has changed since the operator read it. Returns
+ * null if the change is allowed.
  */
 export function findChangeConflict(
   account: Account | null,
@@ -37,8 +43,8 @@ export function findChangeConflict(
 }
 
 /**
- * When a rotated key expires: at the requested time, but not later than before the rotation. `missing` if the key does
- * not exist, is revoked or has expired.
+ * Returns when a rotated key expires: at the requested time, or at its previous expiry if that is earlier. Returns
+ * `missing` if the key does not exist, is revoked or has expired.
  */
 export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {
   if (old === null || old.revokedAt !== null || (old.expiresAt !== null && old.expiresAt <= now)) {
@@ -48,9 +54,9 @@ export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number,
 }
 
 /**
- * The last answer about each record, and whether nodes have to reload the domain. A check without a new result must not
- * make them reload it. While the domain is failing, the time of the check decides whether it is blocked, so every check
- * counts as a change.
+ * Returns the last answered check of each record, and whether nodes must reload the domain. Nodes do not reload it
+ * after a check without a new result. While a domain is failing, the time of the check determines whether the domain is
+ * blocked, so every check is a change.
  */
 export function decideDomainUpdate(
   before: SendingDomain,

@@ -1,6 +1,7 @@
 /**
- * What a report changes in the store: the history entry, the new state of the message, whether its recipient is
- * suppressed, and whether it counts towards the account's reputation. The same rules serve both databases. Pure.
+ * Rules for feedback reports, shared by both databases: the history entry, the new state of the message, whether the
+ * recipient is suppressed, and whether the report counts towards the account's reputation. The functions have no side
+ * effects.
  */
 import {
   decideFeedbackChange,
@@ -12,7 +13,7 @@ import {
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { checkedTransition } from './messages.ts';
 
-/** The message that a report is about, as stored. */
+/** The stored message that a report refers to. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
@@ -32,10 +33,12 @@ export interface RecordDecision {
   /** The new state, or null if the state does not change. */
   readonly newState: 'bounced' | 'complained' | null;
   readonly suppress: 'bounce' | 'complaint' | null;
-  /** How the reputation counts it. */
+  /** The state as which the reputation counts the report. */
   readonly countedAs: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
-  /** The answer, given whether this report added the recipient to the suppression list. */
+  /**
+   * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
+   */
   readonly answer: (suppressed: boolean) => FeedbackResult;
 }
 
@@ -43,12 +46,13 @@ export type FeedbackDecision =
   /** Nothing is written. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /**
-   * The report is stored for the operator. With `premature`, a repetition of the same report is applied (`prematureReportDigest`).
+   * The report is stored for the operator. If it is `premature`, a repetition of the same report is applied
+   * (`prematureReportDigest`).
    */
-  | { readonly kind: 'keep'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
+  | { readonly kind: 'store'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | RecordDecision;
 
-/** The decision on a report that names no message, or names one by an unknown provider reference. */
+/** Decides on a report that names no message, or that names one by an unknown provider reference. */
 export function decideWithoutMessage({
   messageRef,
   events,
@@ -61,7 +65,7 @@ export function decideWithoutMessage({
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
-/** The decision on a report about the message `id`. `found` is null if it is not stored. */
+/** Decides on a report about the message `id`. `found` is null if the message is not stored. */
 export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
   if (found === null) return storeForOperator(id, 'the message that the report names is not stored here', false);
   const { accountId, state: from, to } = found;
@@ -99,8 +103,9 @@ export function decideFeedback(report: FeedbackReport, id: string, found: Report
 }
 
 /**
- * True if the report counts towards the account's reputation. New evidence counts: a bounce that suppressed its
- * recipient, and the first complaint of a recipient in the window, even if the recipient was suppressed before.
+ * Returns true if the report counts towards the account's reputation. Only new evidence counts: a bounce that
+ * suppressed its recipient, or the first complaint of a recipient in the window, even if the recipient was suppressed
+ * before.
  */
 export function countsTowardReputation(
   { reputationRule }: Pick<RecordDecision, 'reputationRule'>,
@@ -110,8 +115,8 @@ export function countsTowardReputation(
 }
 
 /**
- * The digest under which a premature report is stored. It differs from the report's own digest, so that a repetition of
- * the report is applied.
+ * Returns the digest under which a premature report is stored. It differs from the report's own digest, so that a
+ * repetition of the report is applied.
  */
 export function prematureReportDigest(digest: string): string {
   return `${digest}:early`;
@@ -122,10 +127,12 @@ function createHistoryEntry({ at, source }: FeedbackReport, verb: string, detail
 }
 
 function storeForOperator(messageId: string | null, reason: string, premature: boolean): FeedbackDecision {
-  return { kind: 'keep', messageId, reason, premature };
+  return { kind: 'store', messageId, reason, premature };
 }
 
-/** The reason why a report has no message: it was not understood, or it names no message of this installation. */
+/**
+ * Returns the reason why a report has no message: it was not understood, or it names no message of this installation.
+ */
 function reasonWithoutMessage(notices: readonly FeedbackEvent[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');
   return unknown?.reason ?? 'the report names no message of this installation';

@@ -1,7 +1,7 @@
 /**
- * The life of one message: whether it is accepted, how many messages of an account one claim leases, what a settlement
- * writes, what an operator may do, and the sequence number of an id. The same rules serve both databases. Pure except
- * for the given lookups.
+ * Rules for messages, shared by both databases: acceptance, the number of messages of an account that one claim leases,
+ * the rows that a settlement writes, the changes that an operator may make, and the sequence numbers of ids. The
+ * functions have no side effects except for calls of the given lookups.
  *
  * Every change of state is checked against the table of transitions (model/message.ts). A transition that the table
  * lacks throws a StoreError, and nothing is written.
@@ -25,22 +25,24 @@ import type { Attempt } from '../../model/outcome.ts';
 import { counterOfId, timestampOfId } from '../../model/submission.ts';
 import { StoreError } from '../error.ts';
 
-/** What the store has found: in its tables, and in earlier messages of the same batch. */
+/** Lookups in the tables of the store and in the earlier messages of the same batch. */
 export interface AcceptanceLookups {
-  /** The message accepted under the same idempotency key, if that key has not expired; otherwise null. */
+  /** Returns the message accepted under the same idempotency key if that key has not expired; otherwise null. */
   findByIdempotencyKey(message: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
-  /** True if the recipient is on the suppression list of the account or of the service. */
+  /** Returns true if the recipient is on the suppression list of the account or of the service. */
   isSuppressed(message: NewMessage): boolean;
 }
 
-/** The first state of a message. */
+/** The initial state of a message. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
 const QUEUED = checkedTransition(null, 'queued', 'accept');
 const SENDING = checkedTransition(null, 'sending', 'accept');
 const SUPPRESSED = checkedTransition(null, 'suppressed', 'accept');
 
-/** Decides whether a message is accepted, and counts it if so. `counts` is null if the account does not exist. */
+/**
+ * Decides whether a message is accepted. Counts an accepted message. `counts` is null if the account does not exist.
+ */
 export function decideAcceptance(
   message: NewMessage,
   counts: LimitUsage | null,
@@ -62,36 +64,39 @@ export function decideAcceptance(
   return { kind: 'accepted', state, limits: remainingLimits(counts, acceptedAt) };
 }
 
-/** Returns `to` if the table has the transition. Otherwise throws a StoreError, and nothing is written. */
+/** Returns `to` if the table of transitions contains the transition. Otherwise throws a StoreError. */
 export function checkedTransition<To extends State>(from: State | null, to: To, by: Cause): To {
   if (isAllowedTransition(from, to, by)) return to;
   throw new StoreError(`a message cannot change from ${from ?? 'none'} to ${to} (${by}). See docs/states.md.`);
 }
 
 const MAX_ROWS_PER_TURN = 8;
-/** If this many accounts have due messages, one claim serves at least this many. */
+/** Minimum number of accounts that one claim serves if enough accounts have due messages. */
 const MIN_ACCOUNTS = 64;
 
-/** Rows per account and turn, for a claim of this many messages. */
+/** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */
 export function rowsPerTurn(maxMessages: number): number {
   return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS)));
 }
 
 /**
- * The state that one change of a settlement enters from `from`. The first change is the attempt's own. A later one may
- * also be a report about the message (the complaint of a local answer). Throws a StoreError if the table of transitions
- * lacks it.
+ * Returns the state after one change of a settlement. The first change is the outcome of the attempt. A later change
+ * may also be a report about the message (the complaint of the simulator). Throws a StoreError if the table of
+ * transitions does not contain the change.
  */
 export function stateAfterChange(from: State, to: State, isFirst: boolean): State {
   return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : checkedTransition(from, to, 'queue');
 }
 
-/** The lane of a message after its attempt: 0 for first attempts, 1 for retries. */
+/** Returns the value of the column `lane` after an attempt: 0 for first attempts, 1 for retries. */
 export function laneForEvent(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
-/** A settlement as it is written. Attempts are JSON, which is cheaper to transfer to a thread than objects. */
+/**
+ * A settlement in the form in which it is stored. Attempts are JSON text, because transferring text to a thread costs
+ * less than transferring objects.
+ */
 export interface PackedSettlement {
   readonly id: string;
   readonly owner: string;
@@ -108,12 +113,12 @@ export interface PackedSettlement {
     readonly detail: string | null;
     readonly attempt: string | null;
     readonly suppress: string | null;
-    /** The provider's own id, if it gave one. */
+    /** The id that the provider assigned to the message, or null. */
     readonly reference: string | null;
   }[];
 }
 
-/** Settlements as they are written. */
+/** Converts settlements to the form in which they are stored. */
 export function packSettlements(batch: readonly Settlement[]): PackedSettlement[] {
   return batch.map(({ id, owner, attempts, refundAttempt, excludedFromReputation, changes }) => ({
     id,
@@ -136,12 +141,12 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
   }));
 }
 
-/** The provider's id in the answer to an attempt, or null. */
+/** Returns the id that the provider assigned in its answer to the attempt, or null. */
 function providerReference(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
-/** `queued` makes a message due now; `cancelled` cancels it. */
+/** The state that an operator's change requests: `queued` makes a message due now, and `cancelled` cancels it. */
 export type OperatorTargetState = 'queued' | 'cancelled';
 
 export type OperatorChange =
@@ -153,7 +158,7 @@ export type OperatorChange =
       readonly audit: NewAuditEntry | null;
     };
 
-/** Decides an operator's change. `from` and `dueAt` are the stored values of the message `id`. */
+/** Decides on an operator's change. `from` and `dueAt` are the stored values of the message `id`. */
 export function decideOperatorChange(
   { id, from, dueAt }: { readonly id: string; readonly from: State; readonly dueAt: number | null },
   to: OperatorTargetState,
@@ -177,20 +182,17 @@ export function decideOperatorChange(
 const SEQUENCE_EPOCH_MS = Date.UTC(2025, 0, 1);
 const COUNTERS_PER_MS = 4096;
 
-/** The sequence number of an id: its time and counter, without its random part. */
+/** Returns the sequence number of an id: its time and counter, without the random part. */
 export function seqOf(id: string): number {
   return (timestampOfId(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + counterOfId(id);
 }
 
-/** The greatest sequence number of an id made at `ms`. */
+/** Returns the greatest sequence number of an id created at `ms`. */
 export function maxSeqAt(ms: number): number {
   return (ms - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + COUNTERS_PER_MS - 1;
 }
 
-/**
- * The least id with this sequence number: not greater than any id that has it, and greater than all ids with a smaller
- * one.
- */
+/** Returns the least id with this sequence number. It is greater than all ids with a smaller sequence number. */
 export function minIdOfSeq(seq: number): string {
   const ms = Math.floor(seq / COUNTERS_PER_MS);
   const time = (ms + SEQUENCE_EPOCH_MS).toString(16).padStart(12, '0');
@@ -199,14 +201,14 @@ export function minIdOfSeq(seq: number): string {
 }
 
 /**
- * The least id at this time: not greater than any id made at `ms` or later, and greater than all earlier ones. A UUIDv7
- * begins with its time (RFC 9562, section 5.7).
+ * Returns the least id of this time. It is greater than all ids created before `ms`. A UUIDv7 begins with its time (RFC
+ * 9562, section 5.7).
  */
 export function minIdAt(ms: number): string {
   return idAt(ms, '0000-0000-000000000000');
 }
 
-/** The greatest id at this time: not less than any id made at `ms` or before, and less than all later ones. */
+/** Returns the greatest id of this time. It is less than all ids created after `ms`. */
 export function maxIdAt(ms: number): string {
   return idAt(ms, 'ffff-ffff-ffffffffffff');
 }

@@ -1,6 +1,6 @@
 /**
- * Reputation of accounts: what a batch of events adds (`Tallies`), the hourly buckets, and whether the account is
- * warned or locked. The same rules serve both databases. Pure.
+ * Rules for the reputation of accounts, shared by both databases: the counts that a batch of events adds
+ * (`ReputationDeltas`), the hourly buckets, and the decision to warn or lock an account.
  */
 import {
   REPUTATION_BUCKET_MS,
@@ -13,29 +13,32 @@ import {
 } from '../../model/account.ts';
 import type { State } from '../../model/message.ts';
 
-/** The bucket of a time, in hours since the epoch. */
+/** Returns the bucket that contains a time, in hours since the epoch. */
 export function hourSinceEpoch(ms: number): number {
   return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
 
-/** The last bucket before the window that ends at `now`. */
+/** Returns the last bucket before the window that ends at `now`. */
 export function lastHourBeforeWindow(now: number): number {
   return hourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
 }
 
-/** Buckets up to this one may be deleted. */
+/** Returns the last bucket that may be deleted. */
 export function lastExpiredHour(now: number): number {
   return hourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
-/** A recipient's complaint at `at` counts if the last counted complaint of that recipient is not later than this. */
+/**
+ * Returns the start of the window that ends at `at`. A complaint at `at` counts if the last counted complaint of the
+ * same recipient is not later than this start.
+ */
 export function complaintWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
 /**
- * False if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but they can
- * end a warning.
+ * Returns false if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but
+ * they can end a warning.
  */
 export function needsEvaluation({ bounces, complaints }: ReputationDelta, isWarned: boolean): boolean {
   return bounces > 0 || complaints > 0 || isWarned;
@@ -48,8 +51,8 @@ export type ReputationDecision =
   | { readonly kind: 'none' };
 
 /**
- * What follows from the window of an account that is not locked. The first warning is kept, so that the operator sees
- * one line and not one per bounce.
+ * Decides whether an account that is not locked is locked or warned. The first warning stays unchanged, so that the
+ * operator sees one line instead of one line per bounce.
  */
 export function evaluateReputation(
   window: WindowCounts,
@@ -71,8 +74,8 @@ export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
   /**
-   * Adds a message that changed its state at `at`, or a late report about it. `reputationDelta` (model/account.ts) decides what
-   * counts.
+   * Adds a change of a message's state at `at`, or a late report about the message. `reputationDelta`
+   * (model/account.ts) determines the counts.
    */
   add(accountId: number, from: State, to: State, isNewEvidence: boolean, at: number): void {
     const added = reputationDelta(from, to, isNewEvidence);
@@ -88,7 +91,7 @@ export class ReputationDeltas {
     delta.at = at;
   }
 
-  /** The tallies in order of account id, each with the time of its last change. */
+  /** Returns the counts in order of account id, each with the time of its last change. */
   sortedByAccount(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)

@@ -1,6 +1,6 @@
 /**
- * Maps rows of either database to the types of the model. Tables and columns have the same names in both. SQLite stores
- * booleans as 0 and 1.
+ * Converts rows of either database to the types of the model. Tables and columns have the same names in both databases.
+ * SQLite stores booleans as 0 and 1.
  *
  * Throws a StoreError if a column holds a value that the schema does not allow: the database is damaged.
  */
@@ -40,51 +40,53 @@ export type Row = Readonly<Record<string, unknown>>;
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
 const SOURCES: readonly FeedbackSource[] = ['smtp', 'sns', 'sqs'];
 
-/** A number column. */
+/** Reads a number column. */
 export function int(row: Row, column: string): number {
   const value = row[column];
-  if (typeof value !== 'number') throw new StoreError(`column ${column} holds no number: the database is damaged.`);
+  if (typeof value !== 'number')
+    throw new StoreError(`column ${column} does not contain a number: the database is damaged.`);
   return value;
 }
 
-/** A number column, or null. */
+/** Reads a number column that may be null. */
 export function intOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : int(row, column);
 }
 
-/** A text or uuid column. */
+/** Reads a text or uuid column. */
 export function text(row: Row, column: string): string {
   const value = row[column];
-  if (typeof value !== 'string') throw new StoreError(`column ${column} holds no text: the database is damaged.`);
+  if (typeof value !== 'string')
+    throw new StoreError(`column ${column} does not contain text: the database is damaged.`);
   return value;
 }
 
-/** A text or uuid column, or null. */
+/** Reads a text or uuid column that may be null. */
 export function textOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : text(row, column);
 }
 
-/** A boolean column. */
+/** Reads a boolean column. */
 export function bool(row: Row, column: string): boolean {
   const value = row[column];
   if (value === true || value === 1) return true;
   if (value === false || value === 0) return false;
-  throw new StoreError(`column ${column} holds no boolean: the database is damaged.`);
+  throw new StoreError(`column ${column} does not contain a boolean: the database is damaged.`);
 }
 
-/** A column with a fixed set of values. */
+/** Reads a column with a fixed set of values. */
 export function oneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
   const found = values.find((value) => value === row[column]);
-  if (found === undefined) throw new StoreError(`column ${column} holds an unknown value: the database is damaged.`);
+  if (found === undefined) throw new StoreError(`column ${column} contains an unknown value: the database is damaged.`);
   return found;
 }
 
-/** The state column. */
+/** Reads the state column. */
 export function state(row: Row): State {
   return oneOf(row, 'state', STATES);
 }
 
-/** A row of `account`. Its `volume_used` includes the counts in account_usage. */
+/** Converts a row of `account`. Its `volume_used` includes the counts in account_usage. */
 export function account(row: Row): Account {
   const lockedAt = intOrNull(row, 'locked_at');
   const rateLimit = intOrNull(row, 'rate_limit');
@@ -108,7 +110,7 @@ export function account(row: Row): Account {
   };
 }
 
-/** The thresholds in a row of `account`. */
+/** Reads the thresholds in a row of `account`. */
 export function thresholds(row: Row): Thresholds {
   return {
     bounceRate: intOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
@@ -116,7 +118,7 @@ export function thresholds(row: Row): Thresholds {
   };
 }
 
-/** A row of `operator_token`, or the columns that a row of `api_key` shares with it. */
+/** Converts a row of `operator_token`, or the columns that `api_key` has in common with it. */
 export function credential(row: Row): Credential {
   return {
     id: int(row, 'id'),
@@ -130,17 +132,17 @@ export function credential(row: Row): Credential {
   };
 }
 
-/** A row of `api_key`. */
+/** Converts a row of `api_key`. */
 export function apiKey(row: Row): ApiKey {
   return { ...credential(row), accountId: int(row, 'account_id') };
 }
 
-/** A row of `api_key` with its account's name and the id of its successor. */
+/** Converts a row of `api_key` with the name of its account and the id of its successor. */
 export function expiringKey(row: Row): OverviewData['keys'][number] {
   return { ...apiKey(row), account: text(row, 'account'), successor: intOrNull(row, 'successor') };
 }
 
-/** A row of `audit`. */
+/** Converts a row of `audit`. */
 export function auditEntry(row: Row): AuditEntry {
   return {
     id: int(row, 'id'),
@@ -153,7 +155,7 @@ export function auditEntry(row: Row): AuditEntry {
   };
 }
 
-/** A row of `mail_request`. While the message is in the queue, the state is that of its queue row. */
+/** Converts a row of `mail_request`. While the message is in the queue, its state is that of the queue row. */
 export function messageSummary(row: Row): StoredMessageSummary {
   return {
     id: text(row, 'id'),
@@ -166,7 +168,7 @@ export function messageSummary(row: Row): StoredMessageSummary {
   };
 }
 
-/** A leased message with its body. `attempts` includes this lease. */
+/** Converts the row of a leased message with its body. `attempts` includes the attempt of this lease. */
 export function leasedMessage(row: Row, lease: Lease, attempts: number): LeasedMessage {
   return {
     id: text(row, 'id'),
@@ -181,7 +183,10 @@ export function leasedMessage(row: Row, lease: Lease, attempts: number): LeasedM
   };
 }
 
-/** A message with its rows of `event`, in order. The first entry, `accepted`, comes from the message's own row. */
+/**
+ * Converts a message with its rows of `event`, in order. The first entry, `accepted`, is derived from the message's own
+ * row.
+ */
 export function messageHistory(row: Row, history: readonly Row[]): MessageHistory {
   const keyId = int(row, 'key_id');
   const accepted: HistoryEntry = {
@@ -202,7 +207,7 @@ export function messageHistory(row: Row, history: readonly Row[]): MessageHistor
   };
 }
 
-/** A row of `event`. */
+/** Converts a row of `event`. */
 function historyEntry(row: Row): HistoryEntry {
   const attempt = textOrNull(row, 'attempt');
   return {
@@ -214,7 +219,7 @@ function historyEntry(row: Row): HistoryEntry {
   };
 }
 
-/** The columns of a message that a report needs. The state is that of `open`, its queue row, if given. */
+/** Converts the columns of a message that a report requires. If `queueRow` is given, the state is read from it. */
 export function reportedMessage(row: Row, queueRow: Row = row): ReportedMessage {
   return {
     id: text(row, 'id'),
@@ -225,7 +230,7 @@ export function reportedMessage(row: Row, queueRow: Row = row): ReportedMessage 
   };
 }
 
-/** A stored row of `feedback`. */
+/** Converts a row of `feedback` that stores an unprocessed report. */
 export function unprocessedReport(row: Row): UnprocessedReport {
   return {
     id: int(row, 'id'),
@@ -237,12 +242,12 @@ export function unprocessedReport(row: Row): UnprocessedReport {
   };
 }
 
-/** The same with the report's bytes, which the column `raw` holds in base64. */
+/** Converts the same row with the bytes of the report, which the column `raw` contains in base64. */
 export function rawReport(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...unprocessedReport(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
 }
 
-/** A row of `suppression`. */
+/** Converts a row of `suppression`. */
 export function suppression(row: Row): Suppression {
   return {
     address: text(row, 'recipient'),
@@ -252,7 +257,7 @@ export function suppression(row: Row): Suppression {
   };
 }
 
-/** A row of `domain` with its rows of `dkim_key`. */
+/** Converts a row of `domain` with its rows of `dkim_key`. */
 export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
   const name = text(row, 'name');
   const keys = keyRows.map(dkimKey);
@@ -270,7 +275,7 @@ export function domain(row: Row, keyRows: readonly Row[]): SendingDomain {
   };
 }
 
-/** What the last answered check of each record of a domain found. */
+/** Reads the result of the last answered check of each record of a domain. */
 export function domainChecks(row: Row): readonly RecordCheck[] {
   return parseJson<readonly RecordCheck[]>('checks', text(row, 'checks'));
 }
@@ -283,7 +288,7 @@ function domainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' | 'f
   };
 }
 
-/** The columns of `domain` that the overview shows. */
+/** Converts the columns of `domain` that the overview shows. */
 export function domainProblem(row: Row): DomainProblem {
   return { name: text(row, 'name'), ...domainStatus(row), failedRecords: parseFailedRecords(text(row, 'checks')) };
 }
@@ -301,12 +306,12 @@ function dkimKey(row: Row): DkimKey {
   };
 }
 
-/** Sums over rows of `reputation`. */
+/** Converts sums over rows of `reputation`. */
 export function windowCounts(row: Row): WindowCounts {
   return { emails: int(row, 'emails'), bounces: int(row, 'bounces'), complaints: int(row, 'complaints') };
 }
 
-/** A row of `node`. */
+/** Converts a row of `node`. */
 export function node(row: Row): NodeStatus {
   return {
     name: text(row, 'name'),
@@ -318,7 +323,7 @@ export function node(row: Row): NodeStatus {
   };
 }
 
-/** A row of `throttle`. */
+/** Converts a row of `throttle`. */
 export function tokenBucket(row: Row): TokenBucket {
   return {
     tokens: int(row, 'tokens'),
@@ -328,7 +333,7 @@ export function tokenBucket(row: Row): TokenBucket {
   };
 }
 
-/** The row of `running_time`. */
+/** Converts the row of `running_time`. */
 export function runningTime(row: Row): RunningTime {
   return {
     ranMs: int(row, 'ran_ms'),
@@ -341,6 +346,6 @@ function parseJson<Value>(column: string, value: string): Value {
   try {
     return JSON.parse(value) as Value;
   } catch {
-    throw new StoreError(`column ${column} holds no JSON: the database is damaged.`);
+    throw new StoreError(`column ${column} does not contain JSON: the database is damaged.`);
   }
 }

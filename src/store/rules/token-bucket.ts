@@ -1,10 +1,11 @@
 /**
- * The token bucket that all nodes share for one account. Pure. PostgreSQL applies the same rules in one statement
- * (postgres/nodes.ts), so that a node holds no lock while it computes; a test compares that statement with this file.
+ * The token bucket that all nodes share for one account. Its functions have no side effects. PostgreSQL applies the
+ * same rules in one statement (postgres/nodes.ts), so that a node holds no lock during a round trip. A test compares
+ * the results of that statement with those of this file.
  */
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 
-/** A bucket as it was left at `at` (ms since the epoch), under the limit of that time. */
+/** The state of a bucket at the time `at` (ms since the epoch), under the limit of that time. */
 export interface TokenBucket {
   readonly tokens: number;
   readonly perSecond: number;
@@ -12,13 +13,13 @@ export interface TokenBucket {
   readonly at: number;
 }
 
-/** Compensates the rounding of rates that have no exact binary form. */
+/** Compensates rounding errors of rates without an exact binary representation. */
 const ROUNDING_TOLERANCE = 1e-9;
 
 /**
- * Takes up to the requested number of tokens. The time since `at` refills the bucket at the old rate; a clock set back
- * refills nothing. A new bucket is full. After a change of the limit, a full bucket is full under the new limit; any
- * other keeps its tokens up to the new burst.
+ * Takes up to the requested number of tokens. The time since `at` refills the bucket at the old rate. If the clock was
+ * set back, nothing is refilled. A new bucket is full. After a change of the limit, a full bucket is full under the new
+ * limit, and any other bucket keeps its tokens up to the new burst.
  */
 export function takeTokens(
   before: TokenBucket | null,

@@ -95,7 +95,7 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
     switch (decision.kind) {
       case 'answer':
         return decision.answer;
-      case 'keep':
+      case 'store':
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.int(row, 'seq');

@@ -146,7 +146,9 @@ export async function openSqliteStore({
 function mapMethods(write: StoreThread['call'], read: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
   const methods = names.map((name) => {
-    const call = (METHODS[name] === 'question' ? read : write) as (...args: readonly unknown[]) => Promise<unknown>;
+    const call = (METHODS[name] === 'operator-read' ? read : write) as (
+      ...args: readonly unknown[]
+    ) => Promise<unknown>;
     return [name, (...args: readonly unknown[]) => call(name, ...args)] as const;
   });
   return Object.fromEntries(methods) as unknown as Pick<StoreMethods, MethodName>;

@@ -284,13 +284,13 @@ export type Reply =
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
 /** Operations of this store only: the parts of composed methods. */
-const INTERNAL_KINDS = { directorySince: 'read', buildIndex: 'question', changeIndex: 'change' } as const;
+const INTERNAL_KINDS = { directorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
 
 const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
 
 function isRead(name: OperationName): boolean {
   const kind = OPERATION_KINDS[name];
-  return kind === 'read' || kind === 'question';
+  return kind === 'read' || kind === 'operator-read';
 }
 
 /** True for an operation whose answer promises that something is stored. It must fail if the files were replaced. */

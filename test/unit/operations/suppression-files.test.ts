@@ -140,8 +140,8 @@ test('an import whose first batch fails has no entry and adds nothing', async ()
 
 test('import and export are unavailable while the store does not answer', async () => {
   const rig = await operationRig();
-  const store = { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) };
-  const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'no server listens there.' } };
+  const store = { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) };
+  const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'the connection was refused.' } };
   expect(await runImport(rig, toFileContent(csvRows(1)), { store })).toMatchObject(unavailableResult);
   const context = { ...rig.context, store: { ...rig.context.store, ...store } };
   expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(unavailableResult);

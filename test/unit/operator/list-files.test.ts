@@ -51,14 +51,14 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
 
 test('import and export answer 503 with Retry-After while the store does not answer', async () => {
   const rig = await operationRig();
-  const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('no server listens there.')) });
+  const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) });
   for (const options of [
     { method: 'GET', url: EXPORT } as const,
     { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
   ]) {
     const response = await app.inject(options);
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
-    expect(response.json()).toEqual({ result: 'error', code: 'unavailable', message: 'no server listens there.' });
+    expect(response.json()).toEqual({ result: 'error', code: 'unavailable', message: 'the connection was refused.' });
   }
 });
 

@@ -95,7 +95,7 @@ test('a batch is never larger than its maximum, and the order is kept', async ()
 
 test('an item without an answer from the store rejects instead of being acknowledged', async () => {
   const group = createGroupCommit<number, number>(async () => [], { maxBatch: 2, now });
-  await expect(group.submit(1)).rejects.toThrow('no answer');
+  await expect(group.submit(1)).rejects.toThrow('no result');
 });
 
 test('it reports how long the oldest item has waited', async () => {

@@ -53,7 +53,7 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
 test('a limit set after the accounts were locked and before they were read is counted under its lock', async () => {
   let done = false;
   const { store, accept, names } = await watched(async ({ name }, theStore) => {
-    if (name !== 'accept_read' || done) return;
+    if (name !== 'accept_read_accounts' || done) return;
     done = true;
     await theStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
     await theStore.accept([newMessage(), newMessage()]);
@@ -61,7 +61,7 @@ test('a limit set after the accounts were locked and before they were read is co
   await store.createAccount('default', NO_LIMITS, Date.now());
   const answers = await accept([newMessage(), newMessage()]);
   expect(answers.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
-  expect(names.filter((name) => name === 'accept_hold')).toHaveLength(2);
+  expect(names.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 

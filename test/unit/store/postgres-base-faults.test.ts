@@ -106,13 +106,13 @@ describe('one line reports', () => {
       parts.password = SECRET;
     });
     expect(await faultOf(url)).toMatch(
-      /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: no server listens there\. Start PostgreSQL, or correct host and port/,
+      /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: the connection was refused\. Start PostgreSQL, or correct host and port/,
     );
   });
 
   test('a host that does not exist', async () => {
     expect(await faultOf(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
-      /the host is not found .*POSTRIDER_DATABASE/,
+      /the host was not found .*POSTRIDER_DATABASE/,
     );
   });
 
@@ -133,7 +133,7 @@ describe('one line reports', () => {
       /^StoreError: PostgreSQL 127/,
     );
     expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
-      /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: the server there is not PostgreSQL\. Correct host and port/,
+      /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: the server is not PostgreSQL\. Correct host and port/,
     );
   });
 
@@ -141,7 +141,7 @@ describe('one line reports', () => {
     const url = changed(await temporaryDatabase(), (parts) => {
       parts.password = SECRET;
     });
-    expect(await faultOf(url)).toMatch(/refuses user or password .*Correct them in POSTRIDER_DATABASE/);
+    expect(await faultOf(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
   });
 
   test('a database that does not exist', async () => {
@@ -154,7 +154,7 @@ describe('one line reports', () => {
   test('a user who may not create tables', async () => {
     const url = await urlOfRole(await temporaryDatabase(), '', '');
     expect(await faultOf(url)).toMatch(
-      /the user lacks a permission \(permission denied for schema public\)\. Make it the owner/,
+      /the user lacks a permission \(permission denied for schema public\)\. Make the user the owner/,
     );
   });
 
@@ -167,12 +167,14 @@ describe('one line reports', () => {
     const primary = await startPostgres();
     const replica = await startPostgres({ standbyOf: primary });
     const fault = await faultOf(replica.url('postgres'));
-    expect(fault).toMatch(/is a read-only replica\. Name the primary/);
+    expect(fault).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
   });
 
   test('a server without TLS if TLS is required', async () => {
     const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
-    expect(await faultOf(url)).toMatch(/TLS fails \(The server does not support SSL connections\)\. Correct sslmode=/);
+    expect(await faultOf(url)).toMatch(
+      /the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode=/,
+    );
   });
 
   test('a server that is too old', async () => {
@@ -186,13 +188,13 @@ describe('one line reports', () => {
     const url = changed(await temporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );
-    expect(await faultOf(url)).toMatch(/does not know a setting .*no_such_setting.*Correct options=/);
+    expect(await faultOf(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
   });
 
   test('the fault of each of several hosts', async () => {
     const port = await serverThat(ofVersion(140_012));
     const fault = await faultOf(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
-    expect(fault).toMatch(/127\.0\.0\.1:1\/mail: no server listens there.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
+    expect(fault).toMatch(/127\.0\.0\.1:1\/mail: the connection was refused.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });
 
   test('and a server without TLS is accepted if TLS is only preferred', async () => {

@@ -43,7 +43,7 @@ function message(state: State, keyId = 1) {
 
 describe('a report', () => {
   test.each([
-    ['of no message', report({ messageRef: null }), { kind: 'keep', premature: false }],
+    ['of no message', report({ messageRef: null }), { kind: 'store', premature: false }],
     [
       'of another program',
       report({ messageRef: { reference: 'r' }, mayBeOtherProgram: true }),
@@ -53,14 +53,14 @@ describe('a report', () => {
     [
       'of one that never comes again',
       report({ messageRef: { reference: 'r' }, isFinal: true }),
-      { kind: 'keep', premature: true },
+      { kind: 'store', premature: true },
     ],
   ])('%s changes no message', (_, given, decision) => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
 
   test('about a message that is not stored is kept for the operator', () => {
-    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'keep', messageId: 'm', premature: false });
+    expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'store', messageId: 'm', premature: false });
   });
 
   test.each(['queued', 'sending'] as const)(
@@ -68,7 +68,7 @@ describe('a report', () => {
     (state) => {
       expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
       expect(decideFeedback(report({ isFinal: true }), 'm', message(state))).toMatchObject({
-        kind: 'keep',
+        kind: 'store',
         premature: true,
       });
     },
