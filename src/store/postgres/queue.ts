@@ -479,7 +479,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
           requeued.map(({ state }) => state),
           requeued.map(({ dueAt }) => dueAt),
           requeued.map(({ lane }) => lane),
-          requeued.map(({ refund: uncount }) => uncount),
+          requeued.map(({ refund }) => refund),
         ]),
     appendEvents(transaction, settlementRows.events),
     references.length === 0
@@ -564,7 +564,7 @@ async function recoverIn(
       recovered.map(({ id }) => id),
       recovered.map(({ to }) => to),
       now,
-      recovered.map(({ uncount: refund }) => refund),
+      recovered.map(({ refund }) => refund),
     ]),
     appendEvents(
       transaction,
