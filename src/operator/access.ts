@@ -1,15 +1,15 @@
 /**
- * Access to the operator listener by password. With a password: requests that have it by HTTP Basic (RFC 7617), with any user name.
- * Without one: requests to loopback names only, so that no web page gets access by DNS rebinding.
+ * Access to the operator listener by password. If a password is set, a request needs it in HTTP Basic authentication (RFC 7617),
+ * with any user name. If no password is set, only requests to loopback names are accepted, which prevents access by DNS rebinding.
  *
- * Guarantees: comparison in constant time. After ten wrong passwords within one minute a peer (an IPv4 address or an IPv6 /64) is
- * refused, also with the right password. Wrong passwords of all peers together delay the check of a password and never refuse it.
- * Wrong tokens are counted separately. Memory is bounded.
+ * Guarantees: passwords are compared in constant time. After ten wrong passwords within one minute, a peer (an IPv4 address or an
+ * IPv6 /64 network) is refused, even with the correct password. The wrong passwords of all peers together delay the response to a
+ * password but never refuse it. Wrong tokens are counted separately. Memory usage is limited.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { peerNetworkOf } from '../model/address.ts';
 
-/** `delayMs`: the delay of the answer, which slows down guesses from many addresses; 0 without a password in the request. */
+/** `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a password. */
 export type AccessDecision =
   | { readonly kind: 'granted'; readonly delayMs: number }
   /** The credentials are missing or wrong. */
@@ -17,17 +17,17 @@ export type AccessDecision =
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'host-not-allowed' };
 
-/** Wrong passwords or tokens of a peer within the window before it is refused. */
+/** The number of wrong passwords or tokens within the window after which a peer is refused. */
 export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
-/** Wrong passwords of all peers that cause no delay, for typing errors. */
+/** The number of wrong passwords of all peers that cause no delay. It allows for typing errors. */
 const FAILURES_WITHOUT_DELAY = 20;
-/** Increase of the delay per further wrong password. */
+/** The increase of the delay per further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
-/** The count of wrong passwords of all peers decreases by one per this time. */
+/** The time after which the count of wrong passwords of all peers decreases by one. */
 const FAILURE_DECAY_MS = 3_000;
 
 const GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
@@ -44,7 +44,7 @@ export class AccessControl {
     this.#passwordDigest = password === null ? null : hash('sha256', password, 'buffer');
   }
 
-  /** Decides about a request by its Host and Authorization headers; `address` is the IP address of the client. */
+  /** Checks the Host and Authorization headers of a request. `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#passwordDigest === null)
       return host !== undefined && isLoopbackHost(hostNameOf(host)) ? GRANTED : HOST_NOT_ALLOWED;
@@ -52,17 +52,17 @@ export class AccessControl {
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
     if (password === null) return CHALLENGE;
-    // The same delay for right and wrong passwords, so that it reveals nothing.
+    // The delay is the same for correct and wrong passwords, so it reveals nothing.
     const delayMs = this.#delayMs(now);
-    // Digests have equal length, as the comparison requires.
+    // The comparison requires equal lengths, so it compares digests.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
-    // Counted before the delay, so that concurrent attempts count.
+    // The failure is counted before the delay, so concurrent attempts are counted.
     this.#wrongPasswords.add(address, now);
     this.#allWrongPasswords.add(now);
     return { kind: 'challenge', delayMs };
   }
 
-  /** Counts a wrong token. Returns for how long the peer is refused for wrong tokens, in milliseconds; 0 if it is not. */
+  /** Counts a wrong token. Returns the time for which wrong tokens of the peer are refused, in milliseconds; 0 if they are not. */
   countWrongToken(address: string, now: number): number {
     const waitMs = this.#wrongTokens.waitMs(address, now);
     if (waitMs === 0) this.#wrongTokens.add(address, now);
@@ -80,11 +80,14 @@ interface FailureWindow {
   readonly since: number;
 }
 
-/** Failures by peer, in windows that begin with the first failure. At the limit of peers the oldest window is removed. */
+/**
+ * Counts failures by peer, in windows that start with the first failure. If the maximum number of peers is reached, the oldest
+ * window is removed.
+ */
 class FailureCounts {
   readonly #windows = new Map<string, FailureWindow>();
 
-  /** For how long a peer is refused, in milliseconds; 0 if it is not. */
+  /** Returns the time for which a peer is refused, in milliseconds; 0 if it is not refused. */
   waitMs(address: string, now: number): number {
     const window = this.#currentWindow(peerNetworkOf(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
@@ -107,7 +110,7 @@ class FailureCounts {
 
   #startWindow(peer: string, now: number): void {
     if (this.#windows.size >= MAX_PEERS) {
-      // A map iterates in order of insertion, so the first entry is the oldest.
+      // A map iterates in insertion order, so the first entry is the oldest.
       for (const oldest of this.#windows.keys()) {
         this.#windows.delete(oldest);
         break;
@@ -117,7 +120,7 @@ class FailureCounts {
   }
 }
 
-/** A count that decreases by one per FAILURE_DECAY_MS and is bounded by the count of the maximum delay. */
+/** A count that decreases by one per FAILURE_DECAY_MS. Its maximum is the count that causes the maximum delay. */
 class DecayingCount {
   #count = 0;
   #updatedAt = 0;
@@ -132,11 +135,11 @@ class DecayingCount {
   }
 }
 
-/** True for the names and addresses of this machine's loopback interface. */
+/** Returns true for the names and addresses of the loopback interface. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase();
   if (name === 'localhost' || name === '::1' || name === '[::1]') return true;
-  // 127.0.0.0/8 (RFC 1122 section 3.2.1.3), four plain decimal numbers.
+  // 127.0.0.0/8 (RFC 1122 section 3.2.1.3), written as four decimal numbers.
   const parts = name.split('.');
   return name.length <= 15 && parts.length === 4 && parts[0] === '127' && parts.every(isOctet);
 }
@@ -145,7 +148,7 @@ function isOctet(part: string): boolean {
   return /^[0-9]{1,3}$/.test(part) && Number(part) <= 255;
 }
 
-/** The host of a Host header, without the port. */
+/** Returns the host of a Host header without the port. */
 function hostNameOf(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
   const colon = host.indexOf(':');

@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the operator listener, and the API reference as an HTML page. Both are generated from the routes and
- * cover every route except the pages of the dashboard, with the schema of each answer. Pure.
+ * The OpenAPI 3.1 document of the operator listener, and the API reference as an HTML page. Both are generated from the routes.
+ * They contain every route except the pages of the dashboard, with the schema of each response. Pure functions.
  */
 
 import { escapeHtml } from './escape-html.ts';
@@ -15,7 +15,7 @@ import type { Parameter, RouteDescription, Success } from './route-description.t
 import { ErrorBody } from './schemas.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 
-/** Every route of the document, operations first. */
+/** All routes of the document. Routes of operations are first. */
 export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...OPERATION_ROUTES.map(describeRoute),
   ...INBOX_FILE_ROUTES,
@@ -39,7 +39,7 @@ export function apiDocument(version: string, base: string): string {
     info: {
       title: 'Postrider operator API',
       version,
-      description: 'The operations of the command line over JSON. Each change has an entry in the audit log.',
+      description: 'The operations of the command line as a JSON API. Each change has an entry in the audit log.',
     },
     servers: [{ url: '/' }],
     security: SECURITY_BY_ACCESS.api,
@@ -70,7 +70,7 @@ export function apiDocument(version: string, base: string): string {
       responses: {
         ...Object.fromEntries(statuses.map((status) => [errorCodeForStatus(status), errorResponse(status)])),
         error: {
-          description: 'An error that any request can get, such as a timeout (408) or an internal error (500).',
+          description: 'An error that any request can cause, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
         },
       },
@@ -80,7 +80,7 @@ export function apiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** The credentials of a route; any one of them is sufficient. */
+/** The credentials that a route accepts. One of them is sufficient. */
 const SECURITY_BY_ACCESS = {
   api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
   'token-or-password': [{ token: [] }, { password: [] }],
@@ -145,11 +145,11 @@ function operation(route: RouteDescription): object {
   };
 }
 
-/** The successful answers by status and media type. */
+/** Returns the successful responses by status and media type. */
 function successResponses(variants: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
   for (const { status = 200, type = 'application/json', schema, item } of variants) {
-    byStatus[status] ??= { description: 'Done.', content: {} };
+    byStatus[status] ??= { description: 'The operation succeeded.', content: {} };
     // `itemSchema` exists since OpenAPI 3.2; 3.1 has no equivalent.
     const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
     Object.assign(byStatus[status].content, { [type]: media });
@@ -166,18 +166,30 @@ const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
   415: 'The media type of the body is not supported.',
   429: 'Too many wrong passwords or tokens, or too many concurrent requests.',
-  503: 'The store, DNS or the provider does not answer. The same request may succeed later.',
+  503: 'The store, DNS or the provider does not respond. The same request may succeed later.',
 };
 
 const ERROR_HEADERS: Readonly<Record<number, object>> = {
   401: {
-    'WWW-Authenticate': { description: 'The authentication scheme.', required: true, schema: { type: 'string' } },
+    'WWW-Authenticate': {
+      description: 'The supported authentication scheme.',
+      required: true,
+      schema: { type: 'string' },
+    },
   },
   429: {
-    'Retry-After': { description: 'Seconds until the next attempt.', required: true, schema: { type: 'integer' } },
+    'Retry-After': {
+      description: 'The number of seconds after which the client can retry.',
+      required: true,
+      schema: { type: 'integer' },
+    },
   },
   503: {
-    'Retry-After': { description: 'Seconds until the next attempt.', required: true, schema: { type: 'integer' } },
+    'Retry-After': {
+      description: 'The number of seconds after which the client can retry.',
+      required: true,
+      schema: { type: 'integer' },
+    },
   },
 };
 
@@ -203,9 +215,9 @@ export function apiReference(base: string): string {
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
-    '<h1>Operator API</h1><p>JSON over HTTP, with the operations of the command line. Authenticate with a token of ' +
+    '<h1>Operator API</h1><p>The operations of the command line as a JSON API over HTTP. Authenticate with a token of ' +
     '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. An error is ' +
-    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> if a single parameter is at fault. The OpenAPI document is ' +
+    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> if a single parameter causes the error. The OpenAPI document is ' +
     `<a href="${base}/openapi.json">${base}/openapi.json</a>.</p><nav><ul>${contents.join('')}</ul></nav>${sections.join('')}` +
     '<p><a href="/">Back</a></p></main></body></html>'
   );
@@ -225,7 +237,7 @@ function routeHtml(base: string, route: RouteDescription): string {
   return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${notesHtml}</section>`;
 }
 
-/** Renders text between backticks as code. */
+/** Converts text to HTML and renders parts between backticks as code. */
 function inlineCode(text: string): string {
   const parts = text.split('`');
   return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');

@@ -1,10 +1,10 @@
 /**
- * The operator API: JSON below `/api/v1` of the operator listener. Each route is an operation (operation-routes.ts), except the routes
- * of browser sessions, live updates, and files.
+ * The operator API: JSON routes below `/api/v1` of the operator listener. Each route performs an operation (operation-routes.ts),
+ * except the routes for browser sessions, live updates and files.
  *
- * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session needs the cookie and the
- * page's secret (sessions.ts). A browser may make changes only from a page of this listener (Origin). A read-only token may make none.
- * An unknown parameter is an error. Each change has an audit log entry with its actor.
+ * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session requires the cookie and the
+ * secret of the page (sessions.ts). A browser can make changes only from a page of this listener (header Origin). A read-only token
+ * cannot make changes. An unknown parameter is an error. Each change has an audit log entry with its actor.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
@@ -45,24 +45,23 @@ export interface ApiParts {
   readonly sessions: Sessions;
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
   readonly store: Pick<AccessStore, 'endSession' | 'isSessionEnded'>;
-  /** The context of an operation for an actor. */
+  /** Returns the context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
-  /** Live updates. */
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   readonly bodyTimeouts: BodyTimeouts;
-  /** The installation, for a signed-in page. */
+  /** Returns information about the installation for an authenticated page. */
   readonly installationInfo: () => InstallationInfo;
-  /** Captured messages as files. */
+  /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
-  /** The document of this API, JSON text. */
+  /** The OpenAPI document of this API, as JSON text. */
   readonly document: string;
 }
 
-/** The installation in the answer of `GET /session`. */
+/** Information about the installation in the response to `GET /session`. */
 export type InstallationInfo = Omit<Session, 'actor'>;
 
-/** `until`: when the authentication expires, in milliseconds since the epoch. */
+/** `expiresAt` is the time at which the authentication expires, in milliseconds since the epoch. */
 type Authentication =
   | {
       readonly kind: 'authenticated';
@@ -73,13 +72,13 @@ type Authentication =
     }
   | Refusal;
 
-/** Adds the routes. */
+/** Adds the routes of the API. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, connections, access, sessions, tokens, store, liveUpdates, publish } = parts;
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
-    // Before the password is checked: a page of another site must not use up the attempts of its visitor.
+    // This check precedes the check of the password, so a page of another site cannot cause failed attempts of its visitor.
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const refusal = unknownParameter('body', request.body, ['link', 'password']) ?? (await signInRefusal(request));
     if (refusal !== null) return refuse(reply, refusal);
@@ -91,7 +90,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
     const session = sessionFromHeaders(request);
-    // Only valid sessions are stored as ended, so that requests without one cannot fill the store.
+    // Only a valid session is stored as ended, so requests without a session cannot fill the store.
     if (session !== null) {
       try {
         await store.endSession(hashToken(session), sessions.expiresAt(session), clock.now());
@@ -119,7 +118,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const refusal = unknownParameter('query', request.query, []);
     if (refusal !== null) return refuse(reply, refusal);
     const installation = parts.installationInfo();
-    // Only a page shows the first key.
+    // Only pages receive the first key.
     const response: Session = {
       actor: authentication.actor,
       ...installation,
@@ -158,7 +157,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     });
   }
 
-  /** True for an authenticated request without unknown query parameters; answers any other one. */
+  /**
+   * Returns true for an authenticated request without unknown query parameters. Otherwise responds with an error and returns false.
+   */
   async function admitOrRefuse(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     const authentication = await authenticate(request);
     const refusal =
@@ -209,7 +210,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       };
     }
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
-    // No password is set, so none is valid.
+    // No password is set, so no password is valid.
     if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
     return (
       (await checkPassword(request, authorization)) ?? {
@@ -222,7 +223,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     );
   }
 
-  /** Why a sign-in by the password or the token of the one-time link fails, or null. */
+  /** Checks the password or the token of the one-time link. Returns the refusal, or null if the sign-in succeeds. */
   async function signInRefusal(request: FastifyRequest): Promise<Refusal | null> {
     const link = stringMember(request.body, 'link');
     if (link !== null) return sessions.redeemLinkToken(link) ? null : INVALID_LINK;
@@ -231,13 +232,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return checkPassword(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
   }
 
-  /** The cookie of a valid session that has not been ended, or null. */
+  /** Returns the cookie of a valid session that was not ended, or null. */
   async function findSession(request: FastifyRequest): Promise<string | null> {
     const session = sessionFromHeaders(request) ?? sessionFromTicket(request);
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
-  /** The cookie of a request that also has the page's secret. */
+  /** Returns the cookie of a request that also has the secret of the page; null if the session is not valid. */
   function sessionFromHeaders({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
@@ -246,7 +247,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /** The cookie of a request that has a ticket for its path; only for files and frames. */
+  /**
+   * Returns the cookie of a request that has a valid ticket for its path, or null. Only routes for files and frames accept tickets.
+   */
   function sessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
@@ -257,7 +260,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /** False while the store does not answer, so that a page can show the state of the store. */
+  /**
+   * Returns true if the session was ended. Returns false if the store does not respond, so a page can show the state of the store.
+   */
   function isEnded(session: string): Promise<boolean> {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
@@ -275,7 +280,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     };
   }
 
-  /** Why a password is refused, or null. The answer is delayed while many wrong passwords arrive. */
+  /**
+   * Checks a password. Returns the refusal, or null if the password is correct. While many wrong passwords arrive, the response is
+   * delayed.
+   */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const decision = access.check(request.ip, request.headers.host, authorization, clock.now());
     if ('delayMs' in decision) await delayResponse(request.raw, clock, decision.delayMs);
@@ -295,25 +303,25 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         return {
           kind: 'refused',
           status: 403,
-          message: 'Without POSTRIDER_OPERATOR_PASSWORD use http://127.0.0.1 or http://localhost',
+          message: 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost',
         };
     }
   }
 }
 
-/** Routes that a browser requests without headers of its own: frames and downloads. */
+/** Routes for frames and downloads, which a browser requests without headers of the page. */
 const TICKET_ROUTES: ReadonlySet<string> = new Set([
   `${API_PATH}/accounts/:account/suppressions/export`,
   `${API_PATH}/inbox/:id/source`,
   `${API_PATH}/inbox/:id/html`,
 ]);
 
-/** Routes for frames and downloads accept a ticket. */
+/** Returns the allowed query parameters of a route. Routes for frames and downloads accept a ticket. */
 function allowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
   return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET] : [];
 }
 
-/** The refusal of the first unknown parameter, or null. */
+/** Returns the refusal for the first unknown parameter, or null. */
 function unknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
   const unknown = Object.keys(input ?? {}).find((name) => !known.includes(name));
   if (unknown === undefined) return null;
@@ -323,7 +331,7 @@ function unknownParameter(location: 'query' | 'body', input: unknown, known: rea
 const READ_ONLY_TOKEN: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'The token is read-only; create one without --read-only to change something',
+  message: 'The token is read-only; create a token without --read-only to make changes',
 };
 
 const INVALID_LINK: Refusal = {

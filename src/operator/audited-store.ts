@@ -1,8 +1,9 @@
 /**
- * The store for an operator: it writes an audit log entry with the actor in the transaction of each change (model/audit.ts). Actions
- * of the service itself (acceptance, delivery, feedback) are in the histories of messages, not in the audit log.
+ * The store for operations of an operator. It writes an audit log entry with the actor in the transaction of each change
+ * (model/audit.ts). Actions of the service itself (acceptance, delivery, feedback) are recorded in the histories of messages, not
+ * in the audit log.
  *
- * Guarantees: a change and its entry are committed together. A change that fails has no entry.
+ * Guarantees: a change and its entry are committed together. A failed change has no entry.
  */
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';

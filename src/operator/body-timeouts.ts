@@ -1,6 +1,6 @@
 /**
- * Timeouts of request bodies. Node has one limit for all requests, but an upload of 200 MB over a slow connection may take longer than
- * any other body. A body has a time limit from its beginning; each chunk of an authenticated upload restarts it.
+ * Timeouts of request bodies. Node has one timeout for all requests, but an upload of 200 MB over a slow connection can take longer
+ * than other bodies. The timeout of a body starts with its request. Each chunk of an authenticated upload restarts it.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
@@ -19,7 +19,7 @@ export class BodyTimeouts {
     this.#connections = connections;
   }
 
-  /** Starts the timeout. When it expires, the answer is 408 and the connection closes. */
+  /** Starts the timeout. When it expires, the response is 408 and the connection is closed. */
   start(request: IncomingMessage): void {
     this.#setTimeout(request);
     request.once('close', () => this.#cancelByRequest.get(request)?.());

@@ -1,9 +1,9 @@
 /**
- * Rejects control characters in input. No name, address or text needs them, and PostgreSQL cannot store NUL while SQLite can; the check
- * precedes the store so that both behave alike.
+ * Rejects control characters in input. No name, address or text needs them. PostgreSQL cannot store NUL, but SQLite can. Because
+ * the check precedes the store, the result is the same for both.
  */
 
-/** The fault of a value in one line, or null. */
+/** Returns an error message of one line for a value with control characters, or null. */
 export function controlCharacterFault(name: string, value: string): string | null {
   for (let index = 0; index < value.length; index += 1) {
     const code = value.charCodeAt(index);

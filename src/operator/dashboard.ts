@@ -1,10 +1,11 @@
 /**
- * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all its URLs, and the assets. They contain no data and
- * require no authentication.
+ * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all its URLs, and the assets. They contain no data
+ * and require no authentication.
  *
- * Guarantees: serves only the page, the icon and the assets of a build, compressed if the build has compressed them. The styles of the
- * page have a nonce per request, so that no injected style or script runs. A build made while the service runs is served immediately,
- * and open pages keep their assets (bin/finish-build.js). Without a build the page explains how to make one.
+ * Guarantees: serves only the page, the icon and the assets of a build. Assets are compressed if the build has compressed them. The
+ * policy of the page forbids inline scripts and allows only styles with the nonce of the request. A new build is served
+ * immediately, without a restart, and the assets of open pages remain available (bin/finish-build.js). Without a build, the page
+ * explains how to create one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -12,9 +13,9 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The paths of pages. The page itself reads the rest of a path. */
+/** The paths of pages. Scripts of the page interpret the remaining path. */
 const PAGE_PATHS = ['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/audit'];
-/** First path segments for programs. Below any other segment the page reports that nothing was found. */
+/** First path segments that are not pages. For an unknown path below another segment, the page shows that nothing was found. */
 const NON_PAGE_SEGMENTS: ReadonlySet<string> = new Set([
   'api',
   'assets',
@@ -31,14 +32,14 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
 };
 /** The suffix of files that the build has compressed. */
 const COMPRESSED_SUFFIX = '.br';
-/** A file name of Vite's assets, without a path. */
+/** The pattern of file names of assets. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const NONCE_PLACEHOLDER = '__NONCE__';
 const NOT_BUILT_PAGE =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-/** Adds the routes; `folder` is read at each request. Returns a function that answers any other request with the page. */
+/** Adds the routes. `folder` is read for each request. Returns a function that sends the page in response to another request. */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {
     root: resolve(folder),
@@ -48,9 +49,9 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
     preCompressed: true,
     contentType: false,
     cacheControl: false,
-    // Called only for existing files.
+    // This function is called only for existing files.
     setHeaders(reply, path) {
-      // The name of an asset contains a digest of it.
+      // The file name of an asset contains a digest of its content.
       const immutable = basename(dirname(path)) === 'assets';
       reply.header('Cache-Control', immutable ? 'public, max-age=31536000, immutable' : 'no-cache');
       reply.type(
@@ -81,7 +82,7 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   return sendPage;
 }
 
-/** The page of the latest build; null without a build. */
+/** Returns the page of the latest build; null without a build. */
 function readPage(folder: string): string | null {
   try {
     return readFileSync(join(folder, 'index.html'), 'utf8');
@@ -90,12 +91,12 @@ function readPage(folder: string): string | null {
   }
 }
 
-/** True for a browser that navigates; programs accept any media type. */
+/** Returns true for the navigation of a browser. Programs do not request text/html explicitly. */
 function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
 
-/** True for the navigation of a browser to an unknown path, which the page answers, also without authentication. */
+/** Returns true for the navigation of a browser to an unknown path. The response is the page, and requires no authentication. */
 export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
@@ -103,7 +104,7 @@ export function isUnknownPage(request: FastifyRequest): boolean {
   return is404 && method === 'GET' && acceptsHtml(request) && !NON_PAGE_SEGMENTS.has(firstSegment);
 }
 
-/** True for routes of the dashboard, which require no authentication. */
+/** Returns true for routes of the dashboard, which require no authentication. */
 export function isDashboardRoute(route: string | undefined): boolean {
   if (route === undefined) return false;
   return (
@@ -114,7 +115,10 @@ export function isDashboardRoute(route: string | undefined): boolean {
   );
 }
 
-/** Allows scripts and connections of this origin only, and frames for captured HTML, which has its own policy. */
+/**
+ * Returns a policy that allows scripts, connections and frames of this origin only. Frames show captured HTML, which has its own
+ * policy.
+ */
 function contentSecurityPolicy(nonce: string): string {
   return (
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +

@@ -1,4 +1,4 @@
-/** Delays an answer. The delay ends when the client disconnects, so there are at most as many delayed answers as connections. */
+/** Delays a response. The delay ends when the client disconnects, so closed connections have no delayed responses. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 
@@ -17,7 +17,7 @@ export function delayResponse(
       resolve();
     };
     const cancel = clock.after(delayMs, finish);
-    // One connection may have several delayed answers: as many as pipelined requests.
+    // A connection can have several delayed responses, one per pipelined request.
     socket.setMaxListeners(socket.getMaxListeners() + 1);
     socket.once('close', finish);
   });

@@ -1,9 +1,9 @@
 /**
- * Live updates by server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics, and a comment every 15 s,
- * which detects a lost connection.
+ * Live updates as server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics, and a comment every 15 s
+ * as a heartbeat, which detects lost connections.
  *
- * Guarantees: a stream is open only to a signed-in client, and only until its sign-in expires; at most `MAX_STREAMS` are open; a
- * client that does not read is disconnected; no stream keeps the listener from closing.
+ * Guarantees: only authenticated clients can open a stream, and it ends when the authentication expires. At most `MAX_STREAMS`
+ * streams are open. A client that does not read is disconnected. An open stream does not prevent the listener from closing.
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -30,9 +30,9 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
 ];
 
 const HEARTBEAT_MS = 15_000;
-/** A page reconnects this long after its stream has ended. */
+/** The delay after which a page reconnects when its stream has ended. */
 const RECONNECT_DELAY_MS = 2_000;
-/** A client with more buffered output than this is disconnected. One event takes less than a hundredth of it. */
+/** The maximum buffered output of a client. A client above it is disconnected. One event uses less than one percent of it. */
 const MAX_BUFFERED_BYTES = 16_384;
 export const MAX_STREAMS = 100;
 const RETRY_AFTER_MS = 10_000;
@@ -40,11 +40,13 @@ const RETRY_AFTER_MS = 10_000;
 export interface EventsParts {
   readonly clock: Clock;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
-  /** When the authentication of the request expires, in milliseconds since the epoch; null if it is not valid now. */
+  /**
+   * Returns the time at which the authentication of the request expires, in milliseconds since the epoch; null if it is not valid.
+   */
   readonly signInExpiresAt: (request: FastifyRequest) => Promise<number | null>;
 }
 
-/** Adds the stream at `path`. `admit` resolves to true for a client that may subscribe, and answers any other one. */
+/** Adds the stream at `path`. `admit` resolves to true if the client may subscribe. Otherwise it responds with an error. */
 export function addEvents(
   app: FastifyInstance,
   path: string,
@@ -71,7 +73,7 @@ export function addEvents(
   async function stream(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const response = reply.raw;
     reply.hijack();
-    // The `close` event of a client that disconnected during authentication has already passed.
+    // If the client disconnected during authentication, the `close` event has already occurred.
     if (response.destroyed || response.closed) return;
     openStreams.add(response);
     let cancel: () => void = () => undefined;
@@ -91,7 +93,7 @@ export function addEvents(
       else response.write(text);
     }
 
-    /** Sends a heartbeat, or ends the stream if the authentication has expired. Runs at every heartbeat and at the expiry. */
+    /** Sends a heartbeat, or ends the stream if the authentication has expired. It runs at each heartbeat and at the expiry. */
     async function sendHeartbeat(isFirst: boolean): Promise<void> {
       const expiresAt = await signInExpiresAt(request).catch(() => clock.now());
       const remainingMs = expiresAt === null ? 0 : expiresAt - clock.now();

@@ -1,4 +1,4 @@
-/** Routes of operations on files: their descriptions and the locations of their input. */
+/** The routes of operations on files: their descriptions and the locations of their parameters. */
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
@@ -9,7 +9,7 @@ import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
   readonly operation: UploadOperation | DownloadOperation;
-  /** The input is in path and query; the body is the file. */
+  /** The locations of the input: path and query. The body is the file. */
   readonly routeInput: RouteInput;
 }
 
@@ -17,15 +17,15 @@ export const IMPORT_ROUTE = fileRoute('POST', '/accounts/{account}/suppressions/
   requestType: importSuppressions.uploadType,
   type: 'application/x-ndjson',
   item: {
-    description: 'Each line is progress, the result or an error.',
+    description: 'Each line is a progress report, the result or an error.',
     oneOf: [importSuppressions.progress, resultLine(importSuppressions.result), ErrorBody],
   },
   notes:
-    'The body is CSV in UTF-8, up to 200 MB: an export of Postrider, Postmark, SES or SendGrid, or a list of addresses. The answer begins after the whole file was received and validated: lines of progress, then one line with the result or the error.',
+    'The body is CSV in UTF-8, up to 200 MB: an export of Postrider, Postmark, SES or SendGrid, or a list of addresses. The response starts after the complete file was received and validated. It has progress lines, then one line with the result or the error.',
 });
 export const EXPORT_ROUTE = fileRoute('GET', '/accounts/{account}/suppressions/export', exportSuppressions, {
   type: exportSuppressions.downloadType,
-  schema: { type: 'string', description: `CSV; its first line is \`${exportSuppressions.header.trim()}\`.` },
+  schema: { type: 'string', description: `CSV; the first line is \`${exportSuppressions.header.trim()}\`.` },
   notes: 'The columns are `address`, `reason`, `at`, `source`.',
 });
 
@@ -59,7 +59,10 @@ function fileRoute(
   };
 }
 
-/** The line with the result of an upload: with the member `result`, which progress lacks, and with warnings. */
+/**
+ * Returns the schema of the line with the result of an upload. It has the member `result`, which a progress line lacks, and
+ * warnings.
+ */
 function resultLine(result: TSchema): object {
   const { required, properties, ...otherKeywords } = withWarnings(result) as {
     readonly required?: readonly string[];

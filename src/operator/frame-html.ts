@@ -1,11 +1,11 @@
 /**
- * Prepares the HTML of a captured message for a sandboxed frame. The content security policy (inbox.ts) guarantees that the HTML
- * loads and runs nothing and does not navigate; the changes here are additional. Links open in a new window, which the sandbox
- * forbids, so they show their target and do nothing. A link with another target is subject to the policy of the page around it.
- * Elements `link` are disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
+ * Prepares the HTML of a captured message for a sandboxed frame. The content security policy (inbox.ts) prevents scripts, external
+ * resources and navigation. This function adds further protection. Links open in a new window, which the sandbox forbids, so they
+ * show their target but have no effect. Links with another target are limited by the policy of the embedding page. `link` elements
+ * are disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
  */
 export function frameHtml(html: string): string {
-  // Text before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, quoted or not.
+  // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.
   const start = html.length - html.trimStart().length;
   const doctype = html.slice(start, start + '<!doctype'.length).toLowerCase() === '<!doctype';
   const end = doctype ? html.indexOf('>', start) + 1 : 0;

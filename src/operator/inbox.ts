@@ -1,11 +1,11 @@
 /**
- * Captured messages as files: the source, and the HTML for a frame. The list and the details as JSON are operations
+ * Captured messages as files: the source, and the HTML for a frame. The list and the details are operations with JSON results
  * (operations/inbox.ts).
  *
  * Guarantees: every route requires authentication. The policy of the HTML forbids scripts, external resources, forms and navigation
- * out of the frame. Outside a frame a link with `target=_self` could navigate, which no policy forbids, so a browser that reports
- * another destination by Sec-Fetch-Dest gets the source as text. Browsers send this header over HTTPS and to loopback only; without
- * it the answer is the HTML.
+ * out of the frame. Outside a frame, a policy cannot forbid navigation by a link with `target=_self`. Therefore a browser that
+ * reports another destination in Sec-Fetch-Dest gets the source as text. Browsers send this header only over HTTPS and to loopback
+ * addresses. Without it, the response is the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
@@ -40,14 +40,17 @@ export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
   inboxFileRoute(
     '/html',
     'showInboxHtml',
-    'Get the HTML of a captured message for a sandboxed frame; outside a frame its source',
+    'Get the HTML of a captured message for a sandboxed frame, or its source outside a frame',
     ['text/html', 'text/plain'],
   ),
 ];
 
-/** The source is plain text. The policy also protects a client that interprets it as HTML. */
+/** The policy of the source, which is plain text. It also protects clients that interpret the source as HTML. */
 const SOURCE_POLICY = "default-src 'none'; sandbox";
-/** Allows inline styles and embedded images; `sandbox` forbids scripts, forms, windows and access to the page around it. */
+/**
+ * The policy of the HTML. It allows inline styles and embedded images. `sandbox` forbids scripts, forms, windows and access to the
+ * embedding page.
+ */
 export const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
@@ -56,7 +59,7 @@ interface MessageParams {
   readonly Params: { readonly id: string };
 }
 
-/** Adds the routes below `base`. `preHandler` answers requests without authentication. */
+/** Adds the routes below `base`. `preHandler` responds to requests without authentication. */
 export function addInboxFiles(app: FastifyInstance, base: string, context: InboxContext, preHandler: PreHandler): void {
   app.get<MessageParams>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
     const source = await readSource(id, context);

@@ -1,9 +1,9 @@
 /**
- * Upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. It streams bytes in, and lines
- * of progress or CSV out.
+ * Upload and download of suppression lists as CSV: the HTTP adapter of operations/suppression-files.ts. It reads an upload as a
+ * stream, and writes progress lines or CSV as a stream.
  *
- * Guarantees: a complete upload is imported to its end, also if the client disconnects, unless the service is shut down. A refused
- * upload is answered with the error while the client still sends.
+ * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down. The error
+ * response to a refused upload is sent while the client is still sending.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -21,21 +21,24 @@ import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 import { TICKET } from './schemas.ts';
 
-/** Maximum size of an upload: some million addresses. */
+/** The maximum size of an upload. It is sufficient for several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
-/** Minimum interval of progress lines. */
+/** The minimum interval between two progress lines. */
 const PROGRESS_INTERVAL_MS = 200;
-/** Maximum number of concurrent imports. */
+/** The maximum number of concurrent imports. */
 const MAX_IMPORTS = 4;
 const RETRY_AFTER_MS = 10_000;
-/** How long a refused client may continue to send. Closing the connection at once would discard the answer. */
+/**
+ * The time for which a refused client may continue to send. If the connection were closed immediately, the client would lose the
+ * response.
+ */
 const LINGER_MS = 5_000;
 
 export interface ListFileParts {
   readonly base: string;
   readonly clock: Clock;
   readonly bodyTimeouts: BodyTimeouts;
-  /** The context of an operation for an actor. */
+  /** Returns the context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
   /** Called after an import. */
   readonly onChange: () => void;
@@ -71,7 +74,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 
   let runningImports = 0;
   app.register((uploads, _options, done) => {
-    // The body is not parsed, whatever its type: the request is authenticated first.
+    // Bodies of all types are passed unparsed, because the request is authenticated first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(urlOf(IMPORT_ROUTE.path), async (request, reply) => {
@@ -84,7 +87,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         return refuse(reply, { status: 415, message: 'Content-Type must be text/csv, and the body a CSV file' });
       }
       if (runningImports >= MAX_IMPORTS) {
-        const message = `${MAX_IMPORTS} imports are in progress; try again when one has ended`;
+        const message = `${MAX_IMPORTS} imports are in progress; retry after one of them has ended`;
         linger(request, clock);
         return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
@@ -123,14 +126,14 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   });
 }
 
-/** The chunks of the body up to the limit. Each chunk restarts the timeout of the body. */
+/** Yields the chunks of the body up to the limit. Each chunk restarts the timeout of the body. */
 async function* limitBody(
   { raw }: FastifyRequest,
   bodyTimeouts: BodyTimeouts,
   state: { tooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let bytes = 0;
-  // The stream stays open if it is not read to its end: the answer uses the same connection.
+  // The stream is not destroyed if it is not read to its end, because the response uses the same connection.
   for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTimeouts.restart(raw);
     bytes += chunk.length;
@@ -147,7 +150,7 @@ const TOO_LARGE = {
   message: `The file has more than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
-/** Reads and discards the rest of the body for a limited time, then closes the connection. */
+/** Discards the remaining body for a limited time, then closes the connection. */
 function linger({ raw }: FastifyRequest, clock: Clock): void {
   if (raw.complete || raw.destroyed) return;
   const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
@@ -161,10 +164,13 @@ function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
   return reply.code(status).send(body);
 }
 
-/** The answer to an import, NDJSON: progress while rows are added, at most one line per `PROGRESS_INTERVAL_MS`, and then the result. */
+/**
+ * The response to an import, as NDJSON: progress lines while rows are added, at most one per `PROGRESS_INTERVAL_MS`, then the
+ * result.
+ */
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
-  /** Resolves at the first progress. */
+  /** Resolves at the first progress report. */
   readonly started: Promise<null>;
   readonly #resolveStarted: (started: null) => void;
   readonly #clock: Clock;
@@ -217,7 +223,7 @@ function isCsv(type: string | undefined): boolean {
   return mediaType.trim().toLowerCase() === 'text/csv';
 }
 
-/** RFC 6266: an ASCII name for every browser, and the name of the account in UTF-8 (RFC 8187). */
+/** Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8 (RFC 8187). */
 function contentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');

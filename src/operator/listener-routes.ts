@@ -1,9 +1,12 @@
-/** Descriptions of the routes of the operator listener besides its API and the dashboard; listener.ts has the handlers. */
+/**
+ * Descriptions of the routes of the operator listener that belong neither to its API nor to the dashboard. The handlers are in
+ * listener.ts.
+ */
 import { Type } from '../model/schema.ts';
 import type { RouteDescription } from './route-description.ts';
 import { Health, OpenApiDocument } from './schemas.ts';
 
-/** With a password, access is by it or by a token; without one, from this machine only. */
+/** Errors of the access check. If a password is set, a request needs it or a token. Otherwise only this machine has access. */
 const ACCESS_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
 
 export const LISTENER_ROUTES: readonly RouteDescription[] = [
@@ -13,7 +16,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
     outsideApi: true,
     operationId: 'showLiveness',
     group: 'Service',
-    summary: 'Check that the process answers',
+    summary: 'Check that the process responds',
     parameters: [],
     access: 'none',
     success: [{ schema: Health }],

@@ -1,9 +1,10 @@
 /**
- * The operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). All except the API is
- * read-only.
+ * The operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the operator API (api.ts). Only the API can
+ * make changes.
  *
- * Guarantees: with a password, every route except `/healthz`, the code of the dashboard and the document of the API requires the
- * password or a token. Fails: `start` rejects with one line, also if no password is set and the address is not loopback.
+ * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the dashboard and
+ * the document of the API. Fails: `start` rejects with a one-line error if it cannot bind the address, or if no password is set and
+ * the address is not loopback.
  */
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
@@ -33,7 +34,7 @@ const SECURITY_HEADERS = {
 const JSON_TYPE = 'application/json; charset=utf-8';
 const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
-/** Creates the listener. It binds in `start`. */
+/** Creates the listener. `start` binds it. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings, bind } = options;
   const { host, port } = settings.operatorListen;
@@ -44,7 +45,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       const urlHost = `${host.includes(':') ? `[${host}]` : host}`;
       if (settings.operatorPassword === null && !isLoopbackHost(host)) {
         throw new Error(
-          `${SETTING} ${urlHost}:${port}: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
+          `${SETTING} ${urlHost}:${port}: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
         );
       }
       const { api } = options;
@@ -60,7 +61,8 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
     async close() {
       const closingApp = app;
       app = null;
-      // Fastify closes connections only of a server that it bound itself; one with an unfinished answer would never close.
+      // Fastify does not close the connections of a server that it did not bind. A connection with an incomplete response would
+      // never close.
       closingApp?.server.close();
       closingApp?.server.closeAllConnections();
       await closingApp?.close();
@@ -77,7 +79,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     forceCloseConnections: true,
     return503OnClosing: false,
     bodyLimit: 65_536,
-    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3), each of up to three characters in a path.
+    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3). Each octet has up to three characters in a path.
     routerOptions: { maxParamLength: 1_024 },
     // Bodies have their own timeouts (body-timeouts.ts).
     requestTimeout: 0,
@@ -85,12 +87,12 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       headersTimeout: 10_000,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 16_384,
-      // Node answers a missing Host without a body; the hook below answers with one.
+      // The response of Node to a missing Host header has no body. The hook below sends a response with a body.
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) =>
       connections.handleClientError(error, socket, () => clientErrorResponse(error)),
-    // A request target that cannot be decoded reaches no hook.
+    // Hooks are not called for a request target that cannot be decoded.
     frameworkErrors: (_error, _request, reply) =>
       refuse(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
   });
@@ -109,13 +111,13 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
   });
   connections.attach(app.server);
 
-  // Answers may be shown on terminals, through curl.
+  // Control characters are escaped, because curl may show a response on a terminal.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
   const bodyTimeouts = new BodyTimeouts(clock, connections);
   app.addHook('onRequest', (request, reply, done) => {
     bodyTimeouts.start(request.raw);
     reply.headers(SECURITY_HEADERS);
-    // RFC 9112 section 3.2. Access depends on Host, so two of them are ambiguous.
+    // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
     const hostCount = countHosts(request.raw);
     if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
       refuse(reply, 400, 'Exactly one Host header is required');
@@ -127,7 +129,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       return;
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // The body is not read, so the connection closes: its rest must not be parsed as the next request.
+      // The body is not read. The connection is closed, so the body is not parsed as the next request.
       reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
       refuse(reply, 405, 'Method not allowed');
       return;
@@ -160,7 +162,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     const decision = access.check(request.ip, host, authorization, clock.now());
     switch (decision.kind) {
       case 'granted':
-        // Without a password every process of this machine has access, which identifies no client.
+        // Without a password, every process of this machine has access, so the request does not authenticate its client.
         if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
         void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
         return;
@@ -175,7 +177,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
         refuse(reply, 429, 'Too many wrong passwords');
         return;
       case 'host-not-allowed':
-        refuse(reply, 403, 'Without POSTRIDER_OPERATOR_PASSWORD use http://127.0.0.1 or http://localhost');
+        refuse(reply, 403, 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost');
         return;
     }
   });

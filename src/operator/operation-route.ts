@@ -1,6 +1,7 @@
 /**
  * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and body members
- * form the input; the result is the body; error codes map to statuses. No code here inspects the text of a message.
+ * are the input. The result is the response body. An error code determines the status. No code inspects the text of an error
+ * message.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
@@ -18,20 +19,20 @@ export interface OperationRoute {
   /** The section of the API reference. */
   readonly group: string;
   readonly operation: Operation<TObject, TSchema, ServiceContext>;
-  /** The status of success. */
+  /** The status of a successful response. */
   readonly status: 200 | 201;
   /** Members of the input that the route sets and a request cannot set. */
   readonly preset: Readonly<Record<string, string>>;
 }
 
-/** Where a request has the members of the input. */
+/** The locations of the input members in a request. */
 export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
   readonly input: TObject;
   /** The location of members that are not in the path. */
   readonly otherLocation: 'query' | 'body';
 }
 
-/** Members that are not in the path are in the query of GET and DELETE, and in the body of any other request. */
+/** Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request. */
 export function routeInputOf({ method, path, preset, operation }: OperationRoute): RouteInput {
   const otherLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
   return { path, preset, input: operation.input, otherLocation };
@@ -49,7 +50,7 @@ export function operationRoute(
   return { method, path, group, operation, status, preset };
 }
 
-/** The description of a route for the OpenAPI document and the API reference. */
+/** Returns the description of a route for the OpenAPI document and the API reference. */
 export function describeRoute(route: OperationRoute): RouteDescription {
   const { method, path, group, status, operation } = route;
   return {
@@ -68,7 +69,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
   };
 }
 
-/** The descriptions of the parameters of a route. */
+/** Returns the descriptions of the parameters of a route. */
 export function describeParameters({ path, preset, input, otherLocation }: RouteInput): readonly Parameter[] {
   const pathNames = pathParameters(path);
   const settableMembers = Object.entries(inputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
@@ -89,7 +90,7 @@ export function describeParameters({ path, preset, input, otherLocation }: Route
   });
 }
 
-/** The schema of a result, with warnings if it is an object. */
+/** Adds the member `warnings` to the schema of a result, if the result is an object. */
 export function withWarnings(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
   return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS } } : result;
@@ -97,7 +98,7 @@ export function withWarnings(result: TSchema): object {
 
 const WARNINGS = {
   type: 'array',
-  description: 'Notices about an operation that succeeded; absent if there are none.',
+  description: 'Warnings of an operation that succeeded. Absent if there are none.',
   items: {
     type: 'object',
     required: ['code', 'message'],
@@ -106,7 +107,7 @@ const WARNINGS = {
   },
 } as const;
 
-/** The names of the parameters in a path. */
+/** Returns the names of the parameters in a path. */
 export function pathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
@@ -118,7 +119,10 @@ export interface RequestParts {
   readonly body: unknown;
 }
 
-/** The input members of a request; or the body of a 400 for an unknown or misplaced member, or one with control characters. */
+/**
+ * Returns the input members of a request. Returns the body of a response with status 400 if a member is unknown, in the wrong
+ * location, or contains control characters.
+ */
 export function readRequestInput(
   { path, preset, input, otherLocation }: RouteInput,
   { params, query, body }: RequestParts,
@@ -152,7 +156,7 @@ export function readRequestInput(
   return { ok: true, members: values };
 }
 
-/** The status and body of the result of an operation. */
+/** Returns the status and body for the result of an operation. */
 export function toResponse(
   route: OperationRoute,
   { warnings, ...outcome }: OperationResult<unknown>,
@@ -165,7 +169,7 @@ export function toResponse(
   return toErrorResponse(outcome.error);
 }
 
-/** The status and body of an error of an operation. */
+/** Returns the status and body for an error of an operation. */
 export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;

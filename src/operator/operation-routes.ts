@@ -1,4 +1,4 @@
-/** The routes of the operator API that are operations: method, path, section of the API reference, operation. */
+/** The routes of the operator API that perform operations: method, path, section of the API reference, and operation. */
 
 import {
   createAccount,

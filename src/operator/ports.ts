@@ -10,31 +10,34 @@ import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;
   readonly clock: Clock;
-  /** Binds a server. Rejects with one line that begins with the setting. */
+  /** Binds a server. Rejects with a one-line error that begins with the name of the setting. */
   readonly bind: (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
   readonly connections: HttpConnections;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
   readonly dashboard: string;
-  /** The OpenAPI document, as JSON text. */
+  /** The OpenAPI document of the public listener, as JSON text. */
   readonly openApi: string;
-  /** Captured messages as files. */
+  /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
   /** The operator API; null in a process without it. */
   readonly api:
     | (Pick<ApiParts, 'contextFor' | 'liveUpdates' | 'publish' | 'installationInfo'> & {
         readonly store: ApiParts['store'] & TokenAuthenticatorParts['store'];
         readonly version: string;
-        /** Signs sessions; the same on every node. */
+        /** The key that signs sessions. It is the same on every node. */
         readonly key: Buffer;
       })
     | null;
-  /** Called with an internal error; must not throw. */
+  /** Called with an internal error. Must not throw. */
   readonly onError: (error: unknown) => void;
 }
 
 export interface OperatorListener {
-  /** Binds; rejects with one line. `signInUrl` is the one-time link; null with a password or without the API. */
+  /**
+   * Binds the listener. Rejects with a one-line error. `signInUrl` is the one-time link; null if a password is set or the API is
+   * absent.
+   */
   start(): Promise<HostPort & { readonly url: string; readonly signInUrl: string | null }>;
   close(): Promise<void>;
 }

@@ -1,11 +1,11 @@
 /**
- * Answers of the operator listener to input that does not become a request: malformed lines, timeouts, tunnels. They have the same
- * body as all errors, and the connection closes after them.
+ * Responses of the operator listener to input that is not a complete HTTP request: malformed data, timeouts and CONNECT. They have
+ * the body format of all errors. The connection is closed after them.
  */
 import { STATUS_CODES } from 'node:http';
 import { statusErrorBody } from './refusal.ts';
 
-/** The complete answer to a `clientError` of the HTTP server. */
+/** Returns the complete response to the event `clientError` of the HTTP server. */
 export function clientErrorResponse(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
@@ -17,7 +17,7 @@ export function clientErrorResponse(error: NodeJS.ErrnoException): string {
   }
 }
 
-/** A complete error answer that closes the connection. `headers` has complete header lines. */
+/** Returns a complete error response that closes the connection. `headers` contains complete header lines. */
 export function rawResponse(status: number, message: string, headers = ''): string {
   const body = JSON.stringify(statusErrorBody(status, message));
   const head =

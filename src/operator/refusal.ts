@@ -1,4 +1,4 @@
-/** Error answers of the operator API: status, body, and Retry-After. */
+/** Error responses of the operator API: status, body and Retry-After. */
 import type { FastifyReply } from 'fastify';
 import type { ErrorBody } from './schemas.ts';
 
@@ -9,32 +9,32 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
-/** Retry-After while the store does not answer. */
+/** The Retry-After of a response while the store does not respond. */
 export const STORE_RETRY_MS = 5_000;
 
 export const CROSS_ORIGIN_CHANGE: Refusal = {
   kind: 'refused',
   status: 403,
-  message: 'The header Origin names another page; only pages of this listener may make changes',
+  message: 'The header Origin names another origin; make changes from a page of this listener',
 };
 
-/** Credentials from a page of another origin are not checked, so they do not count as wrong attempts. */
+/** Credentials from a page of another origin are not checked, so they are not counted as failed attempts. */
 export const CROSS_ORIGIN_CREDENTIALS: Refusal = {
   kind: 'refused',
   status: 403,
   message: 'Credentials from a page of another origin are not accepted; open this address directly',
 };
 
-/** The refusal for a StoreError during authentication. Throws any other error. */
+/** Returns the refusal for a StoreError during authentication. Throws any other error. */
 export function toStoreRefusal(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
-  const message = 'The store does not answer; try again later, or run `postrider doctor`';
+  const message = 'The store does not respond; retry later, or run `postrider doctor`';
   return { kind: 'refused', status: 503, message };
 }
 
 type RefusalInput = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
-/** Error codes by status. Error codes of operations are in operations/errors.ts. */
+/** The error code of each status. The error codes of operations are in operations/errors.ts. */
 const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid',
   401: 'unauthenticated',
@@ -51,17 +51,17 @@ const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   503: 'unavailable',
 };
 
-/** The error code of a status. */
+/** Returns the error code of a status. */
 export function errorCodeForStatus(status: number): string {
   return ERROR_CODE_BY_STATUS[status] ?? 'internal';
 }
 
-/** The body of an error with this status. */
+/** Returns the body of an error response with this status. */
 export function statusErrorBody(status: number, message: string): ErrorBody {
   return { result: 'error', code: errorCodeForStatus(status), message };
 }
 
-/** Sends a refusal. An answer with 503 always has Retry-After. */
+/** Sends a refusal. A response with status 503 always has Retry-After. */
 export function refuse(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
   const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));

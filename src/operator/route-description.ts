@@ -8,19 +8,19 @@ export interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly required?: true;
   readonly description: string;
-  /** The JSON Schema; the default is `type` alone. */
+  /** The JSON Schema. The default schema has only `type`. */
   readonly schema?: object;
 }
 
-/** A successful answer of a route. */
+/** A successful response of a route. */
 export interface Success {
   /** The default is 200. */
   readonly status?: number;
   /** The media type; the default is JSON. */
   readonly type?: string;
-  /** The JSON Schema of the body; a string for a text media type. */
+  /** The JSON Schema of the body. It is a string schema for a text media type. */
   readonly schema: object;
-  /** For a body that is a sequence: the JSON Schema of each line, or of the data of each event. */
+  /** The JSON Schema of each line or of the data of each event, if the body is a sequence. */
   readonly item?: object;
 }
 
@@ -29,7 +29,7 @@ export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** Relative to the base path of the API, with parameters in braces. */
   readonly path: string;
-  /** The path is absolute. */
+  /** True if the path is absolute instead of relative to the base path of the API. */
   readonly outsideApi?: true;
   readonly operationId: string;
   readonly group: string;
@@ -39,11 +39,11 @@ export interface RouteDescription {
   readonly access?: 'none' | 'token-or-password';
   /** The media type of a body that is not JSON. */
   readonly requestType?: string;
-  /** Further description, with code in backticks. */
+  /** A further description, with code in backticks. */
   readonly notes?: string;
-  /** At least one. */
+  /** The successful responses, at least one. */
   readonly success: readonly Success[];
-  /** The error statuses of the route, besides those that precede routing. */
+  /** The error statuses of the route, except those of errors that occur before routing. */
   readonly errors: readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** Answers of the routes of the operator listener that are not operations. The dashboard imports the types. */
+/** Response schemas of the routes of the operator listener that do not perform operations. The dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
@@ -9,49 +9,52 @@ import type { Parameter } from './route-description.ts';
 export const ErrorBody = Type.Object(
   {
     result: stringEnum(['error']),
-    code: Type.String({ description: 'The error code: kebab-case, stable.' }),
+    code: Type.String({ description: 'The error code in kebab-case. It does not change between versions.' }),
     message: Type.String(),
-    field: Type.Optional(Type.String({ description: 'The parameter at fault, if it is a single one.' })),
+    field: Type.Optional(
+      Type.String({ description: 'The parameter that causes the error, if it is a single parameter.' }),
+    ),
   },
   { additionalProperties: false },
 );
 export type ErrorBody = Static<typeof ErrorBody>;
 
-/** `POST /sign-in` */
+/** The response to `POST /sign-in`. */
 export const SignInResponse = Type.Object({
   result: stringEnum(['ok']),
   session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
 export type SignInResponse = Static<typeof SignInResponse>;
 
-/** `POST /sign-out` */
+/** The response to `POST /sign-out`. */
 export const SignOutResponse = Type.Object({ result: stringEnum(['ok']) });
 
-/** `POST /ticket` */
+/** The response to `POST /ticket`. */
 export const Ticket = Type.Object({
-  ticket: Type.String({ description: 'The value of the query parameter `ticket`, for 30 s.' }),
+  ticket: Type.String({ description: 'The value of the query parameter `ticket`. It is valid for 30 s.' }),
 });
 export type Ticket = Static<typeof Ticket>;
 
-/** The query parameter that replaces the page's secret in the URL of a frame or a download. */
+/** The query parameter that replaces the secret of the page in the URL of a frame or a download. */
 export const TICKET = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET,
   in: 'query',
   type: 'string',
-  description: 'A ticket of `POST /ticket`; replaces the header `Postrider-Session`.',
+  description: 'A ticket of `POST /ticket`. It replaces the header `Postrider-Session`.',
 };
 
-/** `GET /session` */
+/** The response to `GET /session`. */
 export const Session = Type.Object({
   actor: Type.String({ description: '`page`, or `token:NAME`.' }),
   version: Type.String(),
-  transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp`, `ses`.' }),
+  transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp` or `ses`.' }),
   password: Type.Boolean({ description: 'True if a password is set; false if sign-in uses the one-time link.' }),
   publicUrl: nullable(Type.String({ description: 'The URL of the public listener; null if this process has none.' })),
   firstKey: nullable(
     Type.String({
-      description: 'Only for a page, for one hour: the API key that this start created in an empty store; else null.',
+      description:
+        'The API key that the start of the service created in an empty store. It is returned only to a page, for one hour; else null.',
     }),
   ),
 });
@@ -63,7 +66,7 @@ export const ChangeEvent = Type.Object({
 });
 export type ChangeEvent = Static<typeof ChangeEvent>;
 
-/** `GET /healthz` */
+/** The response to `GET /healthz`. */
 export const Health = Type.Object({ result: stringEnum(['ok']), message: Type.String() });
 
 /** An OpenAPI document. */

@@ -1,4 +1,4 @@
-/** Descriptions of the routes of browser sessions; api.ts has the handlers. */
+/** Descriptions of the routes of browser sessions. The handlers are in api.ts. */
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription } from './route-description.ts';
 import { OpenApiDocument, Session, SignInResponse, SignOutResponse, Ticket } from './schemas.ts';
 
@@ -8,7 +8,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/sign-in',
     operationId: 'signIn',
     group: 'Sign-in',
-    summary: 'Create a browser session by the password or by the token of the one-time link',
+    summary: 'Create a browser session with the password or the token of the one-time link',
     parameters: [
       { name: 'password', in: 'body', type: 'string', description: 'The value of `POSTRIDER_OPERATOR_PASSWORD`.' },
       {
@@ -39,7 +39,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/ticket',
     operationId: 'createTicket',
     group: 'Sign-in',
-    summary: 'Create a ticket, which authenticates the URL of one frame or download',
+    summary: 'Create a ticket that authenticates the URL of one frame or download',
     parameters: [
       {
         name: 'path',

@@ -1,56 +1,61 @@
 /**
- * Browser sessions. A session has two parts. The cookie contains the expiry, a digest of the page's secret, and a signature over both;
- * every node accepts it and no node stores it. The page's secret is 256 random bits that the page stores in the localStorage of its
- * origin and sends as a header. Cookies ignore ports (RFC 6265 section 8.5): a server on another port of this host receives the
- * cookie, but not the secret. Without a password, sign-in uses a one-time link with a token of 256 random bits.
+ * Browser sessions. A session has two parts: a cookie and the secret of the page. The cookie contains the expiry, a digest of the
+ * secret, and a signature of both. Every node accepts it, and no node stores it. The secret has 256 random bits. The page stores it
+ * in the localStorage of its origin and sends it in a header. Cookies do not depend on ports (RFC 6265 section 8.5), so a server on
+ * another port of this host receives the cookie, but not the secret. If no password is set, sign-in uses a one-time link with a
+ * token of 256 random bits.
  *
- * Guarantees: a session needs both parts; the secret cannot be computed from the cookie; comparison in constant time.
+ * Guarantees: a session needs both parts. The secret cannot be computed from the cookie. Comparisons take constant time.
  */
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 export const SESSION_COOKIE = 'postrider_session';
-/** The header with the page's secret, in lower case as Node has it. */
+/** The header with the secret of the page, in lower case as in the headers of node:http. */
 export const SESSION_HEADER = 'postrider-session';
-/** Lifetime of a session. */
+/** The lifetime of a session. */
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
-/** Maximum difference between the clocks of two nodes. */
+/** The maximum difference between the clocks of two nodes. */
 const MAX_CLOCK_SKEW_MS = 10_000;
-/** Lifetime of a ticket. A page requests it immediately before its use. */
+/** The lifetime of a ticket. A page requests a ticket immediately before its use. */
 export const TICKET_LIFETIME_MS = 30_000;
 
 export interface NewSession {
   readonly cookie: string;
-  /** Sent to the page once. */
+  /** The secret of the page. It is sent to the page once. */
   readonly secret: string;
 }
 
 export interface Sessions {
-  /** Creates both parts of a session that begins at `now`, in milliseconds. */
+  /** Creates both parts of a session that starts at `now`, in milliseconds since the epoch. */
   create(now: number): NewSession;
-  /** True for two parts of the same unexpired session, signed with the same key. The store knows which sessions were ended. */
+  /**
+   * Returns true for both parts of one unexpired session that was signed with this key. Ended sessions are recorded in the store
+   * only.
+   */
   verify(cookie: string, secret: string, now: number): boolean;
-  /** The expiry of a valid cookie, in milliseconds since the epoch. */
+  /** Returns the expiry of a valid cookie, in milliseconds since the epoch. */
   expiresAt(cookie: string): number;
   /**
-   * Creates a ticket, which replaces the page's secret in one URL that a browser requests without headers: a frame or a download. It
-   * is valid for TICKET_MS, for that path, and together with the cookie.
+   * Creates a ticket. It replaces the secret of the page in the URL of a frame or a download, which a browser requests without
+   * headers of the page. It is valid for TICKET_LIFETIME_MS, for this path, and together with the cookie.
    */
   createTicket(cookie: string, path: string, now: number): string;
+  /** Returns true for an unexpired ticket of this cookie and path. */
   verifyTicket(ticket: string, cookie: string, path: string, now: number): boolean;
-  /** The token of the one-time link; null with a password. */
+  /** The token of the one-time link; null if a password is set. */
   readonly linkToken: string | null;
-  /** True for the token of the link, once. */
+  /** Returns true for the first call with the token of the one-time link, else false. */
   redeemLinkToken(token: string): boolean;
 }
 
-/** `key` is the same on every node; `withLink` is set without a password. */
+/** Creates the sessions of one listener. `key` is the same on every node. `withLink` is true if no password is set. */
 export function createSessions(key: Buffer, withLink: boolean): Sessions {
   const link = withLink ? randomBytes(32).toString('base64url') : null;
   let isLinkUsed = false;
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   const signTicket = (expiresAt: string, cookie: string, path: string) =>
     sign(`ticket\n${expiresAt}\n${cookie}\n${path}`);
-  /** True for an unexpired cookie with a valid signature. */
+  /** Returns true for an unexpired cookie with a valid signature. */
   const isValid = (cookie: string, now: number) => {
     const signatureAt = cookie.lastIndexOf('.');
     if (!equalsInConstantTime(cookie.slice(signatureAt + 1), sign(cookie.slice(0, Math.max(0, signatureAt)))))
@@ -88,7 +93,10 @@ function expiryOf(cookie: string): number {
   return Number(cookie.split('.', 1)[0]);
 }
 
-/** True for an expiry in the future that a lifetime beginning now can have. A clock that was set back extends no session. */
+/**
+ * Returns true if the expiry is in the future and at most one lifetime from now. Thus a clock that was set back does not extend a
+ * session.
+ */
 function isWithinLifetime(expiresAt: number, now: number, lifetimeMs: number): boolean {
   return now < expiresAt && expiresAt - now <= lifetimeMs + MAX_CLOCK_SKEW_MS;
 }
@@ -102,7 +110,7 @@ function equalsInConstantTime(given: string, expected: string): boolean {
   return givenBytes.length === expectedBytes.length && timingSafeEqual(givenBytes, expectedBytes);
 }
 
-/** The value of the session cookie in a Cookie header (RFC 6265 section 5.4), or null. */
+/** Returns the value of the session cookie in a Cookie header (RFC 6265 section 5.4), or null. */
 export function readSessionCookie(header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
     const equals = pair.indexOf('=');
@@ -111,11 +119,15 @@ export function readSessionCookie(header: string | undefined): string | null {
   return null;
 }
 
-/** Set-Cookie: not readable by scripts, not sent by other sites; `secure` if the page was loaded over HTTPS. */
+/**
+ * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure` is true for
+ * HTTPS.
+ */
 export function sessionCookie(value: string, secure: boolean): string {
   return `${SESSION_COOKIE}=${value}; ${cookieAttributes(secure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;
 }
 
+/** Returns a Set-Cookie header that removes the cookie. */
 export function expiredSessionCookie(secure: boolean): string {
   return `${SESSION_COOKIE}=; ${cookieAttributes(secure)}; Max-Age=0`;
 }

@@ -1,9 +1,11 @@
 /**
- * Authenticates requests by an operator token (`Authorization: Bearer po_…`).
+ * Authenticates requests with an operator token (`Authorization: Bearer po_…`).
  *
- * Guarantees: lookups of unknown tokens are combined into few queries of the store; a token that was valid at its last lookup does
- * not queue behind them; after ten wrong tokens within a minute further wrong tokens of the peer get 429, a valid one never does.
- * A store that does not answer is a refusal with status 503.
+ * Guarantees: lookups of unknown tokens are combined into few queries of the store. A token that was valid at its last lookup does
+ * not wait for them. After ten wrong tokens of a peer within one minute, further wrong tokens of the peer are refused with status
+ * 429. A valid token is never refused for this reason.
+ *
+ * Fails: if the store does not respond, a request is refused with status 503.
  */
 import type { Clock } from '../clock.ts';
 import { BatchedLookups } from '../http/keys.ts';
@@ -14,24 +16,24 @@ import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import { type Refusal, toStoreRefusal } from './refusal.ts';
 
-/** Minimum interval between two writes of the last use of a token. */
+/** The minimum interval between two writes of the last use of a token. */
 const LAST_USE_WRITE_INTERVAL_MS = 60_000;
 
 export interface AuthenticatedToken {
   readonly kind: 'valid';
   readonly name: string;
-  /** True for a token that may only read. */
+  /** True if the token can only be used to read. */
   readonly readOnly: boolean;
-  /** Milliseconds since the epoch; null for a token without expiry. */
+  /** The expiry in milliseconds since the epoch; null for a token without expiry. */
   readonly expiresAt: number | null;
 }
 
 export interface TokenAuthenticator {
-  /** `address` is the client's IP address, `text` the token as the request has it. */
+  /** Authenticates a request. `address` is the IP address of the client. `text` is the token in the request. */
   authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
   /**
-   * The same, but while the store does not answer it accepts an unexpired token that was valid at its last lookup. For metrics,
-   * which are needed most when the store is down.
+   * Authenticates a request for metrics. If the store does not respond, it accepts an unexpired token that was valid at its last
+   * lookup, so metrics remain available.
    */
   authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
 }
@@ -47,7 +49,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
   /** Tokens that were valid at their last lookup, by hash. */
   const validTokens = new Map<string, OperatorToken>();
-  /** When the last use of a token was written, by its id. */
+  /** The time at which the last use of a token was written, by token id. */
   const lastUseWrittenAt = new Map<number, number>();
 
   async function authenticate(
@@ -69,14 +71,14 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       validTokens.delete(hash);
-      // After the lookup, so that wrong tokens never refuse a valid one.
+      // Failures are checked only after the lookup, so a valid token is never refused because of wrong tokens.
       const retryAfterMs = access.countWrongToken(address, now);
       return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
     }
     validTokens.set(hash, token);
     if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
-      // The operation itself reports a store that does not answer.
+      // An error is ignored here, because the operation reports a store that does not respond.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
     return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
@@ -89,7 +91,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   };
 }
 
-/** The token of an Authorization header; null where the header has another scheme. */
+/** Returns the token of an Authorization header; null if the header has another scheme. */
 export function bearerToken(authorization: string | undefined): string | null {
   return authorization?.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : null;
 }
@@ -97,7 +99,7 @@ export function bearerToken(authorization: string | undefined): string | null {
 const TOO_MANY_TOKENS: Refusal = {
   kind: 'refused',
   status: 429,
-  message: 'Too many tokens at once',
+  message: 'Too many concurrent token checks; retry later',
   retryAfterMs: 1_000,
 };
 

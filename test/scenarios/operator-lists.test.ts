@@ -237,7 +237,7 @@ describe('an import', () => {
       {
         result: 'error',
         code: 'rate-limited',
-        message: '4 imports are in progress; try again when one has ended',
+        message: '4 imports are in progress; retry after one of them has ended',
       },
     ]);
     for (const socket of sockets) socket.destroy();

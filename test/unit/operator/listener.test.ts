@@ -183,7 +183,7 @@ describe('access', () => {
   test('without a password only loopback is bound', async () => {
     for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com']) {
       await expect(createOperatorListener(createOptions({ host })).start()).rejects.toThrow(
-        /^POSTRIDER_OPERATOR_LISTEN .*: other machines could reach it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127\.0\.0\.1:0$/,
+        /^POSTRIDER_OPERATOR_LISTEN .*: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127\.0\.0\.1:0$/,
       );
     }
   });

@@ -70,7 +70,7 @@ test('a token that cannot be looked up is answered 503 and counts as no wrong to
     expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
     expect(await response.json()).toMatchObject({
       result: 'error',
-      message: expect.stringContaining('does not answer'),
+      message: expect.stringContaining('does not respond'),
     });
   }
 });
