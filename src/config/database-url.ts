@@ -1,7 +1,8 @@
 /**
  * Parses POSTRIDER_DATABASE as a PostgreSQL URL in the form of libpq
- * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): several hosts for failover, the folder of a socket as
- * `?host=`. No part of a URL is ignored: an unknown parameter is an error. An error never quotes the password.
+ * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): a URL can have several hosts for failover,
+ * and `?host=` can be the folder of a socket. No part of a URL is ignored: an unknown parameter is an error. An error
+ * never contains the password.
  */
 import { userInfo } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
@@ -39,9 +40,10 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const queryIndex = afterScheme.indexOf('?');
   const beforeQuery = queryIndex < 0 ? afterScheme : afterScheme.slice(0, queryIndex);
   const slash = beforeQuery.indexOf('/');
-  // An @ after the first / belongs to a password with an unencoded / or ?. The errors below would quote parts of it.
+  // An @ after the first / is part of a password with an unencoded / or ?. The errors below would contain parts of the
+  // password.
   if (slash >= 0 && beforeQuery.includes('@', slash))
-    return invalidUrl('has an @ after its first / (write / as %2F and @ as %40)');
+    return invalidUrl('has an @ after its first /; write / as %2F and @ as %40');
   const authority = slash < 0 ? beforeQuery : beforeQuery.slice(0, slash);
   const database = slash < 0 ? '' : percentDecode(beforeQuery.slice(slash + 1));
   if (database === null || database === '' || database.includes('/'))
@@ -78,14 +80,17 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   });
 }
 
-/** Names the parameter only if it is a plain word: in a mistyped URL it may be part of the password. */
+/**
+ * Returns the error. It contains the parameter only if that is a plain word, because in a mistyped URL it may be part
+ * of the password.
+ */
 function unknownParameter(shown: string, name: string): string {
   const hint = didYouMean(name, PARAMETERS);
   if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${shown} has the unknown parameter ${name}${hint}`;
   return `${shown} has an unknown parameter; the parameters are ${PARAMETERS.join(', ')}`;
 }
 
-/** The hosts, or the error as text. */
+/** Returns the hosts, or the error as text. */
 function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
   const hosts: HostPort[] = [];
   for (const part of (text === '' ? '127.0.0.1' : text).split(',')) {
@@ -95,7 +100,7 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     const host = isSocket ? socket : part.slice(0, end).replace(/^\[|\]$/g, '');
     const portText = isSocket || end >= part.length ? (port ?? String(DEFAULT_PORT)) : part.slice(end + 1);
     const number = /^\d{1,5}$/.test(portText) ? Number(portText) : 0;
-    // Neither is quoted: in a mistyped URL it may be part of the password.
+    // The errors contain neither the host nor the port, because in a mistyped URL they may be part of the password.
     if (!isSocket && !isHost(host)) return 'its host is not a host name or address';
     if (number < 1 || number > 65_535) return 'its port is not a number from 1 to 65535';
     hosts.push({ host, port: number });
@@ -103,7 +108,7 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
   return hosts;
 }
 
-/** The percent-decoded text, or null if it is malformed. */
+/** Returns the percent-decoded text, or null if it is malformed. */
 function percentDecode(text: string): string | null {
   try {
     return decodeURIComponent(text);

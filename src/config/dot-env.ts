@@ -1,7 +1,7 @@
 /**
- * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so each line is checked here first by
- * the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which may span lines.
- * An error names the line by number and never quotes it.
+ * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so each line is checked here
+ * first by the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which
+ * may span lines. An error contains the line number and never the line.
  */
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';

@@ -3,18 +3,27 @@ import { isIP, isIPv6 } from 'node:net';
 import type { HostPort } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
-/** True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because they are in use. */
+/**
+ * True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
+ * existing host names use them.
+ */
 export function isHostName(text: string): boolean {
   if (text.length === 0 || text.length > 253) return false;
   return text.split('.').every((label) => /^(?!-)[A-Za-z0-9_-]{1,63}$/.test(label) && !label.endsWith('-'));
 }
 
-/** True for a host name or an IP address without brackets. A name of only digits and dots is a mistyped IPv4 address. */
+/**
+ * True for a host name or an IP address without brackets. A name that consists of digits and dots is refused as a
+ * mistyped IPv4 address.
+ */
 export function isHost(text: string): boolean {
   return isIP(text) !== 0 || (isHostName(text) && !/^[0-9.]+$/.test(text));
 }
 
-/** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. With port 0 the system chooses a free port. */
+/**
+ * Parses `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. With port 0 the system chooses a
+ * free port.
+ */
 export function parseListen(text: string): Parsed<HostPort> {
   const colon = text.lastIndexOf(':');
   const fault = invalid(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
@@ -31,7 +40,7 @@ export function parseListen(text: string): Parsed<HostPort> {
   return valid({ host, port: port.value });
 }
 
-/** A comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
+/** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
@@ -44,24 +53,24 @@ export function parseNetworks(text: string): Parsed<readonly string[]> {
 function isNetwork(text: string): boolean {
   const slash = text.indexOf('/');
   const address = slash === -1 ? text : text.slice(0, slash);
-  // An address with a zone is valid on one link only.
+  // An address with a zone is valid only on one link.
   if (isIP(address) === 0 || address.includes('%')) return false;
   return slash === -1 || parseCount(text.slice(slash + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
 
-/** `host:port` of a DNS server. */
+/** Parses `host:port` of a DNS server. */
 export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
   if (parsed.ok && !text.startsWith(':') && parsed.value.port > 0) return parsed;
   return invalid(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }
 
-/** `host:port` with brackets around an IPv6 address. */
+/** Formats `host:port`, with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** True if only programs of this machine can connect. */
+/** True for a loopback host, to which only programs on this machine can connect. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -1,6 +1,7 @@
 /**
- * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes precedence.
- * An invalid, unknown or unsupported setting is a SettingsError of one line; no setting is guessed or ignored.
+ * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes
+ * precedence. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No setting is
+ * ignored.
  */
 
 import { readDotEnv } from './dot-env.ts';
@@ -22,7 +23,7 @@ export interface DescribedSetting {
   readonly meaning: string;
 }
 
-/** Read by `postrider send` only. It is not a setting of the service, which ignores it. */
+/** Only `postrider send` reads this variable. It is not a setting of the service. */
 const API_KEY = 'POSTRIDER_API_KEY';
 
 interface GivenValue {
@@ -75,7 +76,10 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
   return deepFreeze(settings);
 }
 
-/** The effective settings in the order of the table, secrets masked. @throws SettingsError like `loadSettings` */
+/**
+ * Returns the effective settings in the order of the table, with secrets masked. @throws SettingsError like
+ * `loadSettings`
+ */
 export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
   loadSettings(environment, dotEnv);
   const given = collectGiven(environment, dotEnv);
@@ -87,7 +91,7 @@ export function describeSettings(environment: Environment, dotEnv: string | null
   });
 }
 
-/** The API key for `postrider send` from the environment or `.env`; null if neither sets it. */
+/** Returns the API key for `postrider send` from the environment or from `.env`; null if neither sets it. */
 export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
   const key = environment[API_KEY] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY]) ?? '';
   return key === '' ? null : key;
@@ -118,7 +122,7 @@ function sourceText(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
 
-/** The value of a setting that has a default; a test checks that the table has one. */
+/** Returns the value of a setting that has a default. A test checks that the table has the default. */
 function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
@@ -166,7 +170,7 @@ function isSameAddress(one: HostPort, other: HostPort): boolean {
 function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, sesTopics, sesQueue, roles }: Settings) {
   if (feedbackListen !== null && returnPathDomain === null) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.feedbackListen.name} accepts mail for the return path only; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
+      `${SETTINGS_TABLE.feedbackListen.name} accepts only messages to the return path; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
   if (feedbackHttpListen !== null && sesTopics.length === 0) {
@@ -176,13 +180,13 @@ function checkFeedback({ returnPathDomain, feedbackListen, feedbackHttpListen, s
   }
   if (sesTopics.length > 0 && feedbackHttpListen === null && sesQueue === null) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.sesTopics.name} is set, and no listener or queue receives their events; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
+      `${SETTINGS_TABLE.sesTopics.name} is set, but no listener or queue receives the events; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
   const hasNoSource = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
   if (hasNoSource && roles.size === 1 && roles.has('feedback')) {
     throw new SettingsError(
-      `${SETTINGS_TABLE.roles.name}: the role feedback has nothing to do; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
+      `${SETTINGS_TABLE.roles.name}: the role feedback has no source of feedback; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
 }

@@ -1,6 +1,9 @@
-/** The suggestion in error messages: the known name that is closest to a mistyped one. */
+/** Finds the known name that is closest to a mistyped name, for suggestions in error messages. */
 
-/** Edit distance of two texts; a swap of neighbours is one edit. Quadratic; both texts are first cut to 64 characters. */
+/**
+ * Returns the edit distance of two texts. A swap of adjacent characters is one edit. The time is quadratic, so only the
+ * first 64 characters of each text are compared.
+ */
 function editDistance(left: string, right: string): number {
   const a = left.slice(0, 64);
   const b = right.slice(0, 64);
@@ -26,7 +29,10 @@ function editDistance(left: string, right: string): number {
   return previous[b.length] ?? 0;
 }
 
-/** The closest of `known` that differs in at most a third of its letters; else one with which `name` begins; else null. */
+/**
+ * Returns the closest known name that differs in at most a third of its characters; else a known name with which `name`
+ * begins; else null.
+ */
 export function closestName(name: string, known: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();
   let best: string | null = null;
@@ -45,7 +51,7 @@ export function closestName(name: string, known: readonly string[]): string | nu
   );
 }
 
-/** ` (did you mean X?)`, or an empty text. */
+/** Returns ` (did you mean X?)`, or an empty text. */
 export function didYouMean(name: string, known: readonly string[]): string {
   const suggestion = closestName(name, known);
   return suggestion === null ? '' : ` (did you mean ${suggestion}?)`;

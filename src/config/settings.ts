@@ -9,7 +9,10 @@ export type DatabaseSetting =
   | { readonly kind: 'sqlite'; readonly path: string }
   | {
       readonly kind: 'postgres';
-      /** In order of preference; the first that accepts writes is used. A host that begins with a slash is the folder of a socket. */
+      /**
+       * In order of preference; the first that accepts writes is used. A host that begins with a slash is a folder that
+       * contains a Unix socket.
+       */
       readonly hosts: readonly HostPort[];
       readonly user: string;
       readonly password: string | null;

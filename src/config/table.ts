@@ -26,10 +26,10 @@ type Secrecy = 'no' | 'password' | 'whole';
 
 export interface SettingSpec<T> extends Kind<T> {
   readonly name: string;
-  /** Text for the parser; null if the setting has no default. */
+  /** The text of the default; null if the setting has no default. */
   readonly default: string | null;
   readonly meaning: string;
-  /** A value that the parser accepts. */
+  /** An example that the parser accepts. */
   readonly example: string;
   readonly secret: Secrecy;
   /** The value as it is printed, with secrets masked. */
@@ -46,7 +46,7 @@ const FORMATTERS: { readonly [secrecy in Secrecy]: (text: string) => string } = 
   whole: () => MASK,
 };
 
-/** `given` holds the default or null, the example, and the secrecy of the value. */
+/** Creates the specification of a setting. */
 function spec<T>(
   name: string,
   value: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
@@ -101,18 +101,18 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const shown = quote(maskUrl(text));
   if (!text.startsWith('sqlite:')) return invalid(`${shown} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
-  // `sqlite:postgres://user:password@host/mail` would create folders of that name, password included.
+  // `sqlite:postgres://user:password@host/mail` would create folders with this name, which contains the password.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
     return invalid(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path === '' || path === '/' || path.endsWith('/'))
     return invalid(`${shown} names no file; give a file, such as ${example}`);
-  // An accepted message must survive the process.
+  // An accepted message must survive the end of the process.
   if (path === ':memory:') return invalid(`${shown} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
     return invalid(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?') || path.includes('\0'))
-    return invalid(`${shown} has parameters, which do not exist for sqlite:; give a file, such as ${example}`);
+    return invalid(`${shown} has parameters, which sqlite: does not support; give a file, such as ${example}`);
   return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
@@ -257,7 +257,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_MAX_AGE',
     { default: '24h', example: '10m' },
     durationBetween(SECOND_MS, 30 * DAY_MS),
-    'Maximum age of a message. A message that is older and not delivered ends as `expired`. Time in which no service runs does not count.',
+    'Maximum age of a message. A message that is older and not delivered ends as `expired`. Time during which no service runs is not included.',
   ),
   maxRequestBytes: spec(
     'POSTRIDER_MAX_REQUEST',
@@ -281,7 +281,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_SECRET',
     { default: null, example: SECRET, secret: 'whole' },
     kind('hexadecimal text', parseSecretText, '64 digits'),
-    'The secret of the installation, the same on every node. It encrypts private keys at rest and signs return paths. When unset, the first start makes the file `secret` beside the database.',
+    'The secret of the installation, the same on every node. It encrypts private keys at rest and signs return paths. When unset, the first start creates the file `secret` beside the database.',
   ),
   dns: spec(
     'POSTRIDER_DNS',
@@ -293,13 +293,13 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_RETURN_PATH_DOMAIN',
     { default: null, example: 'bounces.example.org' },
     kind('domain', parseReturnPath),
-    'Domain of the envelope sender. Its MX must lead to the feedback listener. When unset, the envelope sender is the sender of the message.',
+    'Domain of the envelope sender. Its MX must point to the feedback listener. When unset, the envelope sender is the sender of the message.',
   ),
   feedbackListen: spec(
     'POSTRIDER_FEEDBACK_LISTEN',
     { default: null, example: '0.0.0.0:25' },
     LISTEN,
-    'Address of the SMTP listener for bounces and complaints that come to the return path. Off when unset. Needs `POSTRIDER_RETURN_PATH_DOMAIN`.',
+    'Address of the SMTP listener for bounces and complaints that are sent to the return path. Off when unset. Needs `POSTRIDER_RETURN_PATH_DOMAIN`.',
   ),
   feedbackHttpListen: spec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
@@ -321,7 +321,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseQueue),
-    'SQS queue from which provider events of Amazon SES are read, for a service that is not reachable from outside.',
+    'SQS queue from which provider events of Amazon SES are read, for a service that is not reachable from the Internet.',
   ),
   roles: spec(
     'POSTRIDER_ROLES',

@@ -1,6 +1,6 @@
 /**
- * Parses POSTRIDER_TRANSPORT, the default route as a URL. No part of a URL is ignored: an unknown scheme, an unknown parameter
- * or an unexpected path is an error. An error never quotes the password.
+ * Parses POSTRIDER_TRANSPORT, the default route as a URL. No part of a URL is ignored: an unknown scheme, an unknown
+ * parameter or an unexpected path is an error. An error never contains the password.
  */
 import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
@@ -15,11 +15,14 @@ type Fault = { readonly ok: false; readonly fault: string };
 const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
-/** Planned schemes that this version does not support. */
+/** Planned schemes, which this version does not support. */
 const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
-/** The EHLO name (RFC 5321 section 4.1.1.1): the host name of the machine, or an address literal if that is not a valid name. */
+/**
+ * Returns the EHLO name (RFC 5321 section 4.1.1.1): the host name of the machine, or an address literal if the host
+ * name is not valid.
+ */
 export function defaultEhloName(): string {
   const name = hostname();
   return isHostName(name) ? name : '[127.0.0.1]';
@@ -87,7 +90,10 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
   return valid({ kind: 'ses', region, endpoint, configurationSet });
 }
 
-/** Names the parameter only if it is a plain word: in a mistyped URL it may be part of the password. */
+/**
+ * Returns the error. It contains the parameter only if that is a plain word, because in a mistyped URL it may be part
+ * of the password.
+ */
 function unknownParameter(shown: string, name: string, known: readonly string[]): Fault {
   const hint = didYouMean(name, known);
   const named =
@@ -105,12 +111,12 @@ function isEndpoint(text: string): boolean {
   );
 }
 
-/** `rest` is the text after the colon of the scheme; `shown` is the whole text, safe to print. */
+/** Parses the text after the colon of the scheme. `shown` is the whole text with the password masked. */
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string): Parsed<TransportSetting> {
   if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
   if (hasSpaceOrControl(afterScheme))
     return invalid(`${shown} contains a space or control character; percent-encode it`);
-  // The user part may contain ? and /, so it is split off first.
+  // The credentials may contain ? and /, so they are separated first.
   const at = afterScheme.lastIndexOf('@');
   const auth = parseCredentials(at === -1 ? null : afterScheme.slice(2, at), shown);
   if (!auth.ok) return auth;
@@ -162,7 +168,8 @@ function parseCredentials(credentials: string | null, shown: string): Parsed<Smt
   if (user === null || pass === null) {
     return invalid(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
   }
-  if (user === '' || pass === '') return invalid(`${shown} has an empty user name or password`);
+  if (user === '' || pass === '')
+    return invalid(`${shown} has an empty user name or password; set both, or remove them`);
   // RFC 4954 and RFC 4616 forbid NUL in both; a line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {

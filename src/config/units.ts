@@ -1,7 +1,7 @@
 /**
- * Parses and formats the units of settings and command flags: durations, sizes, counts, rates, throttles, dates.
- * Each parser returns the value, or an error that quotes the invalid text and shows a valid one; the caller prepends the name
- * of the setting or flag. No function throws.
+ * Parses and formats the units of settings and command flags: durations, sizes, counts, rates, throttles, dates. Each
+ * parser returns the value, or an error that contains the invalid text and a valid example. The caller prepends the
+ * name of the setting or flag. No function throws.
  */
 import { maskUrl } from '../printing/escape.ts';
 
@@ -29,14 +29,20 @@ export function invalid(fault: string): { readonly ok: false; readonly fault: st
   return { ok: false, fault };
 }
 
-/** The text in quotes on one line: passwords of URLs masked, at most 80 characters, control characters replaced. */
+/**
+ * Returns the text in quotes on one line: passwords in URLs are masked, the length is at most 80 characters, and
+ * control characters are replaced.
+ */
 export function quote(text: string): string {
   const shown = text.includes('//') ? maskUrl(text) : text;
   const short = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
   return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
-/** The leading decimal digits as a safe integer, and the rest of the text; null if there is no number or it is too large. */
+/**
+ * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if there is
+ * no number or it is too large.
+ */
 function splitNumber(text: string): { readonly number: number; readonly suffix: string } | null {
   let end = 0;
   while (end < text.length && text.charCodeAt(end) >= 48 && text.charCodeAt(end) <= 57) end += 1;
@@ -50,12 +56,12 @@ export function parseDuration(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(MS_PER, parts.suffix) ? MS_PER[parts.suffix as keyof typeof MS_PER] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
-  // Dates reach 8.64e15 ms; a longer duration could not be added to one.
+  // The maximum date is 8.64e15 ms after the epoch, so a much shorter maximum allows additions to dates.
   if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
   return valid(value);
 }
 
-/** Milliseconds in the largest unit that divides them, in the form that `parseDuration` reads. */
+/** Formats milliseconds in the largest unit that divides them, in the form that `parseDuration` accepts. */
 export function formatDuration(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (ms !== 0 && ms % MS_PER[unit] === 0) return `${ms / MS_PER[unit]}${unit}`;
@@ -72,7 +78,7 @@ export function parseSize(text: string): Parsed<number> {
   return valid(value);
 }
 
-/** Bytes in the largest binary unit that divides them, in the form that `parseSize` reads. */
+/** Formats bytes in the largest binary unit that divides them, in the form that `parseSize` accepts. */
 export function formatSize(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
     const unitBytes = BYTES_PER[unit] ?? 1;
@@ -84,7 +90,7 @@ export function formatSize(bytes: number): string {
 /** The largest number of a 32-bit column, the type of row numbers and throttle bursts in both stores. */
 export const MAX_INT32 = 2_147_483_647;
 
-/** A whole number from `min` to `max`, in decimal digits. */
+/** Parses a whole number from `min` to `max` in decimal digits. */
 export function parseCount(text: string, min: number, max: number): Parsed<number> {
   const parts = splitNumber(text);
   if (parts?.suffix !== '' || parts.number < min || parts.number > max) {
@@ -140,7 +146,7 @@ export function formatThrottle(throttle: { readonly perSecond: number; readonly 
 const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * A point in time: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration before or after `now`.
+ * Parses a time: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration before or after `now`.
  * Returns milliseconds since the epoch.
  */
 export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
@@ -159,7 +165,7 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   const ms = Number((match[7] ?? '0').padEnd(3, '0'));
   const localMs = Date.UTC(field(1), month - 1, day, hour, minute, second, ms);
   const normalized = new Date(localMs);
-  // Date.UTC turns 31 February into a day of March; such a date is an error.
+  // Date.UTC converts 31 February to a day of March; such a date is an error.
   const isInvalidDate =
     normalized.getUTCMonth() !== month - 1 ||
     normalized.getUTCDate() !== day ||
@@ -171,12 +177,12 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   return valid(localMs - zoneMs);
 }
 
-/** ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */
+/** Formats a time in ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. */
 export function isoTime(ms: number): string {
   return new Date(ms).toISOString();
 }
 
-/** The same for a time that may be null. */
+/** Formats a time that may be null, like `isoTime`. */
 export function isoTimeOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }

@@ -5,7 +5,10 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 
 const CHECK = 'certificate';
 const DAY_MS = 86_400_000;
-/** Usual renewal is 30 days before expiry. A certificate with less time than this has failed to renew more than once. */
+/**
+ * Certificates are usually renewed 30 days before they expire. If less time than this remains, several renewals have
+ * probably failed.
+ */
 const EXPIRY_WARNING_MS = 21 * DAY_MS;
 const END = '-----END CERTIFICATE-----';
 const MAX_CHAIN_LENGTH = 20;

@@ -6,7 +6,7 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 
 /** A greeting has a resolution of one second and is delayed by the network. */
 const RELAY_WARNING_MS = 30_000;
-/** From this offset on, signatures, expiry times and tokens fail elsewhere. */
+/** With this offset or more, other systems refuse signatures, expiry times and tokens. */
 const RELAY_FAILURE_MS = 300_000;
 const MAX_AHEAD_MS = 60_000;
 const MAX_FILE_OFFSET_MS = 10_000;

@@ -1,7 +1,10 @@
 /** Checks that the database opens and commits a synced write, and that its disk has free space. */
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-/** Space for a write-ahead log, a checkpoint and some minutes of messages. With less, the next burst may fill the disk. */
+/**
+ * Enough space for a write-ahead log, a checkpoint and several minutes of messages. With less, the next burst may fill
+ * the disk.
+ */
 const LOW_SPACE_BYTES = 1_073_741_824;
 const MIN_SPACE_BYTES = 104_857_600;
 
@@ -21,7 +24,7 @@ export interface DatabaseParts {
   readonly warnings?: readonly string[];
 }
 
-/** A slower commit makes accepting slow. */
+/** Threshold of a slow commit, which delays the acceptance of messages. */
 const SLOW_COMMIT_MS = 1_000;
 
 /** Returns one finding about the database, one per warning, and one about its disk when the disk is local. */
@@ -46,7 +49,7 @@ function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: numb
       return warning(
         'database',
         `${path} opened and committed a write, but only after ${(tookMs / 1000).toFixed(1)} s`,
-        'move it to a local disk without other load',
+        'move the database to a local disk without other load',
       );
   }
 }
@@ -74,7 +77,7 @@ async function spaceFinding(
   return free < LOW_SPACE_BYTES ? warning('disk space', detail, remedy) : ok('disk space', detail);
 }
 
-/** `1.5 GiB`. */
+/** Formats bytes, such as `1.5 GiB`. */
 function formatSize(bytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let unit = 0;

@@ -16,7 +16,7 @@ export interface Finding {
 
 export interface Check {
   readonly name: string;
-  /** The result of a timeout: `warning` when a timeout proves nothing. */
+  /** The result of a timeout; `warning` when a timeout does not indicate a problem. */
   readonly onTimeout: 'warning' | 'failure';
   /** Resolves to the findings. A rejection becomes a finding with the result `failure`. */
   run(): Promise<readonly Finding[]>;
@@ -45,7 +45,10 @@ export function failure(check: string, detail: string, remedy: string): Finding 
   return { check, result: 'failure', detail: maskSecrets(detail), remedy };
 }
 
-/** Runs all checks and returns their findings in the order of the checks. Never rejects; ends after both timeouts at the latest. */
+/**
+ * Runs all checks and returns their findings in the order of the checks. Never rejects. Ends at the latest after the
+ * sum of both timeouts.
+ */
 export async function runChecks(checks: readonly Check[], options: RunChecksOptions): Promise<readonly Finding[]> {
   const { clock, timeoutMs, totalTimeoutMs, concurrency, onProgress } = options;
   const startedAt = clock.now();
@@ -89,7 +92,7 @@ async function runWithTimeout(check: Check, timeoutMs: number, clock: Clock): Pr
   });
   check.run().then(resolve, (error: unknown) => {
     const detail = error instanceof Error && error.message !== '' ? error.message : String(error);
-    resolve([failure(check.name, detail, 'correct this, then run `postrider doctor` again')]);
+    resolve([failure(check.name, detail, 'correct the cause, then run `postrider doctor` again')]);
   });
   const findings = await promise;
   cancel();

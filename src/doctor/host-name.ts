@@ -1,12 +1,13 @@
 /**
- * Checks the host name of EHLO: the name must have an address, and the PTR record of the address must contain the name (RFC 1912
- * section 2.1). Many receivers treat a host without both as a source of spam. With a relay, the relay's own name matters most.
+ * Checks the host name of EHLO: the name must have an address, and the PTR record of the address must contain the name
+ * (RFC 1912 section 2.1). Many receivers treat a host without both records as a source of spam. With a relay, receivers
+ * check the name of the relay.
  */
 import type { Resolver } from '../domains/dns.ts';
 import { type Finding, ok, warning } from './finding.ts';
 
 const CHECK = 'host name';
-/** Only this number of addresses is checked. */
+/** Maximum number of addresses that are checked. */
 const MAX_ADDRESSES = 4;
 
 /** Checks `name`, which is null when the transport does not use SMTP. */

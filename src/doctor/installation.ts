@@ -1,6 +1,4 @@
-/**
- * The access of the checks to the database, the relay and the provider. The caller injects each function.
- */
+/** The functions by which the checks access the database, the relay and the provider. The caller injects them. */
 import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';

@@ -6,7 +6,7 @@ import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-/** One test message with the state that it must reach. */
+/** A test message and the state that it must reach. */
 export interface LoopTest {
   /** Name in the findings, such as `loop bounce`. */
   readonly check: string;
@@ -43,7 +43,7 @@ async function runTest(
     return failure(
       check,
       error instanceof Error ? error.message : String(error),
-      'correct this, then run the test again',
+      'correct the cause, then run the test again',
     );
   }
   const startedAt = clock.now();
@@ -70,7 +70,7 @@ async function runTest(
       return warning(
         check,
         detail,
-        'none: the relay verifies recipients, so the test cannot cause an asynchronous bounce',
+        'no action is required: the relay verifies recipients, so the test cannot cause an asynchronous bounce',
       );
     }
     if (message.state === 'suppressed') {

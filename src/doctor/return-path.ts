@@ -88,5 +88,5 @@ export async function checkReturnPath(
     ({ exchange, addresses }) =>
       `${exchange} (${addresses.kind === 'found' ? addresses.values.slice(0, 3).join(', ') : ''})`,
   );
-  return [ok(CHECK, `mail to ${domain} goes to ${found.join(', ')}`)];
+  return [ok(CHECK, `messages to ${domain} are routed to ${found.join(', ')}`)];
 }

@@ -53,7 +53,7 @@ export async function checkSendingDomain({
   return [ok(check, `authenticated; all ${checks.length} records exist`)];
 }
 
-/** `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
+/** Lists the checks, such as `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
 function listRecords(checks: readonly RecordCheck[]): string {
   return checks.map(({ purpose, found, name }) => `${TITLES[purpose]} ${found} (${name})`).join(', ');
 }

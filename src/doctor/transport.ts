@@ -38,7 +38,7 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
   }
 }
 
-/** Share of the daily quota above which there is a warning. */
+/** Used share of the daily quota at which the check gives a warning. */
 const QUOTA_WARNING_SHARE = 0.8;
 
 async function sesFinding(
@@ -81,7 +81,7 @@ async function sesFinding(
       'see the bounces and complaints of the account',
     );
   }
-  // A max of -1 means no limit.
+  // The maximum is -1 if there is no limit.
   if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_WARNING_SHARE) {
     return warning('transport', `${detail}; the daily quota is nearly used up`, 'request a higher sending quota');
   }

@@ -1,33 +1,33 @@
-/** DMARC policy records (RFC 7489 section 6.3): whether a name has exactly one, and whether it can be read. Pure. */
+/** Checks DMARC policy records (RFC 7489 section 6.3): a name must have exactly one, and it must be valid. Pure. */
 import type { RecordFinding } from './dkim-record.ts';
 import { parseTags } from './tag-list.ts';
 
 const POLICIES = ['none', 'quarantine', 'reject'];
 
-/** RFC 7489 section 6.6.3: records that do not begin with the version are somebody else's. */
+/** RFC 7489 section 6.6.3: a record that does not begin with the version is not a DMARC record. */
 export function isDmarcRecord(text: string): boolean {
   const start = text.trimStart();
   const version = start.slice(0, (start.indexOf(';') + 1 || start.length + 1) - 1);
   return version.split(/\s/).join('') === 'v=DMARC1';
 }
 
-/** What the TXT records at `_dmarc` say. Any policy will do; the suggested one is the mildest. */
+/** Checks the TXT records at `_dmarc`. Any policy is accepted; the suggested one is `none`. */
 export function checkDmarc(texts: readonly string[]): RecordFinding {
   const records = texts.filter(isDmarcRecord);
   const [record] = records;
   if (record === undefined) {
-    const problem = texts.length > 0 ? 'no record there begins with v=DMARC1' : 'no record';
+    const problem = texts.length > 0 ? 'no record begins with v=DMARC1' : 'no record';
     return { found: texts.length > 0 ? 'wrong' : 'missing', detail: `${problem}; publish it as shown` };
   }
   if (records.length > 1) {
-    return { found: 'wrong', detail: `${records.length} DMARC records, which count as none; leave one` };
+    return { found: 'wrong', detail: `${records.length} DMARC records, which have no effect together; keep only one` };
   }
   const tags = parseTags(record);
-  if (tags === null) return { found: 'wrong', detail: 'it is no list of tags, or has one twice; correct it' };
+  if (tags === null) return { found: 'wrong', detail: 'it is not a valid tag list, or has a tag twice; correct it' };
   const policy = tags.get('p')?.toLowerCase();
   if (policy === undefined) return { found: 'wrong', detail: 'it has no policy (p=); add p=none' };
   if (!POLICIES.includes(policy)) {
-    return { found: 'wrong', detail: `its policy is none of ${POLICIES.join(', ')}; give p=none, for one` };
+    return { found: 'wrong', detail: `its policy is not one of ${POLICIES.join(', ')}; publish p=none, for example` };
   }
   return { found: 'found', detail: 'found' };
 }

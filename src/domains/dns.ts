@@ -1,7 +1,7 @@
 /**
- * Questions to DNS, over Node's c-ares resolver. An answer says one of three things: it is there, it is known not to be
- * there, or nothing is known. Only NXDOMAIN and an empty answer mean that it is not there; a timeout, SERVFAIL, a
- * refusal or a dead network never do. Never rejects.
+ * DNS lookups with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or `failed`. Only
+ * NXDOMAIN and an empty answer give `none`; a timeout, SERVFAIL, a refusal or a network error give `failed`. Lookups
+ * never reject.
  */
 import { Resolver as NodeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -9,31 +9,33 @@ import { isIP } from 'node:net';
 export type Lookup<T = string> =
   | { readonly kind: 'found'; readonly values: readonly T[] }
   | { readonly kind: 'none' }
-  /** `why` is a few words, such as `timeout`. */
+  /** `why` is a short text, such as `timeout`. */
   | { readonly kind: 'failed'; readonly why: string };
 
 export interface MailExchange {
   readonly priority: number;
-  /** Lower case, without the last dot; empty for a null MX (RFC 7505). */
+  /** Lower case, without the trailing dot; empty for a null MX (RFC 7505). */
   readonly exchange: string;
 }
 
-/** Names go in and come out without the last dot. */
+/** All names, passed and returned, have no trailing dot. */
 export interface Resolver {
-  /** One text for each record, its strings joined (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2). */
+  /**
+   * Returns one text for each record, with its strings concatenated (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2).
+   */
   txt(name: string): Promise<Lookup>;
   mx(name: string): Promise<Lookup<MailExchange>>;
   cname(name: string): Promise<Lookup>;
-  /** IPv4 and IPv6 addresses together. */
+  /** Returns the IPv4 and IPv6 addresses. */
   addresses(name: string): Promise<Lookup>;
-  /** The names that an IP address points back to. */
+  /** Returns the names in the PTR records of an IP address. */
   reverse(address: string): Promise<Lookup>;
 }
 
 export interface ResolverLimits {
-  /** For the first try; each further one has twice as long, up to 4 s. */
+  /** Timeout of the first attempt; each further attempt has twice the timeout, at most 4 s. */
   readonly timeoutMs: number;
-  /** At each of the resolver's servers. */
+  /** Attempts at each server of the resolver. */
   readonly tries: number;
 }
 
@@ -46,13 +48,16 @@ const FAILURES: Readonly<Record<string, string>> = {
   ESERVFAIL: 'SERVFAIL',
   EREFUSED: 'refused',
   ECONNREFUSED: 'no DNS server answers',
-  EBADNAME: 'not a name that DNS can hold',
-  EBADRESP: 'an answer that cannot be read',
-  EFORMERR: 'an answer that cannot be read',
-  ENOTIMP: 'the DNS server does not answer such questions',
+  EBADNAME: 'not a valid DNS name',
+  EBADRESP: 'malformed DNS answer',
+  EFORMERR: 'malformed DNS answer',
+  ENOTIMP: 'the DNS server does not support this query',
 };
 
-/** Asks the server of POSTRIDER_DNS, or those of the system where `server` is null. Throws an Error of one line. */
+/**
+ * Creates a resolver for the server of POSTRIDER_DNS, or for the servers of the system if `server` is null. Throws an
+ * Error with a one-line message.
+ */
 export function createResolver(
   server: { readonly host: string; readonly port: number } | null,
   limits: Partial<ResolverLimits> = {},
@@ -75,17 +80,17 @@ export function createResolver(
         await Promise.all([lookUp(() => nodeResolver.resolve4(name)), lookUp(() => nodeResolver.resolve6(name))]),
       );
     },
-    // Not `node.reverse`, which looks into the hosts file first: what counts is what others see.
+    // `nodeResolver.reverse` reads the hosts file first, but only public DNS matters here.
     reverse: (address) => lookUp(async () => (await nodeResolver.resolvePtr(reverseName(address))).map(normalizeName)),
   };
 }
 
-/** The name whose PTR records say where an address points back to (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+/** Returns the name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
 function reverseName(address: string): string {
   const version = isIP(address);
-  if (version === 0) throw new Error(`${address} is no IP address`);
+  if (version === 0) throw new Error(`${address} is not an IP address`);
   if (version === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
-  // In groups of hexadecimal digits, whatever form it came in.
+  // The URL parser normalizes every notation of the address to groups of hexadecimal digits.
   const [left = '', right] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const groups = (text = '') => (text === '' ? [] : text.split(':'));
   const [leading, trailing] = [groups(left), groups(right)];
@@ -99,7 +104,7 @@ function formatServer(host: string, port: number): string {
   const version = isIP(address);
   if (version === 0) {
     throw new Error(
-      `POSTRIDER_DNS: "${host}" is not an IP address; give the resolver's, such as 127.0.0.1:${DNS_PORT}`,
+      `POSTRIDER_DNS: "${host}" is not an IP address; set the address of the resolver, such as 127.0.0.1:${DNS_PORT}`,
     );
   }
   return version === 6 ? `[${address}]:${port}` : `${address}:${port}`;
@@ -116,7 +121,7 @@ async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>>
   }
 }
 
-/** Found where one family is; none only where both are known to be none. */
+/** `found` if either family has addresses; `none` only if both lookups returned `none`. */
 function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
   const values = [ipv4, ipv6].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
   if (values.length > 0) return { kind: 'found', values };

@@ -1,6 +1,6 @@
 /**
- * DKIM keys: generated, sealed and unsealed. The private key exists unencrypted only while a pair is generated and in the signer; it is
- * never printed.
+ * Generates, seals and unseals DKIM keys. The private key exists unencrypted only during generation and in the signer.
+ * It is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -9,7 +9,7 @@ import { seal, unseal } from './secret.ts';
 
 export interface KeyPair {
   readonly algorithm: DkimAlgorithm;
-  /** As `p=` has it, base64. */
+  /** The value of `p=`, base64. */
   readonly publicKey: string;
   /** PKCS#8, DER. */
   readonly privateKey: Buffer;
@@ -17,7 +17,10 @@ export interface KeyPair {
 
 const generate = promisify(generateKeyPair);
 
-/** RFC 8301 section 3.2 asks for 2048 bits; longer keys do not fit in every DNS host's forms and take longer to sign. */
+/**
+ * RFC 8301 section 3.2 recommends 2048 bits. Some DNS hosts do not accept longer keys, and longer keys sign more
+ * slowly.
+ */
 const RSA_BITS = 2048;
 /** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX = 12;
@@ -25,7 +28,7 @@ const SELECTOR_ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
 const RANDOM_CHARACTERS = 4;
 const MAX_ATTEMPTS = 100;
 
-/** Generates a key pair on another thread. */
+/** Generates a key pair on a thread of the libuv pool. */
 export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
   const pair =
     algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
@@ -34,8 +37,9 @@ export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> 
 }
 
 /**
- * `p=`: for RSA the DER of SubjectPublicKeyInfo, which RFC 6376 section 3.6.1 does not say but its examples and all
- * verifiers have; for Ed25519 the 32 octets alone (RFC 8463 section 4.2).
+ * Returns the value of `p=`. For RSA it is the DER of SubjectPublicKeyInfo: RFC 6376 section 3.6.1 does not specify
+ * this, but its examples and all verifiers use it. For Ed25519 it is the 32 octets of the key alone (RFC 8463 section
+ * 4.2).
  */
 export function publicKeyText(key: KeyObject): string {
   const { asymmetricKeyType: type } = key;
@@ -47,16 +51,16 @@ export interface KeyRequest {
   readonly domain: string;
   readonly algorithms: readonly DkimAlgorithm[];
   readonly state: 'staged' | 'active';
-  /** Selectors that the domain has used: DNS caches can still have their records. */
+  /** Selectors that the domain has already used. DNS caches may still contain their records. */
   readonly usedSelectors: readonly string[];
-  /** Derived from the secret for `dkim`. */
+  /** The key that `deriveKey` returns for `dkim`. */
   readonly sealingKey: Buffer;
   readonly now: number;
-  /** From 0 up to 1. */
+  /** Returns a number in [0, 1). */
   readonly random: () => number;
 }
 
-/** Generates and seals keys; `active` for the first keys of a domain, `staged` for a rotation. */
+/** Generates and seals keys. The state is `active` for the first keys of a domain and `staged` for a rotation. */
 export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[]> {
   const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = request;
   const selectorStem = createSelectorStem(now, random, usedSelectors);
@@ -70,7 +74,7 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
   });
 }
 
-/** The private key as PKCS#8; throws a SecretError that names domain and selector. */
+/** Returns the private key as PKCS#8. Throws a SecretError that names the domain and the selector. */
 export function unsealKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
   return unseal(sealingKey, sealed, associatedData(domain, selector));
 }
@@ -81,7 +85,10 @@ function associatedData(domain: string, selector: string): string {
 
 const SELECTOR_SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
 
-/** `pr`, the day, four random characters: `pr20261121k7xm`, to which the algorithm's letter is added. */
+/**
+ * Creates the common part of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The
+ * letter of the algorithm is appended to it.
+ */
 function createSelectorStem(now: number, random: () => number, usedSelectors: readonly string[]): string {
   const day = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
@@ -90,5 +97,5 @@ function createSelectorStem(now: number, random: () => number, usedSelectors: re
       stem += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
     if (!usedSelectors.some((selector) => selector.startsWith(stem))) return stem;
   }
-  throw new Error('No free selector was drawn; the source of randomness repeats itself');
+  throw new Error('No unused selector was found, because the random numbers repeat');
 }

@@ -1,6 +1,6 @@
 /**
- * Which scripts a label of a domain is written in, and whether they belong together (UTS 39 section 5.2, the level
- * "highly restrictive"). Pure. It finds mixtures, not words of one script that look like another's.
+ * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). Pure. It does not detect a
+ * label in a single script that looks like a label in another script.
  */
 
 const SCRIPTS: readonly (readonly [string, RegExp])[] = [
@@ -21,18 +21,18 @@ const SCRIPTS: readonly (readonly [string, RegExp])[] = [
   ['Hangul', /\p{Script=Hangul}/u],
 ];
 
-/** Digits, hyphens and marks, which go with any script. */
+/** Digits, hyphens and marks, which are allowed in any script. */
 const NEUTRAL = /\p{Script=Common}|\p{Script=Inherited}/u;
 const OTHER = 'other';
 
-/** How Japanese, Chinese and Korean are written, with Latin among them. */
+/** The combinations of scripts that Japanese, Chinese and Korean use, with Latin. */
 const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
   ['Latin', 'Han', 'Hangul'],
 ];
 
-/** The scripts of the label where they are not written together, else null. */
+/** Returns the scripts of the label if their combination is not allowed, else null. */
 export function findMixedScripts(label: string): readonly string[] | null {
   const scripts = new Set<string>();
   for (const character of label) {

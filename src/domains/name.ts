@@ -1,6 +1,6 @@
 /**
- * The name of a sending domain as a person types it: checked, and turned into lower-case A-labels by the same rules as
- * the domains of addresses. Pure. Every fault is one line that says what is wrong and what to give instead.
+ * Checks the typed name of a sending domain and converts it to lower-case A-labels, by the same rules as the domains of
+ * addresses. Pure. Every error is one line with the problem and the remedy.
  */
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
@@ -9,14 +9,14 @@ import { parseHost } from '../model/address.ts';
 import { findMixedScripts } from './mixed-scripts.ts';
 
 export type DomainName =
-  /** `warning`: one line about a name that looks like another, else null. */
+  /** `warning` is one line if the name mixes scripts, else null. */
   | { readonly ok: true; readonly name: string; readonly warning: string | null }
   | { readonly ok: false; readonly fault: string };
 
 /** RFC 1035 section 2.3.4. */
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
-/** Of the name of a DKIM record before the domain: a selector (keys.ts) and `._domainkey.`. */
+/** Length of the part of a DKIM record name before the domain: a selector (keys.ts) and `._domainkey.`. */
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const EXAMPLE = 'give one such as example.com';
 
@@ -27,28 +27,29 @@ export function parseDomainName(text: string): DomainName {
   const name = parseHost(typed, 0);
   if (name === null) return { ok: false, fault: labelFault(typed) };
   if (name.length > MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH) {
-    const fault = `${quote(text)} has ${name.length} characters, ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH} at most leave room for the names of its DKIM records; give a shorter one`;
+    const fault = `${quote(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter one`;
     return { ok: false, fault };
   }
   const suffix = parse(name, { allowPrivateDomains: true });
   if (suffix.domain === null) {
     const owner = suffix.isPrivate
-      ? 'a provider lets its customers use names below it'
-      : 'anybody may register below it';
-    return { ok: false, fault: `${quote(text)} is a public suffix: ${owner}; give a domain that is yours` };
+      ? 'a provider assigns names under it to its customers'
+      : 'anyone can register names under it';
+    return { ok: false, fault: `${quote(text)} is a public suffix: ${owner}; give a domain that you own` };
   }
   return { ok: true, name, warning: mixedScriptWarning(name) };
 }
 
 /**
- * The organisational domain (RFC 7489 section 3.2) of a name in A-labels: the one just below the public suffix, those
- * that providers run (github.io) included. The name itself where there is none.
+ * Returns the organisational domain (RFC 7489 section 3.2) of a name in A-labels: the public suffix and one label more.
+ * Suffixes of providers, such as github.io, are public suffixes too. Returns the name itself if it has no
+ * organisational domain.
  */
 export function organisationalDomain(name: string): string {
   return parse(name, { allowPrivateDomains: true }).domain ?? name;
 }
 
-/** What is no domain name at first sight. */
+/** Returns an error if the text has another form, such as an address or a URL; else null. */
 function shapeFault(typed: string): string | null {
   const shown = quote(typed);
   if (typed === '') return `a domain name is missing; ${EXAMPLE}`;
@@ -58,14 +59,14 @@ function shapeFault(typed: string): string | null {
     return `${shown} has ${typed.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
   }
   if (isIP(typed.startsWith('[') && typed.endsWith(']') ? typed.slice(1, -1) : typed) !== 0) {
-    return `${shown} is an IP address; mail is sent in the name of a domain, such as example.com`;
+    return `${shown} is an IP address; give a domain name, such as example.com`;
   }
   if (typed.includes(':')) return `${shown} has a port; give the domain alone, such as example.com`;
-  if (typed.startsWith('*.')) return `${shown} is a pattern; give the domain, and allow its subdomains`;
+  if (typed.startsWith('*.')) return `${shown} is a pattern; give the domain alone, and allow its subdomains`;
   return null;
 }
 
-/** Why `parseHost` refuses it. */
+/** Returns the reason for which `parseHost` refuses the text. */
 function labelFault(typed: string): string {
   const shown = quote(typed);
   const labels = typed.split('.');
@@ -74,8 +75,8 @@ function labelFault(typed: string): string {
   const longLabel = labels.find((label) => label.length > MAX_LABEL_LENGTH);
   if (longLabel !== undefined)
     return `${shown} has a label of ${longLabel.length} characters; a label has at most ${MAX_LABEL_LENGTH}`;
-  if (typed.includes('_')) return `${shown} has an underscore, which no mail domain has; ${EXAMPLE}`;
-  return `${shown} is not a domain name: labels are letters, digits and inner hyphens, the last not digits alone; ${EXAMPLE}`;
+  if (typed.includes('_')) return `${shown} has an underscore, which is not allowed in a mail domain; ${EXAMPLE}`;
+  return `${shown} is not a domain name: labels consist of letters, digits and inner hyphens, and the last label is not a number; ${EXAMPLE}`;
 }
 
 function mixedScriptWarning(name: string): string | null {
@@ -84,13 +85,13 @@ function mixedScriptWarning(name: string): string | null {
   for (const label of shown.split('.')) {
     const scripts = findMixedScripts(label);
     if (scripts !== null) {
-      return `${shown} mixes ${scripts.join(' and ')} letters in one label, as look-alikes of other names do`;
+      return `${shown} mixes ${scripts.join(' and ')} letters in one label, so it may look like another name`;
     }
   }
   return null;
 }
 
-/** In quotes on one line, cut at 80 characters, control characters replaced. */
+/** Returns the text in quotes on one line: at most 80 characters, with control characters replaced. */
 function quote(text: string): string {
   const short = text.length > 80 ? `${text.slice(0, 79)}…` : text;
   return `"${short.replaceAll(/\p{C}/gu, '\uFFFD')}"`;

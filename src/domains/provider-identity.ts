@@ -1,6 +1,6 @@
 /**
- * The identity of a sending domain at the provider of the transport: looked at, made where it is missing, and given the key that
- * signs now. Only `ses:` has one. A provider that cannot be asked is a check that is `unknown`, never an error.
+ * Reads, creates and updates the identity of a sending domain at the provider of the transport. Only `ses:` has
+ * identities. If the provider cannot be reached, the result is a check with `unknown`, never an error.
  */
 import type { Settings } from '../config/settings.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
@@ -18,21 +18,20 @@ import {
 } from './ses-identity.ts';
 import { sealingKey } from './setup.ts';
 
-/** The settings that are looked at. */
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
 export interface ProviderStatus {
-  /** What to publish for the provider, and its own lines. */
+  /** The DNS records that the provider requires, and the status records of the identity. */
   readonly records: readonly DnsRecord[];
-  /** The checks of its own lines. */
+  /** The checks of the status records. */
   readonly checks: readonly RecordCheck[];
-  /** The first of them: whether the provider takes mail from the domain. */
+  /** The first check: whether the provider accepts messages from the domain. */
   readonly identityCheck: RecordCheck;
-  /** True where the provider signs with keys of its own. */
+  /** True if the provider signs with its own keys. */
   readonly usesEasyDkim: boolean;
 }
 
-/** The provider's view of the domain; null where the transport has no provider of identities. Never rejects. */
+/** Reads the identity of the domain. Resolves to null if the transport has no identities. Never rejects. */
 export function checkProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
@@ -40,7 +39,10 @@ export function checkProviderIdentity(
   return withIdentities(settings, domain, (identities) => identities.view(domain.name));
 }
 
-/** The same, with the identity made where it is missing, and given the key that signs now where it has one of before. */
+/**
+ * Creates the identity if it is missing, and replaces a previous key with the current signing key. Resolves like
+ * `checkProviderIdentity`.
+ */
 export function ensureProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
@@ -104,7 +106,10 @@ async function withIdentities(
   }
 }
 
-/** `AccessDeniedException: …`: the provider's name for it is what its documentation is searched for. One line. */
+/**
+ * Returns the error as one line with the provider's error name, such as `AccessDeniedException: …`, which its
+ * documentation explains.
+ */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name } = error;
@@ -114,7 +119,7 @@ function errorText(error: unknown): string {
   return name === 'Error' || line === '' ? line || name : `${name}: ${line}`;
 }
 
-/** Opens keys of the domain for the provider; the copy in the clear is wiped. */
+/** Returns a function that unseals a key of the domain for the provider. It overwrites the unencrypted buffer. */
 function keyOpener(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
   return (selector, sealed) => {
     const opened = unsealKey(sealingKey(settings), name, selector, sealed);

@@ -1,4 +1,4 @@
-/** The DNS records that an operator publishes for a sending domain, and their text for a zone file. Pure. */
+/** Creates the DNS records that an operator publishes for a sending domain, and their lines in a zone file. Pure. */
 
 import { type DnsRecord, dkimRecordName, type SendingDomain } from '../model/domain.ts';
 import { dkimRecordValue } from './dkim-record.ts';
@@ -6,21 +6,25 @@ import { dkimRecordValue } from './dkim-record.ts';
 export interface SendingSetup {
   /** POSTRIDER_RETURN_PATH_DOMAIN, in A-labels, or null. */
   readonly returnPath: string | null;
-  /** The public name of the host that receives messages for the return path; null: the return-path domain has its address. */
+  /**
+   * The public name of the host that receives messages for the return path; null if the return-path domain itself has
+   * the address.
+   */
   readonly returnPathHost: string | null;
-  /** The SPF record to suggest (relays.ts). */
+  /** The suggested SPF record (relays.ts). */
   readonly spf: string;
-  /** The address for aggregate DMARC reports; null: none. */
+  /** The address for aggregate DMARC reports, or null. */
   readonly reportsTo: string | null;
 }
 
 const RETURN_PATH_PRIORITY = 10;
-/** RFC 1035 section 3.3: octets of one string of a TXT record. */
+/** RFC 1035 section 3.3: maximum length of one string of a TXT record. */
 const MAX_STRING_OCTETS = 255;
 
 /**
- * All records of the domain in the order to publish them: its keys (also retiring ones, for messages still on their way), SPF of the
- * envelope sender's domain, DMARC, the return path. `provider` are the records that a provider requires.
+ * Returns all records of the domain in the order of publication: its keys, SPF of the envelope sender's domain, DMARC,
+ * and the return path. Retiring keys are included, because messages in transit are signed with them. `provider`
+ * contains the records that a provider requires.
  */
 export function recordsFor(
   domain: Pick<SendingDomain, 'name' | 'keys'>,
@@ -35,7 +39,8 @@ export function recordsFor(
     value: dkimRecordValue(key),
   }));
   records.push(...provider);
-  // SPF applies to the envelope sender (RFC 7208 section 2.4): the return path if there is one, else the From domain.
+  // SPF applies to the envelope sender (RFC 7208 section 2.4): to the return-path domain if it is set, else to the From
+  // domain.
   records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
   const reports = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reports}` });
@@ -46,12 +51,15 @@ export function recordsFor(
   return records;
 }
 
-/** An address in a mailto URI of a tag list: reserved characters of the list and of the URI are percent-encoded. */
+/**
+ * Encodes an address for a mailto URI in a tag list. Characters that are reserved in the list or in the URI are
+ * percent-encoded.
+ */
 function encodeMailtoAddress(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
 }
 
-/** Lines for a zone file, one for each record, ready to paste. */
+/** Returns the lines of a zone file, one for each record. */
 export function formatZone(records: readonly DnsRecord[]): string {
   const published = records.filter(({ type }) => type !== 'SES');
   return published.map((record) => `${record.name}. IN ${record.type} ${zoneValue(record)}\n`).join('');
@@ -69,7 +77,7 @@ function zoneValue({ type, value }: DnsRecord): string {
   }
 }
 
-/** RFC 1035 section 5.1: quoted strings, which a reader of the record joins with nothing between them. */
+/** RFC 1035 section 5.1: quoted strings. A verifier concatenates them without a separator. */
 function zoneStrings(value: string): string {
   const strings: string[] = [];
   for (let at = 0; at === 0 || at < value.length; at += MAX_STRING_OCTETS) {

@@ -1,13 +1,13 @@
 /**
- * Known relays, as data: the SPF term that authorises their messages, and the header fields that they replace, which must not be signed.
- * Pure.
+ * Data about known relays: the SPF term that authorises their messages, and the header fields that they replace and
+ * that must not be signed. Pure.
  */
 import { isIP } from 'node:net';
 
 export interface RelayFacts {
-  /** The SPF record to suggest. */
+  /** The suggested SPF record. */
   readonly spf: string;
-  /** Header fields, lower case, that must stay unsigned. */
+  /** Header fields, in lower case, that must not be signed. */
   readonly rewrittenFields: ReadonlySet<string>;
 }
 
@@ -20,8 +20,8 @@ interface KnownRelay {
 
 const KNOWN_RELAYS: readonly KnownRelay[] = [
   {
-    // Amazon SES, SMTP interface. Its Developer Guide ("Header fields", "Manual DKIM signing"): Date and Message-ID are
-    // replaced, so they are not to be signed.
+    // Amazon SES, SMTP interface. According to its Developer Guide ("Header fields", "Manual DKIM signing") it replaces
+    // Date and Message-ID, so they must not be signed.
     prefix: 'email-smtp',
     suffix: '.amazonaws.com',
     spf: 'v=spf1 include:amazonses.com ~all',
@@ -29,12 +29,13 @@ const KNOWN_RELAYS: readonly KnownRelay[] = [
   },
 ];
 
-/** Neutral for every host; DMARC passes by DKIM. */
+/** SPF result `neutral` for every host. DMARC passes through DKIM. */
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
- * The facts of the relay at `host`; null is a transport that is not a relay. For an unknown relay the SPF record names its own addresses,
- * which is correct for an operator's own mail server; a provider documents its SPF term.
+ * Returns the facts about the relay at `host`, which is null for a transport without a relay. For an unknown relay the
+ * SPF record authorises the addresses of the relay, which is correct for an operator's own mail server. A provider
+ * documents its own SPF term.
  */
 export function relayFacts(host: string | null): RelayFacts {
   const name = (host ?? '').toLowerCase();

@@ -1,10 +1,10 @@
 /**
  * The secret of the installation (POSTRIDER_SECRET): 256 bits, from the environment or from a file beside the database,
- * and the keys derived from it. Each use has its own key, which reveals nothing about the others.
+ * and the keys derived from it. Each use has its own key. A key does not reveal any other key.
  *
- * Guarantees: the file is readable only by its owner, completely on disk before it is used, and never replaced: data sealed with a lost
- * secret is lost. Sealed data can neither be read nor moved to another name without the secret. Errors are SecretErrors of one line that
- * never contain a secret.
+ * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used, and is never
+ * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data cannot
+ * be read or assigned to another name. Errors are SecretErrors with a one-line message that never contains a secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
@@ -18,18 +18,18 @@ export class SecretError extends Error {
 const SECRET_DIGITS = 64;
 const NONCE_OCTETS = 12;
 const TAG_OCTETS = 16;
-/** The first byte of what is sealed: AES-256-GCM with a 96-bit nonce. */
+/** The first byte of sealed data. Version 1 is AES-256-GCM with a 96-bit nonce. */
 const SEAL_VERSION = 1;
 const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
 
-/** The secret in `text`, or null where it is not 64 hexadecimal digits. */
+/** Parses a secret. Returns null if the text is not 64 hexadecimal digits. */
 export function parseSecret(text: string): Buffer | null {
   if (text.length !== SECRET_DIGITS) return null;
   const secret = Buffer.from(text, 'hex');
   return secret.length === SECRET_DIGITS / 2 ? secret : null;
 }
 
-/** POSTRIDER_SECRET as a setting; throws a SecretError that does not repeat it. */
+/** Parses the setting POSTRIDER_SECRET. Throws a SecretError that does not contain the value. */
 export function parseSecretSetting(text: string): Buffer {
   const secret = parseSecret(text);
   if (secret === null)
@@ -38,8 +38,9 @@ export function parseSecretSetting(text: string): Buffer {
 }
 
 /**
- * Reads the secret in the file at `path`; creates it at the first start. If several processes start at once, one creates it and all read
- * the same secret. Throws a SecretError if others can read the file, it has other content, or it cannot be created.
+ * Reads the secret from the file at `path`. Creates the file if it does not exist. If several processes start at once,
+ * one creates it and all read the same secret. Throws a SecretError if others can read the file, if its content is
+ * invalid, or if it cannot be created.
  */
 export function loadOrCreateSecret(path: string): Buffer {
   try {
@@ -76,7 +77,9 @@ function readSecretFile(path: string): Buffer | null {
   }
 }
 
-/** Writes a temporary file and links it to `path`, which fails if another process was first. */
+/**
+ * Writes a temporary file and links it to `path`, which fails if another process has created the file in the meantime.
+ */
 function createSecretFile(path: string): Buffer {
   const secret = randomBytes(SECRET_DIGITS / 2);
   const temporaryPath = `${path}.${randomBytes(6).toString('hex')}`;
@@ -116,8 +119,8 @@ export function deriveKey(secret: Buffer, purpose: string): Buffer {
 }
 
 /**
- * Encrypts with AES-256-GCM and a new random nonce; base64url. `associated` identifies the data and must be the same to unseal it. The
- * nonce is not a parameter, because a repeated nonce would reveal the key.
+ * Encrypts with AES-256-GCM and a new random nonce, and returns base64url. `associatedData` identifies the data;
+ * `unseal` requires the same value. The nonce is not a parameter, because a repeated nonce would reveal the key.
  */
 export function seal(key: Buffer, plaintext: Buffer, associatedData: string): string {
   const nonce = randomBytes(NONCE_OCTETS);
@@ -127,11 +130,16 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
   return Buffer.concat(sealed).toString('base64url');
 }
 
-/** Decrypts sealed data. Throws a SecretError that names `associated` if the secret is another one or the data was changed. */
+/**
+ * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the secret is different or the data was
+ * changed.
+ */
 export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length < 1 + NONCE_OCTETS + TAG_OCTETS || bytes[0] !== SEAL_VERSION) {
-    throw new SecretError(`${associatedData} is not stored in a form that this version can open`);
+    throw new SecretError(
+      `${associatedData} has a storage format that this version does not support; upgrade this node, or restore the data from a backup`,
+    );
   }
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(1, 1 + NONCE_OCTETS), {
     authTagLength: TAG_OCTETS,
@@ -145,7 +153,7 @@ export function unseal(key: Buffer, sealed: string, associatedData: string): Buf
     ]);
   } catch {
     throw new SecretError(
-      `${associatedData} cannot be opened: POSTRIDER_SECRET (or the file secret beside the database) is not the one it was sealed with, or the stored text was changed`,
+      `${associatedData} cannot be decrypted: POSTRIDER_SECRET (or the file secret beside the database) is not the secret that sealed it, or the stored data was changed; restore the correct secret`,
     );
   }
 }

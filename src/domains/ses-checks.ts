@@ -1,18 +1,21 @@
 /**
- * What the identity of a domain at Amazon SES means to the operator: records to publish, and findings with what to do. Pure.
- * An identity that could not be looked at is `unknown`, never `missing`.
+ * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES.
+ * Pure. An identity that could not be read is `unknown`, never `missing`.
  */
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import type { SesIdentity } from './ses-identity.ts';
 
-/** The provider's view of a domain, which is no record but stands among them. */
+/** The value of the status record of a domain. A status record is listed with the DNS records but is not published. */
 const VERIFIED = 'verified';
 const mailFromValue = (domain: string): string => `MAIL FROM ${domain}`;
 
-/** What its Developer Guide asks for at a custom MAIL FROM domain. */
+/** The SPF record that the Developer Guide of Amazon SES requires for a custom MAIL FROM domain. */
 const SPF = 'v=spf1 include:amazonses.com ~all';
 
-/** What to publish for the provider, MX and SPF of a custom MAIL FROM domain included; then its own lines. */
+/**
+ * Returns the DNS records that the provider requires, with MX and SPF of a custom MAIL FROM domain, followed by the
+ * status records.
+ */
 export function identityRecords(domain: string, region: string, identity: SesIdentity | null): readonly DnsRecord[] {
   const usesEasyDkim = identity !== null && identity.origin !== 'EXTERNAL';
   const mailFrom = identity?.mailFrom ?? null;
@@ -44,7 +47,10 @@ function statusRecords(domain: string, identity: SesIdentity | null): readonly D
 
 type Finding = Omit<RecordCheck, keyof DnsRecord>;
 
-/** The checks of the provider's own lines, the identity's first. `fault` is why it could not be asked: then nothing is known. */
+/**
+ * Returns the checks of the status records; the check of the identity is first. `fault` is the reason for which the
+ * provider could not be reached; all checks are then `unknown`.
+ */
 export function identityChecks(
   domain: string,
   region: string,
@@ -53,7 +59,7 @@ export function identityChecks(
 ): readonly RecordCheck[] {
   return statusRecords(domain, identity).map((record) => {
     if (fault !== null) {
-      const detail = `Amazon SES could not be asked (${fault}); nothing is concluded from it`;
+      const detail = `Amazon SES could not be reached (${fault}), so the status is unknown; check the credentials and the network`;
       return { ...record, found: 'unknown', seen: [], detail };
     }
     const finding = record.value === VERIFIED ? identityFinding(domain, identity) : mailFromFinding(region, identity);
@@ -63,19 +69,19 @@ export function identityChecks(
 
 function identityFinding(domain: string, identity: SesIdentity | null): Finding {
   if (identity === null) {
-    const detail = `Amazon SES has no identity of this name and takes no mail from it; \`postrider domain verify ${domain}\` makes it`;
+    const detail = `Amazon SES has no identity for this domain, so it rejects its messages; \`postrider domain verify ${domain}\` creates the identity`;
     return { found: 'missing', seen: [], detail };
   }
   const { verified, dkim, fault } = identity;
   const seen = [`${verified ? 'verified' : 'not verified'}, DKIM ${dkim}${fault === null ? '' : `, ${fault}`}`];
   if (!verified) {
-    const detail = `Amazon SES has not verified it yet: ${pendingText(identity)}`;
+    const detail = `Amazon SES has not verified this domain yet: ${pendingText(identity)}`;
     return { found: 'wrong', seen, detail };
   }
   if (dkim === 'SUCCESS' || dkim === 'NOT_STARTED') {
-    return { found: 'found', seen, detail: 'Amazon SES takes mail from it' };
+    return { found: 'found', seen, detail: 'Amazon SES accepts messages from this domain' };
   }
-  const detail = `Amazon SES takes mail from it, and does not see its DKIM key now (${dkim}): ${keyRemedy(identity)}`;
+  const detail = `Amazon SES accepts messages from this domain, but does not find its DKIM key at present (${dkim}): ${keyRemedy(identity)}`;
   return { found: 'found', seen, detail };
 }
 
@@ -83,7 +89,7 @@ function pendingText(identity: SesIdentity): string {
   const why = identity.fault === null ? '' : ` (${identity.fault})`;
   return identity.dkim === 'FAILED'
     ? `it did not find the DKIM record${why}: ${keyRemedy(identity)}, then verify again`
-    : `it looks for the DKIM record${why}, for minutes or hours: ${keyRemedy(identity)}`;
+    : `it searches for the DKIM record${why}, which can take hours: ${keyRemedy(identity)}`;
 }
 
 function keyRemedy({ origin, tokens }: SesIdentity): string {
@@ -91,26 +97,26 @@ function keyRemedy({ origin, tokens }: SesIdentity): string {
   return `publish the record of ${tokens.length === 0 ? 'the RSA key' : `the selector ${tokens.join(', ')}`}`;
 }
 
-/** The provider looks for the MX alone. */
+/** The provider checks only the MX record. */
 function mailFromFinding(region: string, identity: SesIdentity | null): Finding {
   const mailFrom = identity?.mailFrom ?? null;
   if (mailFrom === null) return { found: 'missing', seen: [], detail: 'no custom MAIL FROM domain is set' };
   const { domain, status, required } = mailFrom;
   const seen = [status];
   const consequence = required
-    ? 'it refuses mail until then'
-    : 'until then its own name stands there, and SPF does not align';
+    ? 'until it is found, Amazon SES rejects the messages'
+    : 'until it is found, Amazon SES uses its own MAIL FROM domain, and SPF does not align';
   switch (status) {
     case 'SUCCESS':
-      return { found: 'found', seen, detail: 'Amazon SES sends with this envelope domain' };
+      return { found: 'found', seen, detail: 'Amazon SES uses this MAIL FROM domain' };
     case 'TEMPORARY_FAILURE':
-      return { found: 'unknown', seen, detail: 'Amazon SES could not look its MX up; nothing is concluded from it' };
+      return { found: 'unknown', seen, detail: 'Amazon SES could not look up its MX record, so the status is unknown' };
     case 'FAILED': {
-      const detail = `Amazon SES found no MX of ${domain}: publish 10 feedback-smtp.${region}.amazonses.com and set it again there; ${consequence}`;
+      const detail = `Amazon SES found no MX record of ${domain}: publish 10 feedback-smtp.${region}.amazonses.com and set the MAIL FROM domain again at Amazon SES; ${consequence}`;
       return { found: 'wrong', seen, detail };
     }
     default: {
-      const detail = `Amazon SES looks for the MX of ${domain}, for minutes or days; ${consequence}`;
+      const detail = `Amazon SES searches for the MX record of ${domain}, which can take days; ${consequence}`;
       return { found: 'wrong', seen, detail };
     }
   }

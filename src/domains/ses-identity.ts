@@ -1,9 +1,9 @@
 /**
- * A sending domain at Amazon SES: its identity there, made with our own DKIM key ("bring your own DKIM") or with keys of the
- * provider's (Easy DKIM). Postrider signs by itself as well; without a verified identity the provider takes no mail from the
- * domain. ses-checks.ts tells what an identity means to the operator.
+ * Manages the identity of a sending domain at Amazon SES. An identity uses the DKIM key of Postrider ("bring your own
+ * DKIM") or keys of the provider (Easy DKIM). Postrider also signs every message itself. Without a verified identity
+ * the provider rejects messages from the domain. ses-checks.ts derives the findings for the operator.
  *
- * An identity that somebody else made, or with a key that is none of ours, is left as it is. Calls reject with the SDK's errors.
+ * An identity whose key does not belong to Postrider is never changed. Calls reject with the errors of the SDK.
  */
 import type { SendingDomain } from '../model/domain.ts';
 
@@ -12,7 +12,7 @@ export interface SesIdentitySetting {
   readonly endpoint: string | null;
 }
 
-/** A DKIM key as the provider takes it: RSA, PKCS#8 in base64. */
+/** A DKIM key in the form that the provider accepts: RSA, PKCS#8 in base64. */
 export interface SesKey {
   readonly selector: string;
   readonly privateKey: string;
@@ -20,29 +20,29 @@ export interface SesKey {
 
 export interface SesIdentity {
   readonly verified: boolean;
-  /** Why the last look at DNS failed, such as `HOST_NOT_FOUND`, or null. */
+  /** The reason for which the provider's last DNS check failed, such as `HOST_NOT_FOUND`, or null. */
   readonly fault: string | null;
   /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`, `NOT_STARTED`. */
   readonly dkim: string;
-  /** `EXTERNAL`: signed with the key given; its selector is the token then. */
+  /** `EXTERNAL`: the provider signs with a given key, whose selector is the only token. */
   readonly origin: string;
   readonly tokens: readonly string[];
-  /** Where the provider publishes its own keys; in newer regions a zone of the region's. */
+  /** The DNS zone of the provider's own keys. Newer regions have their own zones. */
   readonly keyZone: string;
-  /** The custom MAIL FROM domain, or null where the provider's own stands. */
+  /** The custom MAIL FROM domain, or null if the provider uses its own. */
   readonly mailFrom: {
     readonly domain: string;
     /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`. */
     readonly status: string;
-    /** Whether mail is refused while its MX is not found. */
+    /** True if the provider rejects messages while it does not find the MX record. */
     readonly required: boolean;
   } | null;
 }
 
 export interface SesIdentities {
-  /** Null where there is none of that name. */
+  /** Resolves to null if the domain has no identity. */
   view(domain: string): Promise<SesIdentity | null>;
-  /** With a key, or with null by Easy DKIM. One that is there already stays as it is. */
+  /** Creates the identity with the key, or with Easy DKIM if `key` is null. Does not change an existing identity. */
   create(domain: string, key: SesKey | null): Promise<SesIdentity>;
   replaceKey(domain: string, key: SesKey): Promise<void>;
   close(): void;
@@ -51,7 +51,7 @@ export interface SesIdentities {
 const RESPONSE_TIMEOUT_MS = 20_000;
 const DEFAULT_KEY_ZONE = 'dkim.amazonses.com';
 
-/** Loads the SDK and opens the API; credentials are found as the SDK finds them. */
+/** Loads the SDK and creates a client of the API. The SDK finds the credentials. */
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({ region, ...(endpoint === null ? {} : { endpoint }), maxAttempts: 2 });
@@ -72,7 +72,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
         origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',
         tokens: dkim?.Tokens ?? [],
         keyZone: dkim?.SigningHostedZone ?? DEFAULT_KEY_ZONE,
-        // The API gives an empty object, or an empty name, where none is set.
+        // The API returns an empty object or an empty name if no domain is set.
         mailFrom: mailFrom?.MailFromDomain
           ? {
               domain: mailFrom.MailFromDomain.toLowerCase(),
@@ -97,7 +97,8 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
         if (!(error instanceof sdk.AlreadyExistsException)) throw error;
       }
       const identity = await view(EmailIdentity);
-      if (identity === null) throw new Error(`Amazon SES did not keep the identity ${EmailIdentity}`);
+      if (identity === null)
+        throw new Error(`Amazon SES has no identity ${EmailIdentity} after its creation; try again`);
       return identity;
     },
     async replaceKey(EmailIdentity, key) {
@@ -112,14 +113,14 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   };
 }
 
-/** How the identity is made where there is none: with our key, or with the provider's. */
+/** The keys of a new identity: `own` for the key of Postrider, `easy` for keys of the provider. */
 export type IdentityKeys = 'own' | 'easy';
 
 type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
-/** Opens an RSA key. */
+/** Unseals an RSA key. */
 type OpenKey = (selector: string, sealed: string) => SesKey;
 
-/** The identity of the domain, made where it is missing; where it is there, as `updateIdentityKey` leaves it. */
+/** Returns the identity of the domain. Creates it if it is missing; else updates it as `updateIdentityKey` does. */
 export async function ensureIdentity(
   identities: SesIdentities,
   domain: IdentityDomain,
@@ -150,12 +151,12 @@ export async function updateIdentityKey(
   return identities.view(domain.name);
 }
 
-/** The provider takes no Ed25519. */
+/** The provider does not support Ed25519. */
 function signingKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | undefined {
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
-/** Whether it has a key of ours that is not the one that signs now, whose record is there. */
+/** True if the identity has a previous key of Postrider and the record of the current signing key is published. */
 function isOutdated(
   { origin, tokens }: SesIdentity,
   { published }: Pick<SendingDomain, 'published'>,
@@ -165,5 +166,5 @@ function isOutdated(
   return origin === 'EXTERNAL' && hasOwnKey && !tokens.includes(selector) && published.includes(selector);
 }
 
-/** As keys.ts names RSA keys, those of an earlier time included, which are no longer known. */
+/** Matches all RSA selectors that keys.ts generates, including those of removed keys. */
 const OWN_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;

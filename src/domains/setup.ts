@@ -17,10 +17,10 @@ import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from '
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
-/** What the records to publish depend on. */
+/** Returns the settings on which the records to publish depend. */
 export function sendingSetup({ returnPathDomain, transport }: Settings): SendingSetup {
   const { spf } = transportFacts(transport);
-  // Amazon SES puts an envelope sender of its own in place of any other.
+  // Amazon SES replaces the envelope sender with its own.
   return { returnPath: transport.kind === 'ses' ? null : returnPathDomain, returnPathHost: null, spf, reportsTo: null };
 }
 
@@ -29,21 +29,21 @@ function transportFacts(transport: Settings['transport']): RelayFacts {
     case 'capture':
       return relayFacts(null);
     case 'ses':
-      // Whatever the endpoint: the service is the same behind it, and it rewrites the same fields.
+      // Every endpoint of Amazon SES replaces the same fields.
       return relayFacts(`email-smtp.${transport.region}.amazonaws.com`);
     case 'smtp':
       return relayFacts(transport.host);
   }
 }
 
-/** The key that seals private DKIM keys. Makes the secret where there is none. @throws SecretError */
+/** Returns the key that seals private DKIM keys. Creates the secret if it does not exist. @throws SecretError */
 export function sealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
   return deriveKey(installationSecret(settings), 'dkim');
 }
 
 /**
- * The key that signs operators' sessions: of the secret and the password, so that a new password ends every session. Makes the
- * secret where there is none. @throws SecretError
+ * Returns the key that signs operator sessions. It is derived from the secret and the password, so a new password ends
+ * every session. Creates the secret if it does not exist. @throws SecretError
  */
 export function operatorKey(settings: Pick<Settings, 'secret' | 'database' | 'operatorPassword'>): Buffer {
   const key = deriveKey(installationSecret(settings), 'operator');
@@ -54,14 +54,15 @@ export function operatorKey(settings: Pick<Settings, 'secret' | 'database' | 'op
 
 function installationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // Beside the embedded database its folder is there; with a database server nothing else has made it.
+  // The folder of the embedded database exists already. With a database server nothing else creates the folder.
   if (database.kind === 'postgres') mkdirSync(dataFolder(database), { recursive: true, mode: 0o700 });
   return loadOrCreateSecret(secretPath({ database }));
 }
 
 /**
- * Where the secret lies when no setting gives it: beside the database. Where the path is a symbolic link, it is beside the
- * file itself, so that every path to the database finds the same secret; one beside the link goes before it.
+ * Returns the path of the secret file that is used without POSTRIDER_SECRET. It is in the folder of the database. If
+ * the database path is a symbolic link, a file beside the link takes precedence over a file beside the target, so every
+ * path to the database leads to the same secret.
  */
 export function secretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(dataFolder(database), 'secret');
@@ -70,28 +71,31 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
     const realPath = realpathSync(database.path);
     return realPath === resolve(database.path) ? defaultPath : join(dirname(realPath), 'secret');
   } catch {
-    // There is no database yet.
+    // The database does not exist yet.
     return defaultPath;
   }
 }
 
-/** What to do about what `secretWarning` says. */
-export const SECRET_REMEDY = 'set it to what is in the file on every node of the database';
+/** The remedy for `secretWarning`. */
+export const SECRET_REMEDY = 'set it to the content of this file on every node of the database';
 
-/** What to say where nodes share a database and each would take a secret of its own, else null. */
+/** Returns a warning if several nodes can share the database and this node uses its own secret file, else null. */
 export function secretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;
-  return `POSTRIDER_SECRET is not set, so that this node goes by the file ${secretPath({ database })} of its own`;
+  return `POSTRIDER_SECRET is not set, so this node uses its own file ${secretPath({ database })}`;
 }
 
-/** Where this node keeps files: beside the embedded database, else `data` in the working folder. */
+/**
+ * Returns the folder for the files of this node: the folder of the embedded database, else `data` in the working
+ * directory.
+ */
 export function dataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';
 }
 
 /**
- * Checks that the secret opens a stored DKIM key, so that a lost secret is never replaced unnoticed. Await it before signing or
- * sealing. A store without keys accepts any secret. @throws SecretError with the remedy
+ * Checks that the secret unseals a stored DKIM key, so a lost secret is never replaced without an error. Call it before
+ * signing or sealing. A store without keys accepts any secret. @throws SecretError with the remedy
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
@@ -103,7 +107,7 @@ export async function checkSecret(
   const otherRemedy = 'or `postrider domain remove DOMAIN` for each domain and add them again';
   if (settings.secret === null && !existsSync(path)) {
     throw new SecretError(
-      `the secret file ${path} is gone, and the stored DKIM keys open only with it; restore it from a backup, or set POSTRIDER_SECRET to what it held, ${otherRemedy}`,
+      `the secret file ${path} is missing, and the stored DKIM keys cannot be decrypted without it; restore it from a backup, or set POSTRIDER_SECRET to its content, ${otherRemedy}`,
     );
   }
   const key = sealingKey(settings);
@@ -118,7 +122,7 @@ export async function checkSecret(
   if (canOpenKey) return;
   const secretName = settings.secret === null ? `the secret file ${path}` : 'POSTRIDER_SECRET';
   throw new SecretError(
-    `${secretName} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the one of before, ${otherRemedy}`,
+    `${secretName} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the previous secret, ${otherRemedy}`,
   );
 }
 
@@ -128,7 +132,9 @@ export interface DomainCheckResult {
   readonly event: CheckEvaluation['event'];
 }
 
-/** The update that the checks of a domain's records lead to. Keys whose records are seen take over first. */
+/**
+ * Derives the update of a domain from the checks of its records. Keys whose records are published are activated first.
+ */
 export function evaluateDomainChecks(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -141,13 +147,19 @@ export function evaluateDomainChecks(
   return { update: { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
-/** Domain and key of return paths, or null where none are made. Makes the secret where there is none. @throws SecretError */
+/**
+ * Returns the domain and the key of return paths, or null if POSTRIDER_RETURN_PATH_DOMAIN is not set. Creates the
+ * secret if it does not exist. @throws SecretError
+ */
 export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
   const { returnPathDomain: domain } = settings;
   return domain === null ? null : { domain, key: deriveKey(installationSecret(settings), 'return-path') };
 }
 
-/** What signing needs: the signer over the sealed keys, and the return path with its key. Makes the secret where there is none. @throws SecretError */
+/**
+ * Creates the signer of the sealed keys and the return path with its key. Creates the secret if it does not exist.
+ * @throws SecretError
+ */
 export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath'> {
   const key = sealingKey(settings);
   const { transport } = settings;
@@ -162,7 +174,10 @@ export function signingParts(settings: Settings): Pick<PrepareParts, 'signer' | 
   };
 }
 
-/** The check of one domain for the watcher: looks its records up and says what follows; null where nothing was answered. */
+/**
+ * Creates the check that the watcher runs for each domain. It looks up the records and resolves to the update, or to
+ * null if no lookup was answered.
+ */
 export function createDomainCheck(
   settings: Settings,
   clock: Clock,

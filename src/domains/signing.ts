@@ -22,12 +22,12 @@ import type { PublishOf } from '../model/events.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 
-/** The keys with which messages from an address of this domain are signed. */
+/** The keys that sign messages from addresses of a domain. */
 interface DomainSigning {
-  /** The `d=` of the signature: the sending domain itself, or the one it is a subdomain of. */
+  /** The `d=` of the signature: the sending domain, or its parent domain if the address belongs to a subdomain. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
-  /** False if it was authenticated once and is blocked now. */
+  /** False if the domain was authenticated in the past and is now blocked. */
   readonly maySend: boolean;
 }
 
@@ -70,7 +70,7 @@ export class DomainCache {
     return { domain: domain.name, keys: signingKeys(domain), maySend: maySend(domain) };
   }
 
-  /** The domain itself, else the nearest parent domain, if its subdomains can send. */
+  /** Returns the domain itself, or the nearest parent domain if that allows subdomains. */
   #find(accountId: number, name: string): SendingDomain | null {
     const exact = this.#byName.get(name);
     if (exact !== undefined) return exact.accountId === accountId ? exact : null;
@@ -86,7 +86,7 @@ export class DomainCache {
 // bytes are the same on every attempt unless the signing keys change. Rejects if a required signature cannot be made; the message is
 // then deferred and never sent unsigned.
 
-/** The last field of Feedback-ID: who sends (Gmail's form, 5 to 15 characters). */
+/** The last field of Feedback-ID, which identifies the sender. Gmail requires 5 to 15 characters. */
 const SENDER_ID = 'postrider';
 
 export interface PrepareParts {
@@ -103,7 +103,7 @@ export interface PrepareParts {
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
 }
 
-/** Makes the queue's `prepare`. */
+/** Creates the function that the queue calls to prepare a message for an attempt. */
 export function createPrepare({
   domains,
   signer,
@@ -114,7 +114,7 @@ export function createPrepare({
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.signingFor(message.accountId, domain);
-    // Only for signed messages: Gmail counts a Feedback-ID for the signing domain.
+    // Only signed messages have the field: Gmail assigns a Feedback-ID to the signing domain.
     const feedback = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, signing === null ? [] : [feedback]);
     const from =
@@ -129,8 +129,8 @@ export function createPrepare({
     if (mustSign && signing?.maySend !== true) {
       const reason =
         signing === null
-          ? `the account has no authenticated domain ${domain}; \`postrider domain list\` shows those there are`
-          : `the domain ${domain} is not authenticated any more; \`postrider domain verify ${domain}\` says why`;
+          ? `the account has no authenticated domain ${domain}; \`postrider domain list\` lists its domains`
+          : `the domain ${domain} is no longer authenticated; \`postrider domain verify ${domain}\` shows the reason`;
       const error = new Error(reason);
       onError(error);
       throw error;
@@ -161,8 +161,9 @@ export interface SigningKey extends SignatureIdentity {
 
 interface Signer {
   /**
-   * The message with its DKIM-Signature fields on top, in the order of `keys`. `data` has CRLF line ends and its body at
-   * `bodyAt`; `at` is when the message was accepted, in milliseconds since the epoch, so that attempts are alike.
+   * Returns the message with its DKIM-Signature fields prepended in the order of `keys`. `data` has CRLF line ends; its
+   * body begins at `bodyAt`. `at` is the time of acceptance in milliseconds since the epoch, which makes the bytes of
+   * all attempts equal.
    */
   sign(data: Buffer, bodyAt: number, keys: readonly SigningKey[], at: number): Promise<Buffer>;
 }
@@ -176,18 +177,18 @@ interface SignerParts {
   readonly maxKeys?: number;
 }
 
-/** Two keys for each of 2,000 domains, about 4 KB a key. */
+/** Two keys for each of 2,000 domains; a key needs about 4 KB. */
 const MAX_KEYS = 4_000;
 
 interface OpenKey {
-  /** Cached with the key, so the beginning of its signatures is built once. */
+  /** Cached with the key, because the prefix of its signatures is cached for this object. */
   readonly identity: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
 export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
-  /** By record name, least recently used first. */
+  /** Unsealed keys by record name, the least recently used first. */
   const openKeys = new Map<string, OpenKey>();
 
   let hasLoweredPriority = false;
@@ -210,15 +211,15 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
   };
 
   const loadKey = (signingKey: SigningKey, name: string): KeyObject => {
-    // Both go into the header as they are.
+    // Both are written into the header unchanged.
     const host = `${signingKey.selector}.${signingKey.domain}`;
-    if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is no name of a DKIM key`);
+    if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is not a valid name of a DKIM key`);
     const der = openKey(signingKey.domain, signingKey.selector, signingKey.sealed);
     let key: KeyObject;
     try {
       key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' });
     } catch {
-      throw new Error(`The DKIM key ${name} is damaged`);
+      throw new Error(`The DKIM key ${name} cannot be decoded`);
     } finally {
       der.fill(0);
     }
@@ -243,7 +244,7 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
               return;
             }
             fields[index] = signatureField(input, signature);
-            // The pool creates all its threads with its first task.
+            // The pool creates all its threads when it runs its first task.
             if (!hasLoweredPriority) {
               hasLoweredPriority = true;
               yieldSigningThreads();
@@ -262,8 +263,8 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * With 10 the event loop handles each event by itself; with 5 several events and commits are handled together, which needs less processor
- * time (docs/decisions/dkim.md has the figures and the cost for acceptance).
+ * With 10 the event loop handles one event at a time. With 5 it handles several events and commits together, which
+ * needs less processor time. docs/decisions/dkim.md has the figures and the cost for acceptance.
  */
 const NICENESS = 5;
 

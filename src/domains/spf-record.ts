@@ -1,32 +1,32 @@
 /**
- * SPF records (RFC 7208): whether a domain has exactly one, and whether it can be read. Which hosts it allows is between
- * the operator and the relay. Pure.
+ * Checks SPF records (RFC 7208): a domain must have exactly one, and it must be valid. The hosts that it allows are not
+ * checked. Pure.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { RecordFinding } from './dkim-record.ts';
 
 const VERSION = 'v=spf1';
-/** RFC 7208 section 4.6.4: more terms than these that need a lookup, and evaluation ends in an error. */
+/** RFC 7208 section 4.6.4: maximum number of terms that need a lookup; more cause an error. */
 const MAX_LOOKUPS = 10;
 
-/** RFC 7208 section 4.5: the version, and then nothing or a space. */
+/** RFC 7208 section 4.5: the version is followed by a space or by the end. */
 export function isSpfRecord(text: string): boolean {
   const start = text.slice(0, VERSION.length + 1).toLowerCase();
   return start === VERSION || start === `${VERSION} `;
 }
 
-/** What the TXT records of a name say about SPF; `expected` is the record that was suggested. */
+/** Checks the SPF record among the TXT records of a name. `expected` is the suggested record. */
 export function checkSpf(expected: string, texts: readonly string[]): RecordFinding {
   const records = texts.filter(isSpfRecord);
   const [record] = records;
   if (record === undefined) return { found: 'missing', detail: `no SPF record; publish ${expected}` };
   if (records.length > 1) {
     // RFC 7208 section 4.5.
-    const detail = `${records.length} SPF records, which counts as an error; join them into one`;
+    const detail = `${records.length} SPF records, which is an error; combine them into one`;
     return { found: 'wrong', detail };
   }
   const fault = spfFault(record);
-  if (fault !== null) return { found: 'wrong', detail: `${fault}, which makes the whole record an error` };
+  if (fault !== null) return { found: 'wrong', detail: `${fault}, which makes the whole record invalid; correct it` };
   const terms = record.toLowerCase().split(' ');
   const missingTerms = expected
     .toLowerCase()
@@ -35,11 +35,11 @@ export function checkSpf(expected: string, texts: readonly string[]): RecordFind
   if (missingTerms.length === 0) return { found: 'found', detail: 'found' };
   return {
     found: 'found',
-    detail: `found; without ${missingTerms.join(' ')} the relay's mail passes SPF only for its own domain`,
+    detail: `found; without ${missingTerms.join(' ')} SPF passes only for the domain of the relay`,
   };
 }
 
-/** Why the record cannot be read, in a few words; null where it can. */
+/** Returns the reason for which the record is invalid, or null if it is valid. */
 export function spfFault(record: string): string | null {
   let lookups = 0;
   const seenModifiers = new Set<string>();
@@ -49,7 +49,7 @@ export function spfFault(record: string): string | null {
     const name = equals === -1 ? '' : term.slice(0, equals).toLowerCase();
     if (equals !== -1 && isModifier(name)) {
       if (name !== 'redirect' && name !== 'exp') continue;
-      if (seenModifiers.has(name)) return `${name}= stands twice`;
+      if (seenModifiers.has(name)) return `${name}= appears twice`;
       if (equals === term.length - 1) return `${name}= names no domain`;
       seenModifiers.add(name);
       if (name === 'redirect') lookups += 1;
@@ -59,7 +59,7 @@ export function spfFault(record: string): string | null {
     if (fault !== null) return fault;
     if (needsLookup(term)) lookups += 1;
   }
-  return lookups > MAX_LOOKUPS ? `${lookups} terms need a lookup, and ${MAX_LOOKUPS} are allowed` : null;
+  return lookups > MAX_LOOKUPS ? `${lookups} terms need a DNS lookup, and the maximum is ${MAX_LOOKUPS}` : null;
 }
 
 function isModifier(name: string): boolean {
@@ -94,7 +94,7 @@ function mechanismFault(term: string): string | null {
   const shown = term.length > 60 ? `${term.slice(0, 59)}…` : term;
   switch (kind) {
     case 'all':
-      return value === null ? null : `"${shown}" takes no value`;
+      return value === null ? null : `"${shown}" does not accept a value`;
     case 'a':
     case 'mx':
     case 'ptr':
@@ -103,11 +103,11 @@ function mechanismFault(term: string): string | null {
     case 'exists':
       return value === null || value === '' ? `"${shown}" names no domain` : null;
     case 'ip4':
-      return isNetwork(value, isIPv4, 32) ? null : `"${shown}" is no IPv4 network`;
+      return isNetwork(value, isIPv4, 32) ? null : `"${shown}" is not an IPv4 network`;
     case 'ip6':
-      return isNetwork(value, isIPv6, 128) ? null : `"${shown}" is no IPv6 network`;
+      return isNetwork(value, isIPv6, 128) ? null : `"${shown}" is not an IPv6 network`;
     default:
-      return `"${shown}" is no SPF term`;
+      return `"${shown}" is not an SPF term`;
   }
 }
 

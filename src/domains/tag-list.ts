@@ -1,8 +1,8 @@
-/** Tag lists (RFC 6376 section 3.2), which DKIM and DMARC records are written in. Pure, one pass. */
+/** Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records. Pure, one pass. */
 
 /**
- * The values by tag, without surrounding white space; null if the text is not a tag list or has a tag twice, which makes all of it
- * invalid. Names are case-sensitive.
+ * Returns the values by tag, without surrounding white space. Returns null if the text is not a tag list or has a tag
+ * twice, which makes the whole list invalid. Names are case-sensitive.
  */
 export function parseTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
@@ -29,7 +29,7 @@ function isTagName(name: string): boolean {
   return name !== '';
 }
 
-/** True if the colon-separated list contains one of `wanted`. */
+/** True if the colon-separated list contains one of the `accepted` values. */
 export function listIncludes(value: string, accepted: readonly string[]): boolean {
   return value.split(':').some((item) => accepted.includes(item.trim().toLowerCase()));
 }

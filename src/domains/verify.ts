@@ -1,6 +1,6 @@
 /**
- * Checks the DNS records of a domain. Never rejects: a record whose lookup fails is `unknown`, never `missing`. The number of concurrent
- * lookups is limited, and DNS answers are truncated before they are stored.
+ * Checks the DNS records of a domain. Never rejects: a record whose lookup fails is `unknown`, never `missing`. The
+ * number of concurrent lookups is limited, and DNS answers are truncated before they are stored.
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
@@ -11,13 +11,14 @@ import { organisationalDomain } from './name.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
-/** The maximum characters and records that are kept of an answer; an RSA-4096 key has 750 characters. */
-const MAX_SEEN = 1_000;
-const MAX_VALUES = 20;
+/** The maximum number of characters that are stored of a record; an RSA-4096 key has 750 characters. */
+const MAX_SEEN_CHARACTERS = 1_000;
+/** The maximum number of records that are stored of an answer. */
+const MAX_SEEN_RECORDS = 20;
 
 type Finding = RecordFinding & { readonly seen: readonly string[] };
 
-/** One check for each record, in the same order. */
+/** Checks the records. Returns one check for each record, in the same order. */
 export async function checkRecords(
   records: readonly DnsRecord[],
   resolver: Resolver,
@@ -42,7 +43,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
     case 'MX':
       return checkMx(record, resolver);
     case 'SES':
-      return Promise.resolve(unknown('the provider is asked, not DNS'));
+      return Promise.resolve(unknown('the provider reports this status, not DNS'));
     case 'TXT':
       return record.purpose === 'dmarc' ? checkPolicy(record, resolver) : checkTxt(record, resolver);
   }
@@ -68,7 +69,10 @@ async function checkDoubledName(record: DnsRecord, marker: string, resolver: Res
   const lookup = await resolver.txt(doubledName);
   if (lookup.kind === 'found' && compareDkim(record.value, lookup.values).found === 'found') {
     const label = record.name.slice(0, -domain.length - 1);
-    return { found: 'missing', detail: `it stands at ${doubledName}; give your DNS host the name ${label} alone` };
+    return {
+      found: 'missing',
+      detail: `the record is at ${doubledName}; enter only the name ${label} at your DNS host`,
+    };
   }
   return compareDkim(record.value, []);
 }
@@ -119,22 +123,26 @@ async function checkReturnPath(
   if (lookup.kind !== 'found') return compareNames(lookup, record, mxText, []);
   const seen = limitSeen(lookup.values.map(mxText));
   if (lookup.values.some(({ exchange }) => exchange === ''))
-    return { found: 'wrong', detail: 'it takes no mail (RFC 7505); name the host that takes the bounces', seen };
+    return {
+      found: 'wrong',
+      detail: 'it is a null MX, which accepts no messages (RFC 7505); publish the host that receives the bounces',
+      seen,
+    };
   const exchanges = lookup.values.slice(0, MAX_EXCHANGES).map(({ exchange }) => exchange);
   const answers = await Promise.all(exchanges.map((exchange) => resolver.addresses(exchange)));
   const withoutAddress = exchanges.filter((_, index) => answers[index]?.kind === 'none');
   if (withoutAddress.length > 0) {
-    const detail = `it names ${withoutAddress.join(', ')}, which has no address; publish its A or AAAA record`;
+    const detail = `it names ${withoutAddress.join(', ')}, which has no address; publish an A or AAAA record for it`;
     return { found: 'wrong', detail, seen };
   }
   const failed = answers.find((answer) => answer.kind === 'failed');
   if (failed !== undefined) return { ...unknown(failed.why), seen };
-  return { found: 'found', detail: `mail for it goes to ${exchanges.join(', ')}`, seen };
+  return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
 }
 
 function mxText({ priority, exchange }: MailExchange): string {
-  // RFC 7505: an MX of `.` says that the domain takes no mail.
-  return exchange === '' ? `${priority} . (takes no mail)` : `${priority} ${exchange}`;
+  // RFC 7505: an MX of `.` means that the domain accepts no messages.
+  return exchange === '' ? `${priority} . (null MX)` : `${priority} ${exchange}`;
 }
 
 /** Found if one of the answers names the expected host. The operator chooses the priority. */
@@ -153,19 +161,19 @@ function compareNames<T>(
       const seen = limitSeen(lookup.values.map(toText));
       const isFound = seen.some((value) => expected.includes(value.slice(value.lastIndexOf(' ') + 1)));
       if (isFound) return { found: 'found', detail: 'found', seen };
-      return { found: 'wrong', detail: `it leads to ${seen.join(', ')}, expected ${record.value}`, seen };
+      return { found: 'wrong', detail: `its value is ${seen.join(', ')}, expected ${record.value}`, seen };
     }
   }
 }
 
 function unknown(why: string): Finding {
-  return { found: 'unknown', detail: `the lookup failed (${why}); nothing is concluded from it`, seen: [] };
+  return { found: 'unknown', detail: `the lookup failed (${why}), so the status is unknown`, seen: [] };
 }
 
 /** The values without control characters and of limited length, as they are stored and shown. */
 function limitSeen(values: readonly string[]): readonly string[] {
-  return values.slice(0, MAX_VALUES).map((value) => {
-    const short = value.length > MAX_SEEN ? `${value.slice(0, MAX_SEEN - 1)}…` : value;
+  return values.slice(0, MAX_SEEN_RECORDS).map((value) => {
+    const short = value.length > MAX_SEEN_CHARACTERS ? `${value.slice(0, MAX_SEEN_CHARACTERS - 1)}…` : value;
     return short.replaceAll(/\p{Cc}|\p{Cf}/gu, '\uFFFD');
   });
 }

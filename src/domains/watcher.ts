@@ -1,7 +1,8 @@
 /**
- * Checks sending domains periodically: often while they wait for their first record or have lost one, rarely otherwise. A failed lookup
- * changes nothing and is retried with exponential backoff, after domains that have waited longer. Several nodes can check the same
- * domain; the node whose result is written publishes the event.
+ * Checks sending domains periodically. The interval is short while a domain is new, is failing or has staged keys, and
+ * long otherwise. A failed lookup changes nothing and is retried with exponential backoff. Domains that have waited
+ * longer are checked first. Several nodes can check the same domain; the node whose result is stored publishes the
+ * event.
  */
 import type { Clock } from '../clock.ts';
 import type { CheckEvaluation, DomainUpdate, SendingDomain } from '../model/domain.ts';
@@ -18,10 +19,10 @@ const EVENTS = {
 } as const satisfies Readonly<Record<NonNullable<CheckEvaluation['event']>, string>>;
 /** The maximum number of domains checked per round, one after the other, which limits the load on the resolver. */
 const MAX_CHECKS_PER_ROUND = 50;
-/** The delay after a check without an answer; doubled with each further one. */
+/** The delay after the first check without an answer. Each further check without an answer doubles it. */
 const MIN_RETRY_MS = HOUR_MS / 12;
 
-/** How long after its last check a domain is checked again, in ms. */
+/** Returns the interval between two checks of a domain, in ms. */
 export function checkIntervalMs(domain: SendingDomain, now: number): number {
   const isNew = now - domain.createdAt < 24 * HOUR_MS;
   switch (domain.status) {
@@ -37,7 +38,7 @@ export function checkIntervalMs(domain: SendingDomain, now: number): number {
 export interface WatcherParts {
   readonly clock: Clock;
   readonly list: () => Promise<readonly SendingDomain[]>;
-  /** The domain as it is now, or null. */
+  /** Reads the current domain. Resolves to null if it no longer exists. */
   readonly find: (name: string) => Promise<SendingDomain | null>;
   /** Checks the records and returns the update; null if no lookup was answered. */
   readonly check: (
@@ -47,13 +48,13 @@ export interface WatcherParts {
   readonly publish: PublishOf<(typeof EVENTS)[keyof typeof EVENTS] | 'node.operation_failed'>;
 }
 
-/** Starts watching; the returned function stops it after the check under way. */
+/** Starts the periodic checks. The returned function stops them and resolves when the running check has ended. */
 export function watchDomains({ clock, list, find, check, update, publish }: WatcherParts): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let currentRound: Promise<void> = Promise.resolve();
 
-  /** By id, while checks of the domain get no answer. */
+  /** The last check and the number of failures of each domain whose checks have no answer, by domain id. */
   const unanswered = new Map<number, { readonly at: number; readonly failures: number }>();
 
   const lastAttemptAt = ({ id, checkedAt }: SendingDomain): number =>
@@ -67,7 +68,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     return now - lastAttemptAt(domain) >= waitMs;
   }
 
-  /** True if the check was answered. */
+  /** Checks one domain. Resolves to true if the check was answered. */
   async function checkDomain(name: string): Promise<boolean> {
     // Read again, because the domain may have changed since the round began and the update would be stale.
     const domain = await find(name);

@@ -1,10 +1,10 @@
 /**
  * Composes the bytes of an RFC 5322 message, and its envelope, from an accepted message.
  *
- * Promises: pure, so that every attempt sends the very same bytes; 7-bit clean unless a local part needs SMTPUTF8;
- * CRLF alone ends lines, and none is longer than 998 octets; envelope and header are written from the same parsed
- * addresses; the body, decoded, is the submitted message with its line ends as CRLF. Throws only where the mail
- * request never passed admission, or an extra header is malformed: both are bugs of the caller.
+ * Guarantees: pure, so every attempt sends the same bytes. The output is 7-bit unless a local part needs SMTPUTF8.
+ * Lines end in CRLF and have at most 998 octets. The envelope and the header are written from the same parsed
+ * addresses. The decoded body is the submitted message with CRLF line ends. Throws only for a message that was not
+ * validated or for a malformed extra header; both are bugs of the caller.
  */
 
 import { type Address, addrSpec, parseAddress } from '../model/address.ts';
@@ -12,17 +12,17 @@ import { HeaderWriter, subjectLines } from './headers.ts';
 import { textFromHtml } from './html-text.ts';
 
 interface ComposedMessage {
-  /** The whole message, CRLF line ends, not dot-stuffed. More header fields may be put before it (DKIM). */
+  /** The complete message with CRLF line ends, not dot-stuffed. Further header fields can be prepended (DKIM). */
   readonly data: Buffer;
-  /** Where the body begins in `data`, behind the empty line. */
+  /** The offset of the body in `data`, after the empty line. */
   readonly bodyAt: number;
   readonly smtputf8: boolean;
-  /** Bare addr-specs for MAIL FROM and RCPT TO. */
+  /** Addr-specs without angle brackets for MAIL FROM and RCPT TO. */
   readonly envelopeFrom: string;
   readonly envelopeTo: string;
 }
 
-/** A header field of the operator's or the provider's, such as Feedback-ID; ASCII, folded into `value`'s pieces. */
+/** A further header field, such as Feedback-ID, in ASCII. A list of values is folded, one value per line. */
 export interface ExtraHeader {
   readonly name: string;
   readonly value: string | readonly string[];
@@ -32,7 +32,7 @@ const SUBJECT_COLUMN = 'Subject: '.length;
 const PLAIN = 'text/plain; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
-/** Composes `mail`, with `extra` fields behind its own. */
+/** Composes `message`. The `extra` fields follow its own fields. */
 export function compose(message: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
   const from = parseRequiredAddress(message.from, 'from');
   const to = parseRequiredAddress(message.to, 'to');
@@ -58,39 +58,39 @@ export function compose(message: MessageSource, extra: readonly ExtraHeader[] = 
 
 function parseRequiredAddress(text: string, field: string): Address {
   const address = parseAddress(text);
-  if (address === null) throw new TypeError(`Mail request with an invalid address in ${field} cannot be composed`);
+  if (address === null) throw new TypeError(`A message with an invalid address in ${field} cannot be composed`);
   return address;
 }
 
 /**
- * A quoted local part goes into angle brackets (RFC 5322 section 3.4: the same addr-spec), where parsers keep its
- * quotes and its white space. One that holds angle brackets itself stays bare: lax parsers end at the first `>`,
- * quoted or not, and would read another address than the envelope's.
+ * Encloses an address with a quoted local part in angle brackets (RFC 5322 section 3.4), because parsers then preserve
+ * the quotes and the white space. A local part that contains angle brackets itself is not enclosed: some parsers end
+ * the address at the first `>`, even inside quotes, and would read an address that differs from the envelope.
  */
 function formatMailbox(address: Address, spec: string): string {
   const { local } = address;
   return local.startsWith('"') && !local.includes('<') && !local.includes('>') ? `<${spec}>` : spec;
 }
 
-/** RFC 5322 section 3.3, in UTC. `at` is milliseconds since the epoch. */
+/** Formats a date-time (RFC 5322 section 3.3) in UTC. `at` is milliseconds since the epoch. */
 function formatDateTime(at: number): string {
   return `${new Date(at).toUTCString().slice(0, -'GMT'.length)}+0000`;
 }
 
-/** One text part: the message itself is the body. */
+/** Composes a plain-text message; the submitted message is the body. */
 function composeText(headers: HeaderWriter, body: EncodedText, text: string): (string | Buffer)[] {
   headers.add('Content-Type', PLAIN);
   headers.add('Content-Transfer-Encoding', body.encoding);
-  // A message ends in CRLF. Where the text does not, a soft line break says so.
+  // A message ends in CRLF. If the text does not end in a line break, a soft line break marks the added CRLF.
   if (body.encoding === 'base64') return [body.bytes, '\r\n'];
   return text.endsWith('\n') || text.endsWith('\r') ? [body.bytes] : [body.bytes, '=\r\n'];
 }
 
 /**
- * multipart/alternative (RFC 2046 section 5.1.4), the plainest part first. The boundary cannot occur in a part:
- * in quoted-printable a `=` is followed by two hexadecimal digits or a line end, in base64 by `=` or nothing, and
- * in neither by `_`. The CRLF before a boundary is the boundary's own (section 5.1.1), so that a part may well
- * end without a line break.
+ * Composes a multipart/alternative message (RFC 2046 section 5.1.4) with the plain-text part first. The boundary cannot
+ * occur in a part, because it contains `=_`: in quoted-printable, two hexadecimal digits or a line end follow a `=`; in
+ * base64, only `=` or the end. The CRLF before a boundary belongs to the boundary (section 5.1.1), so a part does not
+ * have to end in a line break.
  */
 function composeAlternative(
   headers: HeaderWriter,
@@ -117,7 +117,7 @@ function partHeader(type: string, part: EncodedText): string {
   return `${headers.text}\r\n`;
 }
 
-/** One buffer of header and body; the body's strings are ASCII. */
+/** Concatenates header and body in one buffer. All strings in `chunks` are ASCII. */
 function joinChunks(
   header: string,
   chunks: readonly (string | Buffer)[],
@@ -137,24 +137,24 @@ function joinChunks(
   return { data, bodyAt };
 }
 
-/** A mail request's own four fields and identity: what composition needs, nothing else. */
+/** The fields of an accepted message that composition needs. */
 export interface MessageSource {
-  /** Lower-case UUIDv7; also the left side of the Message-ID. */
+  /** Lower-case UUIDv7; also the part of the Message-ID before the `@`. */
   readonly id: string;
-  /** Addresses as submitted (bare addr-spec, valid by `parseAddress`). */
+  /** Addresses as submitted: addr-specs that `parseAddress` accepts. */
   readonly to: string;
   readonly from: string;
   readonly subject: string;
   readonly message: string;
-  /** Milliseconds since the epoch; becomes the Date header, the same on every attempt. */
+  /** Milliseconds since the epoch. It becomes the Date header, which is the same on every attempt. */
   readonly acceptedAt: number;
 }
 
-// Tells an HTML message from a plain one, by how it begins and by nothing else.
+// Detects HTML messages by their beginning.
 
 /**
- * True where the message, white space skipped, begins with `<!doctype html` or `<html` in any case; whatever follows
- * them, `<htmlfoo` too, since that is how the interface is worded.
+ * True if the message begins, after white space, with `<!doctype html` or `<html` in any case. The following characters
+ * do not matter, so `<htmlfoo` matches too, as the interface specifies.
  */
 function isHtml(message: string): boolean {
   const start = message.trimStart();
@@ -165,9 +165,9 @@ function startsWithTag(text: string, tag: string): boolean {
   return text.charCodeAt(0) === 0x3c && text.slice(0, tag.length).toLowerCase() === tag;
 }
 
-// The content transfer encoding of a text: quoted-printable or base64, whichever is the shorter, and never 7bit
-// or 8bit, so that no relay has anything to repair: no long line, no white space at a line end, no stray CR or
-// LF, no octet above 127. Decoded, it is the UTF-8 of the text with every line end as CRLF.
+// The content transfer encoding of a text is the shorter one of quoted-printable and base64, and never 7bit or 8bit.
+// The encoded text has no long lines, no white space at a line end, no bare CR or LF and no octet above 127, so no
+// relay has to change it. The decoded text is the UTF-8 of the text with CRLF line ends.
 
 interface EncodedText {
   readonly encoding: 'quoted-printable' | 'base64';
@@ -175,19 +175,22 @@ interface EncodedText {
   readonly bytes: Buffer;
 }
 
-/** Octets that quoted-printable may be longer: it stays readable, and a few words should not flip for one accent. */
+/**
+ * Quoted-printable is used if it is longer than base64 by at most this number of octets, because it is readable. Short
+ * texts therefore do not switch to base64 for one accented character.
+ */
 const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Holds the UTF-8 of one text while it is encoded; nothing of it is kept. Larger texts get their own. */
+/** Holds the UTF-8 of a text only during its encoding. Larger texts use their own buffer. */
 const SCRATCH_BYTES = 48 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
 /** Encodes `text`. A lone surrogate becomes U+FFFD. */
 export function encodeText(text: string): EncodedText {
-  // A UTF-16 unit is three octets of UTF-8 at most.
+  // A UTF-16 unit has at most three octets in UTF-8.
   const fitsScratch = text.length * 3 <= SCRATCH_BYTES;
   const source = fitsScratch ? scratch : Buffer.from(text, 'utf8');
   const length = fitsScratch ? scratch.write(text, 0, 'utf8') : source.length;
@@ -202,15 +205,15 @@ export function encodeText(text: string): EncodedText {
 }
 
 /**
- * False where quoted-printable cannot win, known without trying. Of the octets in which UTF-8 exceeds the UTF-16
- * units, each stands for at least one and a half that are escaped, and thus for three more in the output; base64
- * adds not quite four in ten.
+ * False if quoted-printable is certainly longer than base64, so the attempt is not necessary. Each octet by which the
+ * UTF-8 is longer than the number of UTF-16 units implies at least one and a half escaped octets, which add three
+ * octets to the output. Base64 adds less than 0.4 octets for each octet.
  */
 function isMostlyAscii(units: number, octets: number): boolean {
   return 3 * (octets - units) <= 0.4 * octets + QUOTED_PRINTABLE_PREFERENCE_OCTETS;
 }
 
-/** The first `length` octets with each CRLF, CR and LF as CRLF. */
+/** Returns the first `length` octets with each CRLF, CR and LF replaced by CRLF. */
 function withCrlf(source: Uint8Array, length: number): Uint8Array {
   let addedOctets = 0;
   for (let i = 0; i < length; i++) {
@@ -237,9 +240,9 @@ function withCrlf(source: Uint8Array, length: number): Uint8Array {
   return out;
 }
 
-// Base64 in lines (RFC 2045 section 6.8), straight into bytes.
+// Base64 in lines (RFC 2045 section 6.8), written directly into a buffer.
 
-/** Octets that fill a line of 76 columns. */
+/** Number of input octets of a line of 76 columns. */
 const OCTETS_PER_LINE = 57;
 
 const PAD = 0x3d;
@@ -248,7 +251,7 @@ const ALPHABET = new Uint8Array(
   Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', 'latin1'),
 );
 
-/** Octets that `length` octets become, line breaks between the lines included. */
+/** Returns the encoded length of `length` octets, including the line breaks between the lines. */
 export function base64Length(length: number): number {
   return Math.ceil(length / 3) * 4 + 2 * Math.max(0, Math.ceil(length / OCTETS_PER_LINE) - 1);
 }
@@ -290,16 +293,16 @@ function lineBreak(out: Uint8Array, at: number): number {
   return at + 2;
 }
 
-// Quoted-printable (RFC 2045 section 6.7). CRLF, lone CR and lone LF each become CRLF; everything else decodes to
-// the same octets, white space at line ends included.
+// Quoted-printable (RFC 2045 section 6.7). CRLF, bare CR and bare LF each become CRLF. All other octets decode to
+// themselves, including white space at line ends.
 //
-// Works on UTF-8 octets, copying runs: 2 KB of ASCII take 4 µs, against 6 µs straight from the string's characters.
+// The encoder reads UTF-8 octets: 2 KB of ASCII take 4 µs, while reading the characters of the string takes 6 µs.
 
 const TAB = 0x09;
 const SPACE = 0x20;
 const EQUALS = 0x3d;
 
-/** Rule 5: a line has 76 columns, and the last is kept for the `=` of a soft line break. */
+/** Rule 5: a line has 76 columns; the last one is reserved for the `=` of a soft line break. */
 const MAX_COLUMNS = 75;
 
 /** Maximum number of octets that one iteration, or the end, writes: a full line, an escape of 12 octets, some line breaks. */
@@ -309,7 +312,7 @@ const COPIED = 0;
 const ESCAPED = 1;
 const LINE_END = 2;
 
-/** Rules 1 and 2; spaces and tabs are copied too, and looked at again where a line ends (rule 3). */
+/** Rules 1 and 2. Spaces and tabs are copied; `protectTrailingSpace` escapes them at the end of a line (rule 3). */
 const OCTET_KIND = new Uint8Array(256).fill(ESCAPED);
 for (let c = SPACE; c <= 0x7e; c++) OCTET_KIND[c] = COPIED;
 OCTET_KIND[TAB] = COPIED;
@@ -320,9 +323,9 @@ OCTET_KIND[LF] = LINE_END;
 const HEX = new Uint8Array(Buffer.from('0123456789ABCDEF', 'latin1'));
 
 /**
- * Encodes the first `length` octets of `source` to the start of `out`. Gives the number of octets written, or -1
- * where `out` came within QUOTED_PRINTABLE_SLACK of being full. No line break is added at the end, and the last
- * line has room for an `=`.
+ * Encodes the first `length` octets of `source` into `out`. Returns the number of octets written, or -1 if less than
+ * QUOTED_PRINTABLE_SLACK_BYTES of `out` remained. Adds no line break at the end. The last line has at most 75 columns,
+ * so a `=` can follow.
  */
 export function encodeQuotedPrintable(source: Uint8Array, length: number, out: Uint8Array): number {
   const limit = out.length - QUOTED_PRINTABLE_SLACK_BYTES;
@@ -359,7 +362,7 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
       out[at++] = LF;
       lineStart = at;
     } else {
-      // A character is not torn apart, so that a decoder that reads line by line gets whole characters.
+      // All octets of a character are in the same line, so a decoder that reads line by line gets complete characters.
       if (at - lineStart + 3 * utf8Length(c) > MAX_COLUMNS) {
         at = softBreak(out, at);
         lineStart = at;
@@ -370,7 +373,7 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
   return protectTrailingSpace(out, at, lineStart);
 }
 
-/** Rule 3: white space at a line end would be lost on the way, so the last of it is escaped. */
+/** Rule 3: relays may remove white space at a line end, so its last character is escaped. */
 function protectTrailingSpace(out: Uint8Array, at: number, lineStart: number): number {
   if (at === lineStart) return at;
   const last = out[at - 1] ?? 0;
@@ -393,7 +396,10 @@ function escapeOctet(out: Uint8Array, at: number, octet: number): number {
   return at + 3;
 }
 
-/** Octets of the UTF-8 character that this one begins (RFC 3629 section 3), 1 for any other. */
+/**
+ * Returns the length of the UTF-8 character that begins with this octet (RFC 3629 section 3); 1 for an octet that
+ * begins no character.
+ */
 function utf8Length(octet: number): number {
   if (octet < 0xc0) return 1;
   if (octet < 0xe0) return 2;

@@ -1,15 +1,19 @@
 /**
- * DKIM signatures (RFC 6376, RFC 8463) as pure text: which bytes a key has to sign, and the field that carries the
- * result. The signing itself takes time and a key, and is the domains' (domains/signing.ts).
+ * Builds DKIM signatures (RFC 6376, RFC 8463): the bytes that a key signs, and the header field with the signature.
+ * Pure. domains/signing.ts computes the signature.
  *
- * Promises: relaxed/relaxed, no `l=` (nothing can be added to the body), no `x=`, `t=` from the time of acceptance:
- * with the same keys every attempt carries the same signature. Folded at 76 columns, where a domain name allows it. The
- * text is held byte for byte against mailauth's by a test. docs/decisions/dkim.md has the reasons for the header list.
+ * Guarantees: the canonicalization is relaxed/relaxed. There is no `l=`, so nothing can be appended to the body, and no
+ * `x=`. `t=` is the time of acceptance, so every attempt with the same keys has the same signature. Lines are folded at
+ * 76 columns unless a domain name is longer. A test compares the text with the output of mailauth byte by byte.
+ * docs/decisions/dkim.md has the reasons for the list of signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
-/** Who signs; `domain` in A-labels and `selector` a host label, both in lower case and checked by the caller. */
+/**
+ * The identity of a key. `domain` is in A-labels and `selector` is a host label; both are in lower case and checked by
+ * the caller.
+ */
 export interface SignatureIdentity {
   readonly domain: string;
   readonly selector: string;
@@ -17,40 +21,43 @@ export interface SignatureIdentity {
 }
 
 interface SignedHeader {
-  /** The `h=` list. A name stands once for each field and, where it is oversigned, once more. */
+  /** The `h=` list. It contains a name once for each field, and once more if the name is oversigned. */
   readonly names: readonly string[];
   /** The canonical fields in that order, each ended by CRLF, one character per octet. */
   readonly text: string;
 }
 
-/** What all signatures of one message share. */
+/** The input that all signatures of one message share. */
 export interface SignableMessage {
   readonly header: SignedHeader;
   /** `bh=`. */
   readonly bodyHash: string;
 }
 
-/** The beginning of a DKIM-Signature, the same for all messages with the same fields. */
+/** The beginning of a DKIM-Signature field, which is the same for all messages with the same signed fields. */
 interface SignaturePrefix {
   readonly names: readonly string[];
   /** Its canonical form up to `s=`. */
   readonly canonical: string;
-  /** The same as it is written, folded, and the column that it ends at. */
+  /** The folded text of the same part, and the column at its end. */
   readonly text: string;
   readonly column: number;
 }
 
 interface SignatureInput {
-  /** The DKIM-Signature field before its `b=`, folded, and the column that it ends at. */
+  /** The folded DKIM-Signature field before `b=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
-  /** What the key signs: the canonical header for RSA (with SHA-256), its SHA-256 for Ed25519 (RFC 8463 section 3). */
+  /**
+   * The bytes that the key signs: for RSA the canonical header, which is signed with SHA-256; for Ed25519 the SHA-256
+   * of the canonical header (RFC 8463 section 3).
+   */
   readonly bytes: Buffer;
 }
 
 /**
- * Listed once more than they stand in the message, so that a replayed copy with one of them added does not verify
- * (RFC 6376 sections 5.4.2 and 8.15): these are what a mail program shows, or what changes how it reads the body.
+ * Fields that are listed once more than they occur in the message, so a copy with an added field does not verify (RFC
+ * 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or interpret the body by them.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -65,7 +72,10 @@ const OVERSIGNED_FIELDS = [
   'Content-Transfer-Encoding',
 ];
 
-/** Signed where they stand in the message. Relays and lists add them in good faith, so they are not oversigned. */
+/**
+ * Fields that are signed if they occur in the message. Relays and mailing lists may add them, so they are not
+ * oversigned.
+ */
 const SIGNED_FIELDS = [
   'Sender',
   'In-Reply-To',
@@ -98,20 +108,21 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, in
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * What is the same from message to message is made once: the `h=` list of the fields there are (a bit for each rule) for
- * each set of fields left out, and what each key's signatures with that list begin with. It is most of the text, and by far
- * most of the memory.
+ * Caches of the parts that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and
+ * the excluded fields, and the signature prefix of each key for that list. They are most of the text and need most of
+ * the memory.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
 const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 
-/** Columns of a line that is not one long token. Whatever stands at the 76th would be a space. */
+/** Maximum length of a line that has more than one token. The 76th column would be a space. */
 const MAX_COLUMNS = 75;
 
 /**
- * What is signed of a message: CRLF line ends, its body at `bodyAt`. `except` are fields (lower-case names) that the
- * next hop is known to replace; signing them would break the signature. From is always signed (RFC 6376 section 5.4).
+ * Prepares a message for signing. The message has CRLF line ends, and its body begins at `bodyAt`. `excluded` contains
+ * the lower-case names of fields that the next hop replaces, which would invalidate a signature over them. From is
+ * always signed (RFC 6376 section 5.4).
  */
 export function prepareSignable(
   data: Buffer,
@@ -122,7 +133,10 @@ export function prepareSignable(
   return { header: signedHeader(splitFields(header), excluded), bodyHash: bodyHash(data, bodyAt) };
 }
 
-/** Chooses the fields to sign, of one name from the last to the first (RFC 6376 section 5.4.2). */
+/**
+ * Selects the fields to sign. Fields with the same name are selected from the last to the first (RFC 6376 section
+ * 5.4.2).
+ */
 function signedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
   const texts = new Array<string>(RULES.length).fill('');
   const counts = new Array<number>(RULES.length).fill(0);
@@ -146,7 +160,7 @@ function signedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<stri
   return { names, text };
 }
 
-/** The `h=` list where each rule's field stands `counts` times. */
+/** Returns the `h=` list for the number of fields of each rule. */
 function listNames(counts: readonly number[], excluded: ReadonlySet<string>): readonly string[] {
   return RULES.flatMap(({ name, lower, oversigned }, index) => {
     const count = counts[index] ?? 0;
@@ -155,7 +169,10 @@ function listNames(counts: readonly number[], excluded: ReadonlySet<string>): re
   });
 }
 
-/** The DKIM-Signature of one key, unsigned. `at` is milliseconds since the epoch, and becomes `t=` in whole seconds. */
+/**
+ * Builds the DKIM-Signature field of one key without the signature. `at` is milliseconds since the epoch; `t=` has
+ * whole seconds.
+ */
 export function signatureInput(
   { header, bodyHash }: SignableMessage,
   key: SignatureIdentity,
@@ -168,8 +185,8 @@ export function signatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: the field itself comes last, with an empty b= and without a CRLF. Folded at spaces alone, its
-  // relaxed form is the same wherever it is folded.
+  // RFC 6376 section 3.7: the field itself is last, with an empty b= and without a CRLF. It is folded only at spaces,
+  // so its relaxed form does not depend on the folds.
   const bytes = Buffer.from(`${header.text}${prefix.canonical} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFolded(prefix.text, prefix.column, [timeTag, bodyHashTag]),
@@ -186,7 +203,7 @@ function createPrefix(names: readonly string[], key: SignatureIdentity): Signatu
   return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...appendFolded(field, field.length, tokens) };
 }
 
-/** A field that is written up to `column`, with `tokens` behind it, each after a space or a fold. */
+/** Appends `tokens` to a field that ends at `column`, each after a space or a fold. */
 function appendFolded(
   text: string,
   column: number,
@@ -201,7 +218,7 @@ function appendFolded(
   return { text: line, column: at };
 }
 
-/** The whole field, ended by CRLF. */
+/** Returns the complete field, ended by CRLF. */
 export function signatureField({ text, column }: SignatureInput, signature: Buffer): string {
   const value = `b=${signature.toString('base64')}`;
   let field = text;
@@ -213,7 +230,7 @@ export function signatureField({ text, column }: SignatureInput, signature: Buff
   return `${field}\r\n`;
 }
 
-/** The message with `fields` before it, the first of them on top. */
+/** Returns the message with `fields` prepended in their order. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const header = fields.join('');
   const signed = Buffer.allocUnsafe(header.length + data.length);
@@ -222,17 +239,17 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
   return signed;
 }
 
-// The relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4): what is hashed and signed, so that relays
-// may fold fields anew and touch white space without breaking a signature.
+// The relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a relay changes
+// folds and white space.
 //
-// Promises: pure, one pass, nothing copied where the message is canonical already. Expects CRLF line ends, which
-// composition promises; a bare CR or LF is an octet like any other. Header text is one character per octet (latin1),
-// so that raw UTF-8 of SMTPUTF8 messages passes through unharmed. White space is space and tab, as in the RFC.
+// Guarantees: pure, one pass, and no copy if the message is already canonical. Expects CRLF line ends, as composition
+// guarantees; a bare CR or LF is treated as any other octet. Header text has one character per octet (latin1), so the
+// UTF-8 of SMTPUTF8 messages is preserved. White space is space and tab, as in the RFC.
 
 interface HeaderField {
-  /** Lower-case, without white space around it. */
+  /** In lower case, without surrounding white space. */
   readonly name: string;
-  /** The whole field as it stands, folds included, without its last CRLF. */
+  /** The complete field with its folds, without its last CRLF. */
   readonly text: string;
 }
 
@@ -242,8 +259,8 @@ const CR = 0x0d;
 const SPACE = 0x20;
 
 /**
- * The fields of a header, in order. `header` ends where the body's empty line begins or behind it.
- * A line without a colon has the empty name, which nothing signs.
+ * Splits a header into its fields, in order. `header` may end before or after the empty line. A line without a colon
+ * has an empty name and is never signed.
  */
 export function splitFields(header: string): HeaderField[] {
   const fields: HeaderField[] = [];
@@ -261,14 +278,14 @@ export function splitFields(header: string): HeaderField[] {
   return fields;
 }
 
-/** RFC 6376 section 3.4.2, without the CRLF that ends it. */
+/** Returns the relaxed form of a field (RFC 6376 section 3.4.2) without its final CRLF. */
 export function relaxedField(field: HeaderField): string {
   return `${field.name}:${relaxedValue(field.text, field.text.indexOf(':') + 1)}`;
 }
 
 /**
- * Unfolds, makes each run of white space one space and drops it at both ends. Inside a field a CRLF always stands
- * before white space, so that dropping it and taking it for white space are the same.
+ * Unfolds the value, replaces each run of white space with one space, and removes white space at both ends. In a field,
+ * white space always follows a CRLF, so the CRLF can be treated as white space.
  */
 function relaxedValue(text: string, from: number): string {
   let out = '';
@@ -280,7 +297,7 @@ function relaxedValue(text: string, from: number): string {
     if (!isSpace) {
       if (word === -1) word = i;
     } else if (word !== -1) {
-      // A single space between two words stays: most values are one slice.
+      // A single space between two words does not end the slice, so most values are one slice.
       if (c === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
       out += out === '' ? text.slice(word, i) : ` ${text.slice(word, i)}`;
       word = -1;
@@ -294,18 +311,24 @@ function isWhiteSpace(c: number): boolean {
   return c === SPACE || c === TAB;
 }
 
-/** `bh=`: base64 of the SHA-256 of the canonical body, which begins at `bodyAt`. */
+/** Returns the value of `bh=`: base64 of the SHA-256 of the canonical body. The body begins at `bodyAt`. */
 export function bodyHash(data: Buffer, bodyAt: number): string {
   return hash('sha256', relaxedBody(data, bodyAt), 'base64');
 }
 
-/** RFC 6376 section 3.4.4. A view of `data` where the body is canonical but for empty lines at its end. */
+/**
+ * Returns the relaxed body (RFC 6376 section 3.4.4). It is a view of `data` if the body is canonical except for empty
+ * lines at its end.
+ */
 export function relaxedBody(data: Buffer, bodyAt: number): Buffer {
   const first = findExcessWhiteSpace(data, bodyAt);
   return first === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, first);
 }
 
-/** Where white space is first doubled, a tab, or at the end of a line; -1 where it nowhere is. */
+/**
+ * Returns the index of the first white space that is doubled, is a tab, or is at the end of a line; -1 if there is
+ * none.
+ */
 function findExcessWhiteSpace(data: Buffer, from: number): number {
   for (let i = from; i < data.length; i++) {
     const c = data[i] as number;
@@ -319,7 +342,10 @@ function findExcessWhiteSpace(data: Buffer, from: number): number {
   return -1;
 }
 
-/** A copy with each run of white space made one space, or nothing at the end of a line. Nothing to do before `first`. */
+/**
+ * Returns a copy in which each run of white space is one space, and is removed at the end of a line. The octets before
+ * `first` are copied unchanged.
+ */
 function collapseWhiteSpace(data: Buffer, from: number, first: number): Buffer {
   const end = data.length;
   const out = Buffer.allocUnsafe(end - from);
@@ -337,7 +363,7 @@ function collapseWhiteSpace(data: Buffer, from: number, first: number): Buffer {
   return trimEmptyLines(out, 0, length);
 }
 
-/** Without the empty lines at the end; what remains, unless it is nothing, ends in one CRLF. */
+/** Removes the empty lines at the end. A body that is not empty ends in one CRLF. */
 function trimEmptyLines(data: Buffer, from: number, to: number): Buffer {
   let end = to;
   while (end - from >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;

@@ -1,26 +1,27 @@
 /**
- * The one writer of header fields. A field is a name and its pieces, one for each physical line; the line ends
- * and the white space of a fold are the writer's own, so that no value can bring in another field or end the
- * header. Throws on whatever would (a bug of the caller: admission has refused it before).
+ * Writes header fields. A field is a name and one or more pieces, one for each physical line. Only the writer adds line
+ * ends and the white space of folds, so a value cannot add another field or end the header. Throws for a value that
+ * contains a line break or another control character, which is a bug of the caller, because validation refuses such
+ * values.
  */
 
 const COLON = 0x3a;
 
-/** Octets of one line without its CRLF (RFC 5322 section 2.1.1). */
+/** Maximum length of a line without its CRLF (RFC 5322 section 2.1.1). */
 const MAX_LINE_OCTETS = 998;
 
 export class HeaderWriter {
   #text = '';
   readonly #utf8: boolean;
 
-  /** With `utf8`, values may hold raw UTF-8 (RFC 6532 section 3.2); otherwise they are ASCII. */
+  /** With `utf8`, values may contain UTF-8 (RFC 6532 section 3.2); otherwise they must be ASCII. */
   constructor(utf8: boolean) {
     this.#utf8 = utf8;
   }
 
   /**
-   * Adds one field. A list of pieces is folded (RFC 5322 section 2.2.3): each piece but the first begins a new
-   * line with one space, which belongs to the value when it is unfolded.
+   * Adds one field. A list of pieces is folded (RFC 5322 section 2.2.3): each piece after the first begins a new line
+   * with one space, which is part of the unfolded value.
    */
   add(name: string, value: string | readonly string[]): void {
     checkName(name);
@@ -38,7 +39,7 @@ export class HeaderWriter {
     this.#text += `${field}\r\n`;
   }
 
-  /** Every field added so far, each ended by CRLF. */
+  /** All added fields, each ended by CRLF. */
   get text(): string {
     return this.#text;
   }
@@ -49,47 +50,50 @@ export class HeaderWriter {
     for (let i = 0; i < piece.length; i++) {
       const c = piece.charCodeAt(i);
       if (c < 0x20 ? c !== 0x09 : c === 0x7f) {
-        throw new TypeError(`Header ${name} holds the control character ${c}: only tabs are allowed`);
+        throw new TypeError(`Header ${name} contains the control character ${c}; only tabs are allowed`);
       }
       if (c >= 0x80) ascii = false;
       if (c !== 0x20 && c !== 0x09) blank = false;
     }
-    // RFC 5322 section 3.2.2: no line of a folded field is white space alone.
+    // RFC 5322 section 3.2.2: no line of a folded field consists of white space only.
     if (blank) throw new TypeError(`Header ${name} has a blank line`);
-    if (!ascii && !this.#utf8) throw new TypeError(`Header ${name} holds other than ASCII characters`);
+    if (!ascii && !this.#utf8) throw new TypeError(`Header ${name} contains characters that are not ASCII`);
     if (column + (ascii ? piece.length : Buffer.byteLength(piece, 'utf8')) > MAX_LINE_OCTETS) {
       throw new TypeError(`Header ${name} has a line of more than ${MAX_LINE_OCTETS} octets`);
     }
   }
 }
 
-/** RFC 5322 section 3.6.8: printable ASCII but the colon. */
+/** RFC 5322 section 3.6.8: printable ASCII except the colon. */
 function checkName(name: string): void {
   for (let i = 0; i < name.length; i++) {
     const c = name.charCodeAt(i);
     if (c < 0x21 || c > 0x7e || c === COLON) {
-      throw new TypeError(`Header name ${JSON.stringify(name)} holds a character that no name may hold`);
+      throw new TypeError(`Header name ${JSON.stringify(name)} contains a character that is not allowed in a name`);
     }
   }
   if (name.length === 0) throw new TypeError('A header has an empty name');
 }
 
-// The Subject field: plain where plain text survives every mail server unchanged, else encoded words. Unfolded
-// and decoded it is the submitted subject exactly, white space and all.
+// The Subject field is plain text if mail servers transport it unchanged, else encoded words. The unfolded and decoded
+// value equals the submitted subject, including its white space.
 
-/** RFC 5322 section 2.1.1: columns a line should not exceed. */
+/** RFC 5322 section 2.1.1: recommended maximum length of a line. */
 const MAX_COLUMNS = 78;
 
 const SPACE = 0x20;
 
-/** The lines of the field's value, for a field whose value begins at `column`. */
+/** Returns the lines of the field value, which begins at `column`. */
 export function subjectLines(subject: string, column: number): string | readonly string[] {
   if (!isPlain(subject)) return encodedWords(subject, column);
   if (column + subject.length <= MAX_COLUMNS) return subject;
   return foldAtSpaces(subject, column) ?? encodedWords(subject, column);
 }
 
-/** Printable ASCII, no white space at its ends (parsers trim it), nothing that reads as an encoded word. */
+/**
+ * True if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains nothing that
+ * parsers could decode as an encoded word.
+ */
 function isPlain(subject: string): boolean {
   for (let i = 0; i < subject.length; i++) {
     const c = subject.charCodeAt(i);
@@ -101,8 +105,8 @@ function isPlain(subject: string): boolean {
 }
 
 /**
- * Lines of at most 78 columns, folded at lone spaces: of a run of spaces some parsers keep but one where a line
- * ends in it. Null where a word is too long for that.
+ * Folds the subject at single spaces into lines of at most 78 columns. It does not fold inside a run of spaces, because
+ * some parsers preserve only one of them. Returns null if a word is too long.
  */
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
@@ -126,10 +130,10 @@ function isLoneSpace(subject: string, at: number): boolean {
   );
 }
 
-// Encoded words (RFC 2047) in UTF-8 for an unstructured field. Each holds whole characters; adjacent ones decode
-// to the text exactly, since the white space between them is ignored (section 6.2).
+// Encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete characters. Decoders ignore
+// the white space between adjacent words (section 6.2), so the words decode to the exact text.
 
-/** RFC 2047 section 2: characters of one encoded word, and of a line that holds one. */
+/** RFC 2047 section 2: maximum length of an encoded word, and of a line that contains one. */
 const MAX_WORD_COLUMNS = 75;
 const MAX_WORD_LINE_COLUMNS = 76;
 
@@ -138,7 +142,7 @@ const PREFIX_Q = '=?UTF-8?Q?';
 const SUFFIX = '?=';
 const FRAME_COLUMNS = PREFIX_B.length + SUFFIX.length;
 
-/** Section 4.2 (3): printable ASCII that stands for itself in an unstructured field. */
+/** Section 4.2 (3): printable ASCII that is not encoded in an unstructured field. */
 const Q_LITERAL = new Uint8Array(128);
 for (let c = 0x21; c <= 0x7e; c++) Q_LITERAL[c] = 1;
 for (const c of '=?_') Q_LITERAL[c.charCodeAt(0)] = 0;
@@ -146,8 +150,8 @@ for (const c of '=?_') Q_LITERAL[c.charCodeAt(0)] = 0;
 const HEX = '0123456789ABCDEF';
 
 /**
- * The lines of a value that begins at `column`, one encoded word each, in whichever of the encodings B and Q
- * is the shorter for the whole. A lone surrogate becomes U+FFFD.
+ * Returns the lines of a value that begins at `column`, with one encoded word each. All words use the encoding, B or Q,
+ * that is shorter for the whole value. A lone surrogate becomes U+FFFD.
  */
 function encodedWords(value: string, column: number): readonly string[] {
   const text = value.toWellFormed();
@@ -164,7 +168,7 @@ function encodedWords(value: string, column: number): readonly string[] {
       lines.push(encodeWord(text.slice(start, i), usesQ));
       start = i;
       used = 0;
-      // One column goes to the space that begins the line.
+      // The space at the beginning of the line needs one column.
       capacity = payloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
     }
     used += width;
@@ -174,7 +178,7 @@ function encodedWords(value: string, column: number): readonly string[] {
   return lines;
 }
 
-/** What one word may hold: characters of Q, or bytes before B. */
+/** Returns the capacity of a word: in characters for Q, in bytes before encoding for B. */
 function payloadCapacity(columns: number, usesQ: boolean): number {
   const payloadColumns = columns - FRAME_COLUMNS;
   return usesQ ? payloadColumns : Math.floor(payloadColumns / 4) * 3;
@@ -212,18 +216,21 @@ function utf8Width(codePoint: number): number {
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-// Reads encoded words (RFC 2047) in UTF-8 back into text: the other way of `encodedWords`, for showing a header. Linear,
-// and bounded: of a longer value the rest stays as it stands, as does whatever is no well-formed encoded word.
+// Decodes encoded words (RFC 2047) in UTF-8 for display. The time is linear. Text after the first 32 Ki characters and
+// malformed encoded words are returned unchanged.
 
-/** Ten times what a Subject of 998 bytes takes. */
+/** Ten times the length of an encoded subject of 998 bytes. */
 const MAX_DECODED_CHARACTERS = 32_768;
 
-/** The value, unfolded, with its encoded words decoded and the white space between two of them left out (section 6.2). */
+/**
+ * Decodes the encoded words of an unfolded value and removes the white space between adjacent encoded words (section
+ * 6.2).
+ */
 export function decodeEncodedWords(value: string): string {
   let decodedText = '';
   let bytes: Uint8Array[] = [];
   const flush = (): void => {
-    // Joined before decoding: other writers cut characters between two words.
+    // Concatenated before decoding, because other writers split characters between two words.
     if (bytes.length > 0) decodedText += Buffer.concat(bytes).toString('utf8');
     bytes = [];
   };
@@ -243,7 +250,7 @@ export function decodeEncodedWords(value: string): string {
   return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 
-/** `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, any case, as bytes; null for anything else. */
+/** Decodes `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, in any case, to bytes. Returns null for any other text. */
 function decodeWord(token: string): Uint8Array | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, extra] = token.slice(2, -2).split('?');
@@ -258,7 +265,7 @@ function decodeWord(token: string): Uint8Array | null {
   }
 }
 
-/** Section 4.2: `_` is a space, `=` and two hexadecimal digits a byte, the rest stands for itself. */
+/** Section 4.2: `_` is a space, `=` and two hexadecimal digits are a byte, and other characters are not encoded. */
 function decodeQ(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   let length = 0;

@@ -1,4 +1,7 @@
-/** Data: the named character references of HTML 4 (and `apos`), by which the text part decodes an HTML message. */
+/**
+ * Decodes the character references of an HTML message for its text part. The data contains the named references of HTML
+ * 4 and `apos`.
+ */
 
 /** U+00A0 to U+00FF, in order. */
 const LATIN_1_NAMES = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
@@ -7,7 +10,7 @@ Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacut
 Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
 iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml`;
 
-/** Name and code point in hexadecimal. */
+/** Each name is followed by its code point in hexadecimal. */
 const OTHER_NAMES = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
 tilde 2dc Alpha 391 Beta 392 Gamma 393 Delta 394 Epsilon 395 Zeta 396 Eta 397 Theta 398 Iota 399 Kappa 39a Lambda 39b
 Mu 39c Nu 39d Xi 39e Omicron 39f Pi 3a0 Rho 3a1 Sigma 3a3 Tau 3a4 Upsilon 3a5 Phi 3a6 Chi 3a7 Psi 3a8 Omega 3a9
@@ -23,10 +26,10 @@ cup 222a int 222b there4 2234 sim 223c cong 2245 asymp 2248 ne 2260 equiv 2261 l
 nsub 2284 sube 2286 supe 2287 oplus 2295 otimes 2297 perp 22a5 sdot 22c5 lceil 2308 rceil 2309 lfloor 230a
 rfloor 230b lang 27e8 rang 27e9 loz 25ca spades 2660 clubs 2663 hearts 2665 diams 2666`;
 
-/** Windows-1252, as which HTML reads the references 128 to 159. */
+/** Characters of the references 128 to 159, which HTML interprets as Windows-1252. */
 const WINDOWS_1252 = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
-/** Letters and digits of the longest name. */
+/** Length of the longest name. */
 const MAX_NAME_LENGTH = 8;
 
 let cachedEntities: ReadonlyMap<string, string> | null = null;
@@ -48,7 +51,7 @@ function splitWords(data: string): readonly string[] {
   return data.replaceAll('\n', ' ').split(' ');
 }
 
-/** Decodes the character references in `text`; what is none is left as it stands. Linear. */
+/** Decodes the character references in `text`. Unknown and malformed references are not changed. Linear. */
 export function decodeEntities(text: string): string {
   let ampersand = text.indexOf('&');
   if (ampersand === -1) return text;
@@ -69,7 +72,7 @@ export function decodeEntities(text: string): string {
     } else {
       while (end - ampersand <= MAX_NAME_LENGTH && isAlphanumeric(text.charCodeAt(end))) end++;
       character = entityNames().get(text.slice(ampersand + 1, end));
-      // As browsers read them, only the old names of Latin 1 work without a semicolon.
+      // As in browsers, only the names of Latin 1 are valid without a semicolon.
       const needsNoSemicolon = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
       if (text.charCodeAt(end) !== 0x3b && !(needsNoSemicolon && !isAlphanumeric(text.charCodeAt(end))))
         character = undefined;

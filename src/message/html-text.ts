@@ -1,16 +1,15 @@
 /**
- * The plain-text part beside an HTML message: what a reader would see, with links written out. A convenience; the
- * HTML part is the message.
+ * Derives the plain-text part of an HTML message: the visible text, with the targets of links.
  *
- * Promises: one pass without recursion or a tree, so that a hostile page costs no more than a long one; never
- * throws. `html-to-text` was tried first: 26 µs for 300 bytes and 100 µs for 1.7 KB where this takes an eighth, 50 ms
- * to load, and 25 to 33 s for 1 MiB of nested lists or of unmatched end tags, which its limits do not bound because
- * its parser is quadratic in the depth. A test holds this file against it, word by word.
+ * Guarantees: one pass without recursion and without a tree, so the time is linear for any page. Never throws. The
+ * library `html-to-text` was measured first: it takes 26 µs for 300 bytes and 100 µs for 1.7 KB, eight times as long as
+ * this file, and 50 ms to load. It takes 25 to 33 s for 1 MiB of nested lists or of unmatched end tags, because its
+ * parser is quadratic in the depth; its limits do not prevent this. A test compares the words of both results.
  */
 import { decodeEntities } from './html-entities.ts';
 import { TextBuilder } from './text-builder.ts';
 
-/** Line breaks before and after an element: 1 ends the line, 2 the paragraph. */
+/** Line breaks before and after an element: 1 ends the line, 2 ends the paragraph. */
 const BREAKS: ReadonlyMap<string, number> = new Map([
   ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'p', 'pre', 'blockquote', 'table'].map((name) => [name, 2] as const),
   ...['div', 'section', 'article', 'aside', 'header', 'footer', 'main', 'nav', 'form', 'fieldset', 'address', 'center']
@@ -18,22 +17,22 @@ const BREAKS: ReadonlyMap<string, number> = new Map([
     .map((name) => [name, 1] as const),
 ]);
 
-/** Elements whose content is text that no reader sees. */
+/** Elements whose content is not displayed. */
 const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'title', 'iframe', 'noembed', 'noframes']);
 
-/** Schemes of links that run code or hold data. */
+/** Schemes of links that run code or contain data. */
 const HIDDEN_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
 
 const HORIZONTAL_RULE = '-'.repeat(40);
 
 /**
- * Characters of a page that are read. The worst page of this length takes 22 ms, and no reader of plain text wants
- * more; without a bound, 1 MiB of short paragraphs took 130 ms.
+ * Maximum number of characters that are read. The slowest page of this length takes 22 ms; without this limit, 1 MiB of
+ * short paragraphs took 130 ms.
  */
 const MAX_READ_CHARACTERS = 256 * 1024;
 const TRUNCATION_MARK = '[…]\n';
 
-/** Writes out the text of `html`, the first 256 Ki characters of it; lines end in LF. */
+/** Returns the text of the first 256 Ki characters of `html`. Lines end in LF. */
 export function textFromHtml(html: string): string {
   if (html.length <= MAX_READ_CHARACTERS) return new PageReader(html).text();
   const last = html.charCodeAt(MAX_READ_CHARACTERS - 1);
@@ -46,7 +45,7 @@ class PageReader {
   readonly #text = new TextBuilder();
   #at = 0;
   #preformatted = 0;
-  /** Where the open link leads, or null outside of one. */
+  /** The target of the open link, or null outside a link. */
   #href: string | null = null;
 
   constructor(html: string) {
@@ -75,7 +74,10 @@ class PageReader {
     else this.#text.text(run);
   }
 
-  /** Takes what begins with the `<` before `#at`; whatever is not closed reaches to the end, as in browsers. */
+  /**
+   * Reads the tag or comment that begins with the `<` before `#at`. As in browsers, a tag or comment that is not closed
+   * extends to the end of the page.
+   */
   #readMarkup(): void {
     const html = this.#html;
     const c = html.charCodeAt(this.#at);
@@ -89,7 +91,7 @@ class PageReader {
       this.#readAttributes('');
       this.#closeTag(name);
     } else if (c === 0x21 && html.startsWith('!--', this.#at)) {
-      // `<!-->` is a whole comment, so the search starts within the opening dashes.
+      // `<!-->` is a complete comment, so the search starts within the opening dashes.
       this.#skipPast('-->', this.#at + 1);
     } else if (c === 0x21 || c === 0x3f || c === 0x2f) {
       this.#skipPast('>', this.#at);
@@ -109,7 +111,7 @@ class PageReader {
     return this.#html.slice(start, this.#at).toLowerCase();
   }
 
-  /** Moves past the tag's `>`; gives the first value of the attribute `wanted`, or null. */
+  /** Moves past the `>` of the tag. Returns the first value of `attribute`, or null. */
   #readAttributes(attribute: string): string | null {
     const html = this.#html;
     let value: string | null = null;
@@ -219,14 +221,14 @@ class PageReader {
 
   #beginLink(value: string | null): void {
     const href = value?.trim() ?? '';
-    // A fragment leads nowhere outside the page.
+    // A fragment has no target outside the page.
     if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
     this.#href = href;
     this.#text.beginSpan(href.length + 1);
   }
 
-  /** Writes where the link leads, unless its text says so. */
+  /** Writes the target of the link unless the link text is the same. */
   #endLink(): void {
     const href = this.#href;
     if (href === null) return;

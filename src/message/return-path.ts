@@ -1,9 +1,11 @@
 /**
- * The envelope sender in the return-path domain: a token with the message id and the day, signed so that no other party can
- * forge one. Pure; the key is a parameter. The token contains no secret and nothing about the recipient.
+ * The local part of the envelope sender in the return-path domain: a token with the message id and the day. The token
+ * is authenticated with a key, so it cannot be forged. It contains no secret and no data about the recipient. Pure; the
+ * key is a parameter.
  *
- * `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, 10 of HMAC-SHA256 (80 bits). 47 octets, within the
- * 64 of a local part (RFC 5321 section 4.5.3.1.1); lower case, because local parts lose their case on the way.
+ * The token is `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, and 10 of HMAC-SHA256 (80 bits). It
+ * has 47 octets; a local part can have 64 (RFC 5321 section 4.5.3.1.1). It is in lower case, because some servers
+ * change the case of local parts.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 
@@ -14,10 +16,10 @@ const MAC_OCTETS = 10;
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 const PREFIX = 'b-';
 
-/** A local part in the return-path domain that no token has. The recipient of `doctor --loop`; a message to it bounces. */
+/** The recipient of `doctor --loop` in the return-path domain. It is never a token, so a message to it bounces. */
 const LOOP_LOCAL_PART = 'postrider-loop';
 
-/** The recipient of `doctor --loop`, or null without a return-path domain. */
+/** Returns the recipient of `doctor --loop`, or null without a return-path domain. */
 export function loopRecipient(domain: string | null): string | null {
   return domain === null ? null : `${LOOP_LOCAL_PART}@${domain}`;
 }
@@ -25,11 +27,11 @@ export function loopRecipient(domain: string | null): string | null {
 interface ReturnPath {
   /** The message id. */
   readonly id: string;
-  /** Whole days since the epoch when it was made. */
+  /** The creation time in whole days since the epoch. */
   readonly day: number;
 }
 
-/** The local part for a message accepted at `at` (ms): the same on every attempt. */
+/** Returns the local part for a message that was accepted at `at` (ms). It is the same on every attempt. */
 export function returnPathToken(key: Buffer, id: string, at: number): string {
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
   octets.write(id.replaceAll('-', ''), 0, 'hex');
@@ -38,7 +40,7 @@ export function returnPathToken(key: Buffer, id: string, at: number): string {
   return PREFIX + toBase32(octets);
 }
 
-/** What a local part stands for, whatever the case of its letters; null where it was not made with this key. */
+/** Decodes a local part in upper or lower case. Returns null if it was not created with this key. */
 export function readReturnPath(key: Buffer, local: string): ReturnPath | null {
   const text = local.toLowerCase();
   if (!text.startsWith(PREFIX)) return null;
@@ -49,7 +51,7 @@ export function readReturnPath(key: Buffer, local: string): ReturnPath | null {
   return { id, day: octets.readUInt16BE(ID_OCTETS) };
 }
 
-/** Keys in use, prepared. A key is never changed in place. */
+/** Prepared HMACs by key. The bytes of a key never change. */
 const preparedKeys = new WeakMap<Buffer, Hmac>();
 
 function computeMac(key: Buffer, octets: Buffer): Buffer {
@@ -78,7 +80,7 @@ function toBase32(octets: Buffer): string {
   return bits === 0 ? text : text + ALPHABET[(pending << (5 - bits)) & 31];
 }
 
-/** The token's octets, or null where the text is not of its length and alphabet. */
+/** Returns the octets of the token, or null if the text has another length or another alphabet. */
 function fromBase32(text: string): Buffer | null {
   if (text.length !== Math.ceil(((SIGNED_OCTETS + MAC_OCTETS) * 8) / 5)) return null;
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
@@ -95,12 +97,12 @@ function fromBase32(text: string): Buffer | null {
     octets[at++] = (pending >> bits) & 255;
     pending &= (1 << bits) - 1;
   }
-  // What is left over of the last character must be zero, or two texts would be one token.
+  // The unused bits of the last character must be zero. Otherwise two texts would decode to the same token.
   return pending === 0 ? octets : null;
 }
 
 // HMAC-SHA256 (RFC 2104) with a prepared key. `createHmac` of `node:crypto` takes 13.7 µs for 18 octets, because it
-// builds a context for each call; two one-shot hashes over prepared pads take 2.3 µs. A test holds the values against
+// builds a context for each call; two one-shot hashes over prepared pads take 2.3 µs. A test compares the values with
 // `createHmac`.
 
 const BLOCK_OCTETS = 64;

@@ -1,11 +1,11 @@
 /**
- * Builds the plain text of a rendered page: collapses white space, keeps blocks apart by line breaks, writes
- * bullets before list items. Line ends are LF. What is built is linear in what was put in.
+ * Builds the plain text of a page: collapses white space, separates blocks with line breaks, and writes bullets before
+ * list items. Lines end in LF. The output is linear in the input.
  */
 
-/** Lines kept between two blocks at most, one of them the end of the first. */
+/** Maximum number of line breaks between two blocks. */
 const MAX_BREAKS = 3;
-/** Deeper lists are written no further to the right. */
+/** Lists at a deeper level have the same indentation as this level. */
 const MAX_INDENT = 4;
 
 const SPACE = 0x20;
@@ -16,13 +16,13 @@ export class TextBuilder {
   #breaks = 0;
   #space = false;
   #bullet = '';
-  /** One for each open list: the number of its next item, or 0 where items are not numbered. */
+  /** For each open list the number of its next item, or 0 for a list without numbers. */
   readonly #lists: number[] = [];
-  /** Everything written since `beginSpan`, up to its limit; null outside of a span. */
+  /** The text written since `beginSpan`, up to its limit; null outside a span. */
   #span: string | null = null;
   #spanLimit = 0;
 
-  /** Adds text, each run of white space in it as one space. */
+  /** Adds text, with each run of white space as one space. */
   text(run: string): void {
     const length = run.length;
     let i = 0;
@@ -32,7 +32,7 @@ export class TextBuilder {
         i++;
         continue;
       }
-      // A lone U+0020 between words is what it shall become: such runs are added in one piece.
+      // A single U+0020 between words needs no change, so such text is added in one piece.
       const start = i++;
       while (i < length) {
         const c = run.charCodeAt(i);
@@ -44,7 +44,7 @@ export class TextBuilder {
     }
   }
 
-  /** Adds preformatted text, lines and spaces as they are. */
+  /** Adds preformatted text with its line breaks and spaces. */
   preformatted(run: string): void {
     let start = 0;
     while (start <= run.length) {
@@ -60,7 +60,7 @@ export class TextBuilder {
   /** Ends the line (1) or the paragraph (2). */
   block(breaks: number): void {
     this.#space = false;
-    // A paragraph that is the first thing in a list item stands beside the bullet.
+    // The first paragraph of a list item is on the line of the bullet.
     this.#breaks = Math.max(this.#breaks, this.#bullet === '' ? breaks : 1);
   }
 
@@ -90,25 +90,25 @@ export class TextBuilder {
     this.#bullet = `${indent}${number > 0 ? `${number}.` : '*'} `;
   }
 
-  /** A space before whatever comes next on this line. */
+  /** Adds a space before the next text on this line. */
   gap(): void {
     this.#space = true;
   }
 
-  /** Starts to remember what is written, up to `limit` characters. */
+  /** Starts recording the written text, up to `limit` characters. */
   beginSpan(limit: number): void {
     this.#span = '';
     this.#spanLimit = limit;
   }
 
-  /** What was written since `beginSpan`. */
+  /** Ends the recording and returns the text written since `beginSpan`. */
   endSpan(): string {
     const span = this.#span ?? '';
     this.#span = null;
     return span;
   }
 
-  /** Adds a note right behind the text written last, before any line break that is due. */
+  /** Adds a note directly after the last text, before any pending line break. */
   note(text: string): void {
     const breaks = this.#breaks;
     this.#breaks = 0;
@@ -117,7 +117,7 @@ export class TextBuilder {
     this.#breaks = breaks;
   }
 
-  /** The text; it ends in a line break unless it is empty. */
+  /** Returns the text. It ends in a line break unless it is empty. */
   finish(): string {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }
@@ -137,7 +137,7 @@ export class TextBuilder {
   }
 }
 
-/** HTML's white space, and the no-break space, which HTML mail uses to fill cells. */
+/** True for the white space of HTML, and for the no-break space, which HTML messages use to fill table cells. */
 function isWhiteSpace(c: number): boolean {
   return c === SPACE || (c >= 0x09 && c <= 0x0d) || c === NO_BREAK_SPACE;
 }

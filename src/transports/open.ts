@@ -1,4 +1,4 @@
-/** Opens the transport that the settings name. The simulator's addresses work with every transport. */
+/** Opens the transport of the settings. The simulator addresses work with every transport. */
 import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
@@ -11,7 +11,7 @@ import type { Transport } from './transport.ts';
 
 export interface OpenedTransport {
   readonly transport: Transport;
-  /** The messages that `capture:` has captured; null for the other transports. */
+  /** The captured messages of `capture:`; null for other transports. */
   readonly inbox: Inbox | null;
 }
 
@@ -23,7 +23,7 @@ export interface OpenTransportParts {
   readonly onError?: (operation: string, error: unknown) => void;
 }
 
-/** Throws an Error of one line where the setting cannot be used. */
+/** Throws an Error with a one-line message if the setting cannot be used. */
 export function openTransport(
   setting: TransportSetting,
   { clock, inboxPath, onError }: OpenTransportParts,

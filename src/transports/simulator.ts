@@ -1,18 +1,18 @@
 /**
- * Answers for the addresses `…@simulator.postrider.test` in place of a transport, so that a developer sees every final state of a
- * message.
+ * Answers messages to the addresses `…@simulator.postrider.test` instead of a transport, so a developer can test every
+ * final state of a message.
  *
- * Guarantees: no message to these addresses reaches the transport. A simulated bounce suppresses no recipient. The queue adds the
- * complaint, and ends a message to `suppressed` when it is accepted, by `localAnswer`.
+ * Guarantees: no message to these addresses reaches the transport. A simulated bounce suppresses no recipient.
+ * `localAnswer` tells the queue to add the complaint, and to suppress a message to `suppressed` when it is accepted.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
-/** `transport` with the simulator in front of it. */
+/** Wraps `transport` with the simulator. */
 export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
-    // Read each time: some transports follow the rate that the provider allows.
+    // Read each time, because some transports adapt to the provider's rate limit.
     get concurrency() {
       return transport.concurrency;
     },
@@ -86,10 +86,12 @@ function outcomeFor(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Only a message that was accepted without `localAnswer`.
+      // Reached only by a message that was accepted without `localAnswer`.
       return bounce('simulated: this address is on the suppression list');
     case null:
-      return bounce(`the simulator has the addresses ${SIMULATOR_KINDS.join(', ')}, each with an optional +label`);
+      return bounce(
+        `the simulator has no such address; use ${SIMULATOR_KINDS.join(', ')}, each with an optional +label`,
+      );
   }
 }
 
@@ -117,7 +119,7 @@ export function isSimulated(address: string): boolean {
   return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === DOMAIN;
 }
 
-/** The local part without `+label`, in lower case; null where it is none of the simulator's. */
+/** Returns the local part without `+label`, in lower case; null if it is not a simulator address. */
 export function simulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const local = address.slice(0, address.length - DOMAIN.length - 1).toLowerCase();

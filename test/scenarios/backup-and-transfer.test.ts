@@ -175,7 +175,7 @@ test('after a move to PostgreSQL all data is present, the key works, and queued 
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
   // Other nodes do not have the file.
-  const expectedText = /POSTRIDER_SECRET is not set, so that this node goes by the file data\/secret of its own/;
+  const expectedText = /POSTRIDER_SECRET is not set, so this node uses its own file data\/secret/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(expectedText);
   const added = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);
   expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);

@@ -63,7 +63,7 @@ test('domain add creates the identity with the own RSA key, and verify reads the
   publish(added);
   const early = await verify('own.example');
   expect([early.code, early.answer.status]).toEqual([1, 'authenticated']);
-  expect(early.stderr).toMatch(/own\.example: Amazon SES has not verified it yet/);
+  expect(early.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
   if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
   const verified = await verify('own.example');
   expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
@@ -97,7 +97,7 @@ test('a provider that does not answer is not treated as one without the identity
   );
   expect(code).toBe(0);
   expect(stderr).toMatch(
-    /^postrider: warning: Amazon SES could not be asked \(connect ECONNREFUSED 127\.0\.0\.1:1\); nothing is concluded from it\n$/,
+    /^postrider: warning: Amazon SES could not be reached \(connect ECONNREFUSED 127\.0\.0\.1:1\), so the status is unknown; check the credentials and the network\n$/,
   );
   const added = JSON.parse(stdout) as DomainAnswer;
   expect(provider(added).map(({ found }) => found)).toEqual(['unknown']);

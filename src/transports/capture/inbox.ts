@@ -1,8 +1,8 @@
 /**
  * Reads the messages that the capture transport wrote, for the operator listener.
  *
- * Guarantees: a listing opens at most `limit` files and reads 8 KiB of each. The directory is read again only after a change. A name
- * that is no message id never becomes part of a path.
+ * Guarantees: a listing opens at most `limit` files and reads 8 KiB of each. The directory is read again only after a
+ * change. Only a message id becomes part of a path.
  */
 import { open, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,19 +10,25 @@ import { decodeEncodedWords } from '../../message/headers.ts';
 import type { Inbox, InboxEntry } from '../../model/inbox.ts';
 import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './transport.ts';
 
-/** The envelope, the signatures, From, To and an encoded Subject of 998 bytes need 6 KiB at most. They come first. */
+/**
+ * The first fields of a message are the envelope, the signatures, From, To and Subject. With an encoded subject of 998
+ * bytes they need at most 6 KiB.
+ */
 const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
-/** A directory that changed within this time may change again without a new modification time: some file systems count in steps of 2 s. */
+/**
+ * A directory that changed within this time may change again without a new modification time, because some file systems
+ * have a resolution of 2 s.
+ */
 const MTIME_STEP_MS = 2_000;
 
-/** The inbox of `createCaptureTransport(directory, …)`. Empty where the directory does not exist yet. */
+/** Creates the inbox of `createCaptureTransport(directory, …)`. It is empty if the directory does not exist yet. */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = maildirAt(directory);
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
   let cachedNames: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
-  /** All file names, in no order. Reading 60,000 names takes 80 ms. */
+  /** Returns all file names, unordered. Reading 60,000 names takes 80 ms. */
   async function listNames(): Promise<readonly string[]> {
     const startedAt = Date.now();
     const changedAt = (await nullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
@@ -53,7 +59,7 @@ export function createCaptureInbox(directory: string): Inbox {
   };
 }
 
-/** The `limit` greatest ids below `before`, the greatest first. Faster than sorting all names. */
+/** Returns the `limit` greatest ids below `before`, the greatest first. This is faster than sorting all names. */
 function newestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const ids: string[] = [];
   for (const name of names) {
@@ -87,7 +93,7 @@ async function readEntry(id: string, path: string): Promise<InboxEntry> {
   }
 }
 
-/** The first header field of this name, unfolded (RFC 5322 section 2.2.3), or null. */
+/** Returns the first header field with this name, unfolded (RFC 5322 section 2.2.3), or null. */
 function headerField(lines: readonly string[], name: string): string | null {
   const end = lines.indexOf('');
   const header = end < 0 ? lines : lines.slice(0, end);
@@ -101,7 +107,7 @@ function headerField(lines: readonly string[], name: string): string | null {
   return value.trim();
 }
 
-/** Null where the file or directory does not exist. */
+/** Resolves to null if the file or directory does not exist. */
 async function nullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   try {
     return await promise;

@@ -1,8 +1,9 @@
 /**
- * The transport `capture:`. It writes each message as a file of a Maildir and sends it nowhere.
+ * The transport `capture:`. It writes each message to a file of a Maildir and does not send it.
  *
- * Guarantees: `delivered` means written, synced and renamed into `new/`. A second attempt with the same id replaces the first file
- * atomically. Fails: a full disk or a missing permission defers the message, with the remedy in the text.
+ * Guarantees: the file of a `delivered` message is written, synced and renamed into `new/`. A second attempt with the
+ * same id replaces the first file atomically. A full disk or a missing permission defers the message, with the remedy
+ * in the text.
  */
 import { type FileHandle, mkdir, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,10 +12,10 @@ import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
 const CONCURRENCY = 16;
-/** A file in `tmp/` of this age is left over from a crash. Maildir uses 36 hours by convention. */
+/** A file in `tmp/` of this age remained after a crash. Maildir uses 36 hours by convention. */
 const STALE_TMP_MS = 36 * 3_600_000;
 
-/** The first call of the file system that fails on a full disk; `node:fs` unless given. */
+/** The file system, injected so that tests can simulate a full disk. `node:fs` is the default. */
 interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
@@ -144,7 +145,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** True where the address could begin a further header line. */
+/** True if the address contains a control character, which could begin a further header line. */
 function hasControl(address: string): boolean {
   for (let i = 0; i < address.length; i += 1) {
     const unit = address.charCodeAt(i);
@@ -153,8 +154,8 @@ function hasControl(address: string): boolean {
   return false;
 }
 
-// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened while the last
-// one ran. A failed one rejects, with the system's error, for every caller that it served.
+// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened
+// while the last one ran. A failed `fsync` rejects with the system's error for all its callers.
 
 class DirectorySync {
   readonly #path: string;
@@ -171,7 +172,7 @@ class DirectorySync {
       this.#running = this.#run();
       return this.#running;
     }
-    // The running one may have begun before the caller's rename. Only the next one is sure to cover it.
+    // The running `fsync` may have begun before the caller's rename. Only the next one includes the rename.
     this.#next ??= this.#running.then(
       () => this.#advance(),
       () => this.#advance(),

@@ -1,5 +1,5 @@
 /**
- * The client of the SESv2 API, reduced to three calls. The SDK is loaded at the first use, so that other transports need no memory for
+ * A client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no memory for
  * it. The SDK does not retry; the queue does.
  */
 
@@ -9,7 +9,7 @@ import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
-  /** Another URL of the API, such as a local one; null for the region's own. */
+  /** URL of another API endpoint; null for the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
@@ -27,8 +27,8 @@ export interface SesAccount {
 
 export interface SesClient {
   /**
-   * Sends a message. Resolves to the provider's id of it, or to null where the answer has none. Rejects with the SDK's error, whose
-   * `sent` is true where the whole request was sent.
+   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with the SDK's
+   * error; its `sent` is true if the whole request was sent.
    */
   send(
     message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
@@ -38,12 +38,15 @@ export interface SesClient {
   close(): void;
 }
 
-/** The host, as transcripts and pages name it. */
+/** Returns the host name for transcripts and pages. */
 export function sesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
 
-/** Creates the client with at most `connections` connections. The SDK finds the credentials: environment, files, the machine's role. */
+/**
+ * Creates the client with at most `connections` connections. The SDK finds the credentials in the environment, in
+ * files, or in the role of the machine.
+ */
 export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
   const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
   const client = new SESv2Client({
@@ -54,7 +57,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   });
   return {
     async send({ id, to, data }, abortSignal) {
-      // Without FromEmailAddress the From field counts. The envelope sender is the provider's own in any case.
+      // Without FromEmailAddress the provider uses the From field. It always sets its own envelope sender.
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },

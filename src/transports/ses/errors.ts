@@ -1,6 +1,6 @@
 /**
- * The meaning of an error of the SESv2 API for the message. The rules decide; an error that no rule matches is temporary. Operators see
- * the text of an error without the secrets of the request.
+ * Classifies errors of the SESv2 API by rules. An error that matches no rule is temporary. The text of an error does
+ * not contain the secrets of the request.
  */
 import type { Outcome, Reply } from '../../model/outcome.ts';
 import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
@@ -9,16 +9,19 @@ import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
 export interface SesError {
   readonly name: string;
   readonly message: string;
-  /** HTTP status; null where no response came. */
+  /** HTTP status; null without a response. */
   readonly status: number | null;
-  /** True where the whole request was sent. */
+  /** True if the whole request was sent. */
   readonly sent: boolean;
 }
 
 /** The request was not sent completely, so the provider accepted nothing. */
 const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
-/** The first rule that matches decides. A request that was sent, and whose response is missing or unreadable, may have been accepted. */
+/**
+ * Returns the meaning of the first matching rule. Without a rule, a request that was sent may have been accepted, so it
+ * is `unanswered`.
+ */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matches(rule, error))?.meaning;
   return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT);
@@ -31,7 +34,7 @@ function matches({ names, phrases, status }: SesRule, error: SesError): boolean 
   return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }
 
-/** Any thrown value as an SesError. */
+/** Converts any thrown value to an SesError. */
 export function toSesError(error: unknown): SesError {
   const { name, message, sent, $metadata, $response } = Object(error) as {
     readonly name?: unknown;
@@ -49,13 +52,15 @@ export function toSesError(error: unknown): SesError {
   };
 }
 
-/** The causes of an AggregateError, for an error without a message: one for each address of the host name. */
+/** Returns the causes of an AggregateError, which has no message itself: one for each address of the host name. */
 function causesOf(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
   return errors.map((cause) => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 }
 
-/** The response to a refused signature quotes the request, with the session token. The text before the quote is kept. */
+/**
+ * Removes the quoted request. The response to a refused signature quotes the request, which contains the session token.
+ */
 function withoutRequest(message: string): string {
   const indexes = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
     .map((marker) => message.toLowerCase().indexOf(marker))
@@ -63,7 +68,7 @@ function withoutRequest(message: string): string {
   return indexes.length === 0 ? message : message.slice(0, Math.min(...indexes)).trimEnd();
 }
 
-/** The outcome of an attempt that failed with this meaning. */
+/** Returns the outcome of an attempt that failed with this meaning. */
 export function toOutcome(meaning: SesErrorMeaning, reply: Reply): Outcome {
   switch (meaning.kind) {
     case 'bounced':

@@ -1,6 +1,7 @@
 /**
- * The HTTP handler of the SDK, with connections that are reused. The SDK's own handler does not report whether a request was sent
- * completely when its connection failed (which decides between `deferred` and `unanswered`), and does not limit the size of a response.
+ * The HTTP handler of the SDK, with reused connections. Unlike the SDK's own handler, it reports whether a request was
+ * sent completely before its connection failed, which decides between `deferred` and `unanswered`. It also limits the
+ * size of a response.
  *
  * Fails with the system's error, or an HttpHandlerError.
  */
@@ -43,7 +44,7 @@ export interface HttpHandler {
 
 export interface HandlerLimits {
   readonly connectMs: number;
-  /** From the first byte of the request to the last byte of the response, without connecting. */
+  /** From the first byte of the request to the last byte of the response; connecting is not included. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
   /** An idle connection is closed after this time, before the peer closes it during its next use. */
@@ -62,13 +63,13 @@ export class HttpHandlerError extends Error {
   override readonly name = 'HttpHandlerError';
 }
 
-/** A handler with at most `connections` connections to each host. */
+/** Creates a handler with at most `connections` connections to each host. */
 export function createHttpHandler(
   connections: number,
   clock: Clock,
   limits: HandlerLimits = HANDLER_LIMITS,
 ): HttpHandler {
-  // The global agents know the proxy of the environment (NODE_USE_ENV_PROXY).
+  // The global agents contain the proxy settings of the environment (NODE_USE_ENV_PROXY).
   const { proxyEnv } = https.globalAgent.options;
   const options = { keepAlive: true, maxSockets: connections, timeout: limits.idleMs, proxyEnv } as const;
   const plain = new http.Agent(options);
@@ -148,7 +149,7 @@ async function collect(response: http.IncomingMessage, maxBytes: number): Promis
   let size = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > maxBytes) throw new HttpHandlerError(`a response of more than ${maxBytes} bytes`);
+    if (size > maxBytes) throw new HttpHandlerError(`the response has more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

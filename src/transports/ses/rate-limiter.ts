@@ -1,6 +1,7 @@
 /**
- * The rate limiter of the SES transport: the account's send rate, and less after the provider has throttled a request. Several nodes
- * share the rate of an account; each finds its share by slowing down when throttled and speeding up again.
+ * The rate limiter of the SES transport. It uses the send rate of the account, and a lower rate after the provider has
+ * throttled a request. Several nodes share the rate of an account: each lowers its share when it is throttled and then
+ * raises it again.
  */
 import type { Clock } from '../../clock.ts';
 
@@ -11,17 +12,20 @@ const GROWTH_PER_SECOND = 0.05;
 const MIN_SHARE = 0.05;
 /** Messages per second until the rate of the account is known. */
 const DEFAULT_RATE = 14;
-/** With a burst of a whole second, some second would have twice the rate and be throttled. */
+/**
+ * Size of a burst. With a burst of one second, up to twice the rate would be sent in one second, and the provider would
+ * throttle it.
+ */
 const BURST_SECONDS = 0.1;
 
 export interface RateLimiter {
   /** Resolves to true when the next message may be sent, or to false once the limiter is closed. */
   acquire(): Promise<boolean>;
-  /** Sets the account's send rate in messages per second; null where it is unknown. */
+  /** Sets the account's send rate in messages per second; null if it is unknown. */
   setRate(perSecond: number | null): void;
   /** Lowers the rate after a throttled request. */
   slowDown(): void;
-  /** Messages per second now. */
+  /** The current rate in messages per second. */
   readonly currentRate: number;
   close(): void;
 }

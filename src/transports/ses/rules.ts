@@ -1,9 +1,9 @@
 /**
- * The errors of the SESv2 API and what each means, as data with samples; the first rule that matches decides. No rule suppresses
- * a recipient: the API answers before Amazon SES contacts the recipient's server.
+ * The rules for errors of the SESv2 API, as data with samples. The first matching rule decides. No rule suppresses a
+ * recipient, because the API responds before Amazon SES contacts the recipient's server.
  *
- * The rules of classify/rules.ts are about SMTP replies (stage, reply code, enhanced code). An API error has none of these, but a
- * name and an HTTP status, and it can also mean `throttled` or `unanswered`; so the two tables share no rule.
+ * The rules of classify/rules.ts match SMTP replies by stage, reply code and enhanced code. An API error has a name and
+ * an HTTP status instead, and can also mean `throttled` or `unanswered`, so the two tables share no rule.
  */
 import type { Reason } from '../../model/outcome.ts';
 
@@ -18,12 +18,12 @@ export type SesErrorMeaning =
 export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
-  /** Any of these in the message, lower case. */
+  /** The rule matches if the error message contains one of these phrases, in lower case. */
   readonly phrases?: readonly string[];
-  /** The first and the last HTTP status. */
+  /** The first and the last matching HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
-  /** `name status message`, `-` for none. */
+  /** Each sample is `name status message`; the status is `-` if there is none. */
   readonly samples: readonly string[];
 }
 
@@ -44,7 +44,7 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'more than the send rate',
+    description: 'the send rate is exceeded',
     names: [
       'TooManyRequestsException',
       'ThrottlingException',
@@ -57,7 +57,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
   },
   {
-    description: 'more than the send rate, by status',
+    description: 'the send rate is exceeded, by status',
     status: [429, 429],
     meaning: { kind: 'throttled' },
     samples: ['UnknownError 429 slow down'],
@@ -210,7 +210,7 @@ export const SES_RULES: readonly SesRule[] = [
     description: 'an invalid request for an unknown reason: temporary, and only for this message',
     names: BAD_REQUEST,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
-    samples: ['BadRequestException 400 Something that nobody has seen', 'ValidationException 400 1 validation error'],
+    samples: ['BadRequestException 400 An unknown error', 'ValidationException 400 1 validation error'],
   },
   {
     description: 'the provider has an internal error',
@@ -222,6 +222,6 @@ export const SES_RULES: readonly SesRule[] = [
     description: 'any other response',
     status: [300, 499],
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
-    samples: ['SomethingNewException 418 who knows', 'ConflictException 409 concurrent'],
+    samples: ['SomethingNewException 418 unknown', 'ConflictException 409 concurrent'],
   },
 ];

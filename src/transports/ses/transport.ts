@@ -1,10 +1,10 @@
 /**
- * The transport `ses:`. It sends messages to Amazon SES (SESv2, SendEmail with the raw message). The bytes are unchanged; the provider
- * replaces Date and Message-ID, and signs a second time where its identity has DKIM.
+ * The transport `ses:`. It sends messages to Amazon SES (SESv2, SendEmail with the raw message). The provider replaces
+ * Date and Message-ID, and adds its own signature if the identity has DKIM.
  *
- * Guarantees: it never exceeds the account's send rate, and slows down when throttled. Every error becomes an outcome (errors.ts). A
- * request that may have been accepted without a response is `unanswered`. The outcome has the provider's message id, by which provider
- * events name the message.
+ * Guarantees: it never exceeds the account's send rate, and slows down when throttled. Every error becomes an outcome
+ * (errors.ts). A request that may have been accepted without a response is `unanswered`. The outcome contains the
+ * provider's message id, which identifies the message in provider events.
  */
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
@@ -13,9 +13,9 @@ import { createSesClient, type SesClient, type SesSetting, sesHost } from './cli
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
-/** How often the send rate is read while messages are sent. */
+/** Interval between two reads of the send rate while messages are sent. */
 const READ_RATE_EVERY_MS = 60_000;
-/** Requests for one throttled message before it is deferred. */
+/** Maximum number of requests for a throttled message; then it is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
 const MAX_CONNECTIONS = 200;
@@ -49,10 +49,13 @@ export function createSesTransport(
     return client;
   }
 
-  /** Reads the send rate at intervals. Where that fails, the last known rate stays and the failure is reported once. */
+  /**
+   * Reads the send rate if the interval has passed. On a failure the last known rate remains in use, and the failure is
+   * reported once.
+   */
   function readRate(ses: SesClient): void {
     const sinceMs = clock.now() - readAt;
-    // A clock that is set back must not delay the next read.
+    // If the clock was set back, the rate is read at once.
     if (sinceMs >= 0 && sinceMs < READ_RATE_EVERY_MS) return;
     readAt = clock.now();
     ses.getAccount(stop.signal).then(
@@ -87,14 +90,15 @@ export function createSesTransport(
       };
     };
     const { to, smtputf8 } = message.envelope;
-    // Its Developer Guide: SMTPUTF8 (RFC 6531) is not supported, and the part before the @ is ASCII.
+    // According to its Developer Guide, Amazon SES does not support SMTPUTF8 (RFC 6531), and the local part must be
+    // ASCII.
     if (smtputf8) {
       const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
       const reply = { ...replyOf('mail', text), enhanced: '5.6.7' };
       return finish({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
     }
     if (hasControl(to) || hasControl(message.envelope.from)) {
-      const text = 'an address holds a control character; nothing was sent';
+      const text = 'an address contains a control character; nothing was sent';
       return finish({ kind: 'deferred', reply: replyOf('mail', text), reason: 'unknown', scope: 'message' }, false);
     }
     let ses: SesClient;
@@ -140,7 +144,7 @@ export function createSesTransport(
 
   return {
     get concurrency() {
-      // As many attempts as one second may begin, so that latency does not limit the rate.
+      // The number of messages per second, so latency does not limit the rate.
       const perSecond = isRateKnown ? Math.ceil(rateLimiter.currentRate) : MIN_CONNECTIONS;
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },
@@ -188,7 +192,7 @@ function deferred(error: unknown, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: replyOf('connect', sanitizeText(text)), reason: 'unknown', scope };
 }
 
-/** The API has no SMTP reply codes. */
+/** Creates a reply without SMTP codes, which the API does not have. */
 function replyOf(stage: Reply['stage'], text: string): Reply {
   return { stage, code: null, enhanced: null, text };
 }

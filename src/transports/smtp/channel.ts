@@ -1,16 +1,16 @@
 /**
- * One SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
+ * An SMTP socket. It writes commands, returns the replies in order, and enforces the time limits.
  *
- * Guarantees: `nextReply` never rejects; it resolves to a reply or to the loss of the connection. After a loss every call resolves to
- * the same loss. A connection has one timer, which a wait moves instead of starting another. Listeners are set once per socket and
- * removed when TLS takes over the socket.
+ * Guarantees: `nextReply` never rejects; it resolves to a reply or to the loss of the connection. After a loss every
+ * call resolves to the same loss. A connection has one timer, whose deadline each wait changes. Listeners are added
+ * once per socket and removed when TLS uses the socket.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
 import { ReplyParser, type ServerReply, sanitizeLine } from './protocol.ts';
 
-/** Unread replies; a server that sends more is faulty or hostile. */
+/** Maximum number of unread replies. A server that sends more is faulty or hostile. */
 const MAX_UNREAD = 16;
 
 export class Channel {
@@ -49,7 +49,7 @@ export class Channel {
     return this.#lost === null;
   }
 
-  /** How the connection was lost, or null. */
+  /** The loss of the connection, or null. */
   get lost(): ConnectionLost | null {
     return this.#lost;
   }
@@ -62,7 +62,7 @@ export class Channel {
     return this.#socket.remoteAddress ?? null;
   }
 
-  /** True where a reply, or a part of one, is unread. */
+  /** True if a reply or a part of a reply is unread. */
   get unread(): boolean {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
@@ -74,13 +74,13 @@ export class Channel {
     this.#onIdleEnd = null;
   }
 
-  /** Sends one command line, shown in the transcript as `shown`. */
+  /** Sends one command line. The transcript contains `shown` instead. */
   command(line: string, shown = line): void {
     this.#transcript.client(shown);
     this.write(`${line}\r\n`);
   }
 
-  /** Sends bytes that the transcript has already. Calls `whenFlushed` once the operating system has all of them. */
+  /** Sends bytes without a transcript line. Calls `whenFlushed` when the operating system has accepted all of them. */
   write(data: string | Buffer, whenFlushed?: () => void): void {
     if (this.#lost !== null) return;
     if (whenFlushed === undefined) this.#socket.write(data);
@@ -122,8 +122,8 @@ export class Channel {
   }
 
   /**
-   * Starts TLS on this connection. Bytes that came in clear text before are discarded and never read as a reply
-   * (RFC 3207 section 4.2).
+   * Starts TLS on this connection. Bytes received in clear text are discarded and never parsed as a reply (RFC 3207
+   * section 4.2).
    */
   startTls(
     secure: (options: ConnectionOptions) => TLSSocket,
@@ -300,8 +300,9 @@ export class Channel {
   };
 }
 
-// The SMTP transcript of one attempt, as `message show` prints it: `C: ` lines of the client, `S: ` lines of the server, `* ` remarks.
-// At most 100 lines of 500 characters. Callers omit credentials and content.
+// The SMTP transcript of one attempt, which `message show` prints. Lines of the client begin with `C: `, lines of the
+// server with `S: `, and remarks with `* `. It has at most 100 lines of 500 characters. Callers omit credentials and
+// content.
 
 const MAX_LINES = 100;
 const MAX_LINE_LENGTH = 500;
@@ -323,7 +324,7 @@ export class Transcript {
 
   #add(prefix: string, line: string): void {
     if (this.lines.length < MAX_LINES) this.lines.push(prefix + sanitizeLine(line, MAX_LINE_LENGTH));
-    else if (this.lines.length === MAX_LINES) this.lines.push('* (cut here)');
+    else if (this.lines.length === MAX_LINES) this.lines.push('* (truncated)');
   }
 }
 
@@ -337,7 +338,10 @@ export interface ConnectionLost {
 
 export type ReplyOrLost = ServerReply | ConnectionLost;
 
-/** Why the connection was not established, from the system's error code, with a remedy where there is one. */
+/**
+ * Returns the reason for which the connection was not established, from the system's error code, with a remedy if one
+ * is known.
+ */
 function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
@@ -351,7 +355,7 @@ function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   }
 }
 
-/** OpenSSL's reason without its file names and line break; null where there is no error. */
+/** Returns OpenSSL's reason without its file names and line break; null without an error. */
 function handshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
@@ -359,12 +363,12 @@ function handshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// The time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a slow server is not abandoned
-// too early. Shorter limits are safe here, since the queue retries; the limit after the final dot is the longest, since a timeout there
-// causes a duplicate.
+// The time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a slow server is
+// not abandoned too early. Shorter limits are safe here because the queue retries. The limit after the final dot is the
+// longest one of the steps, because a timeout there can cause a duplicate.
 
 export interface SmtpLimits {
-  /** TCP, with name resolution. */
+  /** TCP connection, including name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
@@ -372,12 +376,12 @@ export interface SmtpLimits {
   readonly commandMs: number;
   /** From the final dot to its reply. */
   readonly contentMs: number;
-  /** From the begin of an attempt to its final dot, over all steps and connections. */
+  /** From the beginning of an attempt to its final dot, over all steps and connections. */
   readonly attemptMs: number;
   readonly quitMs: number;
-  /** How long an unused connection is kept. */
+  /** How long an unused connection remains open. */
   readonly idleMs: number;
-  /** Messages after which a connection ends with QUIT, so that a relay can balance its load. */
+  /** Maximum number of messages per connection. The connection then ends with QUIT, so a relay can balance its load. */
   readonly messagesPerConnection: number;
   /** How long `tls=offered` uses clear text after a failed TLS handshake. */
   readonly plaintextAfterTlsFailureMs: number;

@@ -1,8 +1,9 @@
 /**
- * SMTP connections: opens a connection and prepares it for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle connections.
+ * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle
+ * connections.
  *
- * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies from before TLS are
- * discarded (RFC 3207 section 4.2). Fails with the deferred outcome to record.
+ * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies received
+ * before TLS are discarded (RFC 3207 section 4.2). A failure returns the deferred outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -13,23 +14,23 @@ import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
 import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from './protocol.ts';
 
-/** The network, injected. */
+/** The network functions, injected for tests. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
-  /** A socket that begins to connect; `node:net` unless given. */
+  /** Creates a socket that connects; `node:net` by default. */
   readonly connect?: (host: string, port: number) => Socket;
-  /** TLS over a connected socket; `node:tls` unless given. */
+  /** Creates TLS over a connected socket; `node:tls` by default. */
   readonly connectTls?: (options: ConnectionOptions) => TLSSocket;
 }
 
 /** How to open one connection. */
 interface Opening {
   readonly transcript: Transcript;
-  /** True: STARTTLS is not used even where the server offers it. */
+  /** If true, STARTTLS is not used even if the server offers it. */
   readonly plaintext: boolean;
-  /** When the attempt must end, on the monotonic clock. */
+  /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
-  /** Called with the channel at once, so that it can be closed while it is opening. */
+  /** Called immediately with the channel, so that it can be closed while it is opening. */
   readonly onChannel: (channel: Channel) => void;
 }
 
@@ -118,7 +119,7 @@ function secure(
     network.connectTls ?? connectTls,
     {
       host: setting.host,
-      // RFC 6066 section 3: no IP address as a server name.
+      // RFC 6066 section 3: a server name is not an IP address.
       ...(isIP(setting.host) === 0 ? { servername: setting.host } : {}),
       rejectUnauthorized: setting.tls !== 'offered' && setting.verifyCertificate,
     },
@@ -136,7 +137,7 @@ const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: fa
 
 type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
 
-/** Sends EHLO, and HELO where the server does not know EHLO. */
+/** Sends EHLO, or HELO if the server does not support EHLO. */
 async function greet(channel: Channel, name: string, limits: SmtpLimits): Promise<Hello> {
   channel.command(helloCommand('EHLO', name));
   const answer = await channel.nextReply('the answer to EHLO', limits.commandMs);
@@ -158,7 +159,7 @@ function extensionsOf(reply: ServerReply): Extensions {
     const words = line.slice(4).trim().toUpperCase().split(' ');
     const keyword = words[0] ?? '';
     keywords.add(keyword);
-    // Servers from before RFC 2554 send `AUTH=LOGIN`.
+    // Servers older than RFC 2554 send `AUTH=LOGIN`.
     if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
       if (keyword.length > 5) auth.add(keyword.slice(5));
       for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
@@ -192,24 +193,24 @@ export interface Connection {
   readonly extensions: Extensions;
   /** `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
-  /** Messages begun on it. */
+  /** Number of messages that were started on this connection. */
   served: number;
-  /** A transaction is still open on the server: the next one begins with RSET. */
+  /** True if a transaction is still open on the server; the next one begins with RSET. */
   needsReset: boolean;
 }
 
 interface OpeningFailed {
   readonly kind: 'failed';
   readonly outcome: Outcome;
-  /** The TCP connection was established. */
+  /** True if the TCP connection was established. */
   readonly reached: boolean;
-  /** The TLS handshake failed under `tls=offered`: the caller may try again in clear text (RFC 7435). */
+  /** True if the TLS handshake failed with `tls=offered`. The caller may retry in clear text (RFC 7435). */
   readonly tlsFailed: boolean;
 }
 
 export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
 
-/** The outcome of a connection that was lost at `stage`, before a message was complete. */
+/** Returns the outcome of a connection that was lost at `stage`, before a message was complete. */
 export function lostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
@@ -224,7 +225,7 @@ function failed(outcome: Outcome, reached: boolean): OpeningFailed {
   return { kind: 'failed', outcome, reached, tlsFailed: false };
 }
 
-/** Closes the connection for a reason of this side. */
+/** Closes the connection for a local reason. */
 function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
   return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
@@ -238,12 +239,12 @@ function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): Ope
   return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
 }
 
-// Authentication (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. They are in no transcript and
-// no error.
+// Authentication (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No transcript
+// and no error contains them.
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-/** AUTH PLAIN, or LOGIN where the server does not offer PLAIN. Null on success. */
+/** Authenticates with AUTH PLAIN, or with LOGIN if the server does not offer PLAIN. Returns null on success. */
 async function authenticate(
   channel: Channel,
   setting: SmtpSetting,
@@ -277,16 +278,16 @@ async function authenticate(
   return answer.code === 235 ? null : refuseOpening(channel, 'auth', answer);
 }
 
-/** True for a loopback address, also an IPv4-mapped one. */
+/** True for a loopback address, including an IPv4-mapped one. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-// A pool of up to `size` connections, with no knowledge of messages. A caller acquires an idle connection, or the permission to open one,
-// and releases it later.
+// A pool of up to `size` connections. It does not handle messages. A caller acquires an idle connection, or the
+// permission to open one, and releases it later.
 //
-// Guarantees: never more than `size` connections at the same time, with those that are closing. The connection that was used last is
-// reused first, so that surplus ones reach their idle time. Waiting callers are served in order.
+// Guarantees: at most `size` connections exist at the same time, including closing ones. The most recently used
+// connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served in order.
 
 /** A connection, the permission to open one (`opened` or `freed` follows), or `closed`: the pool is closed. */
 type Acquired = Connection | 'open' | 'closed';
@@ -308,7 +309,10 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /** With `fresh`, never an idle connection. A full pool closes an idle one for it. */
+  /**
+   * Acquires a connection or a permission. With `requireNew` it never returns an idle connection; a full pool closes an
+   * idle connection first.
+   */
   acquire(requireNew: boolean): Acquired | Promise<Acquired> {
     if (this.#closed) return 'closed';
     if (!requireNew) {

@@ -1,6 +1,6 @@
 /**
- * Probes a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. It opens the connection with the code
- * that messages use. Never rejects. The result has no credentials.
+ * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is
+ * opened by the same code as for messages. Never rejects. The result contains no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
@@ -14,25 +14,25 @@ export type RelaySession =
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
-      /** TLS was offered and failed, and the session continued in clear text. */
+      /** True if TLS was offered and failed, and the session continued in clear text. */
       readonly fellBack: boolean;
     }
   | { readonly kind: 'failed'; readonly stage: string; readonly text: string };
 
 export interface RelayProbe {
   readonly session: RelaySession;
-  /** The first line of the server, and when it came (ms since the epoch of this machine's clock); or null. */
+  /** The first line of the server and its time (ms since the epoch, by this machine's clock); or null. */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
-/** Short, since a person waits. Some servers delay the greeting by some seconds on purpose. */
+/** Short limits, because an operator waits. Some servers delay the greeting by several seconds on purpose. */
 const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
 
 /** Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
   const first = await runSession(setting, clock, deadline, false);
-  // As the transport does: opportunistic TLS that fails falls back to clear text.
+  // Like the transport, the probe falls back to clear text if opportunistic TLS fails.
   if (!first.tlsFailed || setting.auth !== null) return first.probe;
   const second = await runSession(setting, clock, deadline, true);
   const { session } = second.probe;
@@ -84,7 +84,7 @@ async function runSession(
   return { probe: probeOf(ready), tlsFailed: false };
 }
 
-/** Records the first line of the server and when it came. */
+/** Records the first line of the server and its time. */
 class GreetingTranscript extends Transcript {
   readonly #clock: MonotonicClock;
   greeting: { readonly text: string; readonly at: number } | null = null;

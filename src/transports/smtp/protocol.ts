@@ -1,13 +1,13 @@
 /**
  * SMTP command lines and replies. Pure.
  *
- * All command lines are written here. Fails: a text that cannot be a part of one command line (CR, LF, NUL, another control character,
- * 8-bit text without SMTPUTF8, too many octets) throws before a byte is sent. A line break in an address, a name or a credential would
- * otherwise become a further command.
+ * This file writes all command lines. A text that cannot be part of one command line (CR, LF, NUL, another control
+ * character, 8-bit text without SMTPUTF8, too many octets) throws before a byte is sent. Otherwise a line break in an
+ * address, a name or a credential would become a further command.
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
-/** RFC 5321 section 4.5.3.1.4, with room for SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10). */
+/** RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10 octets). */
 const MAX_COMMAND_OCTETS = 512 + 26 + 10;
 /** RFC 5321 section 4.5.3.1.3. */
 const MAX_PATH_OCTETS = 256;
@@ -59,7 +59,7 @@ export function mailCommand(line: string, size: number | null, smtputf8: boolean
   return command;
 }
 
-/** `EHLO name` or `HELO name`; throws where `name` is no single printable word. */
+/** `EHLO name` or `HELO name`. Throws if `name` is not a single printable word. */
 export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
   checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
@@ -104,8 +104,8 @@ function checkText(what: string, text: string, eightBit: boolean, maxOctets: num
 
 // Parses the bytes of a server into SMTP replies, for any chunks.
 //
-// Guarantees: linear time; bounded memory (2 KiB per line, 16 KiB per reply; RFC 5321 section 4.5.3.1.5 has 512 octets per line); accepts
-// a bare LF as a line end. Fails by returning the error as one line; the connection is then unusable.
+// Guarantees: linear time; bounded memory (2 KiB per line, 16 KiB per reply; RFC 5321 section 4.5.3.1.5 has 512 octets
+// per line); accepts a bare LF as a line end. On an error it returns one line; the connection is then unusable.
 
 const MAX_LINE_OCTETS = 2_048;
 const MAX_REPLY_OCTETS = 16_384;
@@ -113,7 +113,7 @@ const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
-/** One complete reply. `lines` have the code and no line ends. */
+/** One complete reply. `lines` contain the code, without line ends. */
 export interface ServerReply {
   readonly kind: 'reply';
   readonly code: number;
@@ -133,7 +133,7 @@ export class ReplyParser {
     this.#onReply = onReply;
   }
 
-  /** True while part of a reply has come. */
+  /** True if a part of a reply was received. */
   get unfinished(): boolean {
     return this.#bufferedLength > 0 || this.#lines.length > 0;
   }
@@ -193,7 +193,10 @@ export class ReplyParser {
   }
 }
 
-/** The reply in the form of outcomes: with the enhanced code apart (RFC 2034), and the text as one line without control characters. */
+/**
+ * Converts a reply to the form of outcomes: the enhanced code (RFC 2034) is separate, and the text is one line without
+ * control characters.
+ */
 export function toReply(stage: Stage, reply: ServerReply): Reply {
   let enhanced: string | null = null;
   let text = '';
@@ -205,7 +208,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
       const start = line.charAt(4) === '#' ? 5 : 4;
       const found = line.slice(start, 4 + length);
       enhanced ??= found;
-      // Servers repeat the code on each line. A different one is part of the text.
+      // Servers repeat the enhanced code on each line. A different code is part of the text.
       if (found === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(from).trim();
@@ -214,12 +217,14 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT_LENGTH) };
 }
 
-/** A single reply line, such as `550 5.1.1 No such user`, in the form of outcomes. */
+/** Converts a single reply line, such as `550 5.1.1 No such user`, to the form of outcomes. */
 export function replyFromLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: codeOf(line), lines: [line] });
 }
 
-/** Untrusted text on one line: control characters become spaces, and the text is cut to `max` characters. */
+/**
+ * Returns untrusted text as one line: control characters become spaces, and the text is truncated to `max` characters.
+ */
 export function sanitizeLine(text: string, max: number): string {
   const shortened = text.length > max ? text.slice(0, max) : text;
   for (let i = 0; i < shortened.length; i += 1) {
@@ -234,7 +239,7 @@ function replaceControls(text: string): string {
   return out;
 }
 
-/** C0, DEL, C1 and the two Unicode line separators. */
+/** True for C0, DEL, C1 and the two Unicode line separators. */
 function isControl(unit: number): boolean {
   return unit < 32 || (unit >= 127 && unit < 160) || unit === 0x2028 || unit === 0x2029;
 }
@@ -251,7 +256,7 @@ function codeOf(line: string): number {
   return digits ? a * 100 + b * 10 + c : -1;
 }
 
-/** Length of an enhanced status code (RFC 3463 section 2) at `at`, a `#` before it included, or 0. */
+/** Returns the length of an enhanced status code (RFC 3463 section 2) at `at`, including a `#` before it, or 0. */
 function enhancedLength(line: string, at: number): number {
   let i = line.charAt(at) === '#' ? at + 1 : at;
   const first = line.charAt(i);

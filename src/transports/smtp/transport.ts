@@ -1,8 +1,8 @@
 /**
  * The transport `smtp:` and `smtps:`. It sends messages to one relay over pooled connections.
  *
- * Guarantees: those of every transport (never rejects; `beforeCompletion` once, immediately before the final dot). Where a reused
- * connection turns out to be closed before the final dot, the same attempt uses a new connection.
+ * Guarantees: an attempt never rejects, and calls `beforeCompletion` once, immediately before the final dot. If the
+ * server closes a reused connection before the final dot, the same attempt uses a new connection.
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
@@ -42,7 +42,7 @@ export interface SmtpParts extends SmtpNetwork {
   readonly limits?: Partial<SmtpLimits>;
 }
 
-/** Throws `CommandError` where the EHLO name or the credentials cannot be sent as SMTP lines. */
+/** Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
 export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Transport {
   helloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
@@ -76,7 +76,8 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   async function open(transcript: Transcript, deadline: number): Promise<OpenResult> {
     const opened = await openOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
     if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
-    // RFC 7435: a failure of opportunistic encryption must not stop messages. Credentials are never sent in clear text for it.
+    // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
+    // to clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
     transcript.remark('TLS failed; repeated in clear text');
     return openOnce(transcript, deadline, true);
@@ -159,11 +160,12 @@ function localFailure(reason: 'connection' | 'unknown', text: string, scope: 'me
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
-// One message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). The commands are one
-// write where the server offers PIPELINING (RFC 2920).
+// One message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). If
+// the server offers PIPELINING (RFC 2920), the commands are sent in one write.
 //
-// Guarantees: never rejects. A connection that is lost once the final dot may have left this machine is `unanswered`; before that it is
-// deferred. `stale` means that a reused connection was closed and the server accepted nothing of the message.
+// Guarantees: never rejects. If the connection is lost when the final dot may have been sent, the outcome is
+// `unanswered`; before that it is deferred. `stale` means that a reused connection was closed and the server did not
+// accept the message.
 
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
@@ -234,7 +236,8 @@ async function transact(
   if (dataAnswer.kind === 'lost') return refusal === null ? lostBefore('data', dataAnswer, reused) : outcomeOf(refusal);
   if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
   if (refusal !== null) {
-    // RFC 2920 section 3.1: 354 without a valid recipient. A final dot ends the empty message, and the server refuses it.
+    // RFC 2920 section 3.1: 354 without a valid recipient. A final dot ends the empty message, which the server
+    // refuses.
     channel.command('.');
     await channel.nextReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal);
@@ -267,7 +270,8 @@ async function sendContent(
   }
   const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // Without a flush the operating system never had the final dot. With TLS that is unknown, since TLS has a buffer.
+    // Without a flush the operating system has not received the final dot. With TLS this is unknown, because TLS has
+    // its own buffer.
     if (!flushed && !channel.secure) return lostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
@@ -275,7 +279,10 @@ async function sendContent(
   return classify(toReply('content', answer));
 }
 
-/** Awaits `beforeCompletion`. Null: the final dot may be written. Otherwise the connection is closed and this is the outcome. */
+/**
+ * Awaits `beforeCompletion`. Returns null if the final dot may be written; otherwise closes the connection and returns
+ * the outcome.
+ */
 async function awaitPermission(connection: Connection, beforeCompletion: () => Promise<void>): Promise<Outcome | null> {
   const { channel } = connection;
   try {
@@ -288,7 +295,7 @@ async function awaitPermission(connection: Connection, beforeCompletion: () => P
   }
   if (channel.lost !== null && !channel.unread) return lostOutcome('content', channel.lost);
   if (!channel.unread) return null;
-  // A reply before the end of the message: the server cannot have accepted it.
+  // The server has replied before the end of the message, so it cannot have accepted the message.
   const earlyReply: ReplyOrLost = await channel.nextReply('an early answer', 0);
   channel.destroy();
   if (earlyReply.kind === 'lost') return lostOutcome('content', earlyReply);
@@ -301,7 +308,10 @@ function isPositive(reply: ServerReply): boolean {
   return reply.code >= 200 && reply.code < 260;
 }
 
-/** A reused connection that is lost, or never answers MAIL (half open), was closed before: the server accepted nothing. */
+/**
+ * Returns `stale` if a reused connection is lost or does not answer MAIL (half open), because the server had closed it
+ * before.
+ */
 function lostBefore(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
   const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
   return reused && wasClosed ? 'stale' : lostOutcome(stage, lost);
@@ -314,12 +324,12 @@ function outcomeOf(refusal: Refusal): Outcome {
 function refuse(connection: Connection, refusal: Refusal): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
-  // RFC 5321 section 3.8: after 421 the server closes.
+  // RFC 5321 section 3.8: after 421 the server closes the connection.
   if (refusal.reply.code === 421 || channel.unread) channel.destroy();
   return outcomeOf(refusal);
 }
 
-/** RFC 6531 section 3.2: without the extension the message is not sent. */
+/** RFC 6531 section 3.2: a message that needs SMTPUTF8 is not sent to a server without the extension. */
 function smtputf8Unsupported(): Outcome {
   return {
     kind: 'bounced',
@@ -334,8 +344,8 @@ function smtputf8Unsupported(): Outcome {
   };
 }
 
-// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2). Linear. A message
-// without a line that begins with a dot is not copied.
+// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2).
+// Linear. A message in which no line begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;
@@ -344,8 +354,8 @@ const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * The content to send before the final dot; `data` itself where nothing changes. A dot after a bare LF is doubled too, so that a server
- * that accepts a bare LF as a line end does not find the end of the message there.
+ * Returns the content to send before the final dot; `data` itself if nothing changes. A dot after a bare LF is doubled
+ * too, because a server that accepts a bare LF as a line end could otherwise read it as the end of the message.
  */
 export function dotStuff(data: Buffer): Buffer {
   let dots = data[0] === DOT ? 1 : 0;

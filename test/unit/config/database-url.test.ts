@@ -84,7 +84,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     expect(fault).not.toMatch(/[\r\n]/);
   });
 
-  test('no error and no printed setting contains the password, whatever else is wrong', () => {
+  test('no error and no printed setting contains the password, also for an invalid URL', () => {
     const word = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
     const frame = fc.constantFrom(
       (password: string) => `postgres://me:${password}@db.example/mail`,

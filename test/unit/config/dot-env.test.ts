@@ -37,7 +37,7 @@ describe('.env', () => {
     expect(() => readDotEnv(text)).toThrow(part);
   });
 
-  it('an error does not quote the line, which may contain a secret', () => {
+  it('an error does not contain the line, which may contain a secret', () => {
     expect(() => readDotEnv('hunter2 hunter2')).toThrow(/^(?!.*hunter2)/);
     expect(() => readDotEnv('POSTRIDER_OPERATOR_PASSWORD="hunter2" hunter2')).toThrow(/^(?!.*hunter2)/);
   });

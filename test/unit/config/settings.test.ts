@@ -22,7 +22,7 @@ function faultOf(environment: Environment, dotEnv: string | null = null): string
     if (!(error instanceof SettingsError)) throw error;
     return error.message;
   }
-  throw new Error('taken');
+  throw new Error('expected a SettingsError');
 }
 
 describe('settings', () => {
@@ -145,13 +145,13 @@ describe('settings', () => {
     ['POSTRIDER_ROLES', 'api,delivery', '"delivery" is not a role'],
     ['POSTRIDER_ROLES', 'api,', '"" is not a role'],
     ['POSTRIDER_ROLES', 'all,api', '"all" is not a role'],
-    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has nothing to do; set POSTRIDER_FEEDBACK_LISTEN'],
+    ['POSTRIDER_ROLES', 'feedback', 'the role feedback has no source of feedback; set POSTRIDER_FEEDBACK_LISTEN'],
     ['POSTRIDER_FEEDBACK_LISTEN', '2525', '127.0.0.1:8080'],
     ['POSTRIDER_FEEDBACK_LISTEN', '127.0.0.1:2525', 'set POSTRIDER_RETURN_PATH_DOMAIN to its domain'],
     ['POSTRIDER_FEEDBACK_HTTP_LISTEN', '127.0.0.1:8082', 'accepts only the topics of POSTRIDER_SES_TOPICS'],
     ['POSTRIDER_SES_TOPICS', 'ses-feedback', 'is not the ARN of an SNS topic'],
     ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a,', '"" is not the ARN'],
-    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'no listener or queue receives their events'],
+    ['POSTRIDER_SES_TOPICS', 'arn:aws:sns:eu-west-1:123456789012:a', 'no listener or queue receives the events'],
     ['POSTRIDER_SES_QUEUE', 'ses-feedback', 'is not the URL of an SQS queue'],
     ['POSTRIDER_SES_QUEUE', 'https://user:pass@sqs.example/1/q', 'is not the URL of an SQS queue'],
     ['POSTRIDER_SES_QUEUE', 'https://sqs.example/', 'is not the URL of an SQS queue'],

@@ -107,12 +107,12 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['smtp://relay.example?tls=never&tls=required', 'twice'],
   ])('%j is refused in one line: %s', (text, part) => {
     const parsed = parseTransport(text);
-    if (parsed.ok) throw new Error('taken');
+    if (parsed.ok) throw new Error('expected an error');
     expect(parsed.fault).toContain(part);
     expect(parsed.fault).not.toMatch(/[\r\n]/);
   });
 
-  it('no error and no masked URL contains the password, however mistyped the rest is', () => {
+  it('no error and no masked URL contains the password, also for a mistyped URL', () => {
     const secret = 'hunter2hunter2';
     const broken = fc.constantFrom(
       `smtp://user:${secret}@relay.example:99999`,

@@ -24,7 +24,7 @@ function unwrap<T>(parsed: Parsed<T>): T {
 }
 
 function faultOf(parsed: Parsed<unknown>): string {
-  if (parsed.ok) throw new Error(`taken: ${JSON.stringify(parsed.value)}`);
+  if (parsed.ok) throw new Error(`expected an error, not ${JSON.stringify(parsed.value)}`);
   return parsed.fault;
 }
 
@@ -110,7 +110,7 @@ describe('durations, sizes, rates and throttles', () => {
     );
   });
 
-  it('any text yields a value or an error of one line that quotes it, never an exception', () => {
+  it('any text yields a value or an error of one line that contains it, never an exception', () => {
     const parsers = [
       parseDuration,
       parseSize,

@@ -87,7 +87,7 @@ test('an unreadable file is a failure', async () => {
 });
 
 test('no certificate is ok for a loopback listener and a warning for any other', async () => {
-  const read = () => Promise.reject(new Error('not asked'));
+  const read = () => Promise.reject(new Error('unexpected read'));
   const parts = { paths: null, listen, read, now };
   expect(await checkCertificate({ ...parts, acceptsRemoteClients: false })).toMatchObject([{ result: 'ok' }]);
   expect(await checkCertificate({ ...parts, acceptsRemoteClients: true })).toMatchObject([

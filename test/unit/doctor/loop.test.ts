@@ -7,7 +7,7 @@ const LOOP_TEST: LoopTest = {
   check: 'loop bounce',
   to: 'bounce@example.org',
   expectedState: 'bounced',
-  remedy: 'look at the MX',
+  remedy: 'check the MX',
 };
 const event = (verb: string, by: string, detail: string | null = null): HistoryEntry => ({
   at: 0,
@@ -57,7 +57,7 @@ test('a delivered message without a report is a failure with the remedy, after t
   expect(await runTest([messageIn('delivered', event('delivered', 'node-a'))])).toMatchObject({
     result: 'failure',
     detail: 'the message to bounce@example.org was delivered, but no feedback report arrived within 10 s',
-    remedy: 'look at the MX',
+    remedy: 'check the MX',
   });
 });
 

@@ -1,4 +1,4 @@
-/** The resolver against a DNS server that answers, refuses, lies and stays silent. */
+/** Tests the resolver with a DNS server that answers, refuses, sends malformed answers and does not answer. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createResolver, type Resolver } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
@@ -32,13 +32,13 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 describe('a lookup', () => {
-  it('gives one text for each record, its strings joined', async () => {
+  it('returns one text for each record, with its strings concatenated', async () => {
     expect(await resolver.txt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
     expect(await resolver.txt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });
     expect(await resolver.txt('several.test')).toEqual({ kind: 'found', values: ['first', 'second'] });
   });
 
-  it('asks again over TCP where an answer is cut short or too long for UDP', async () => {
+  it('is repeated over TCP if the UDP answer is truncated', async () => {
     expect(await resolver.txt('cut.test')).toEqual({ kind: 'found', values: ['over tcp'] });
     expect(await resolver.txt('long.test')).toEqual({ kind: 'found', values: [LONG_TEXT] });
     expect(dns.queries).toContain('tcp TXT cut.test');
@@ -50,7 +50,7 @@ describe('a lookup', () => {
     expect(await resolver.txt('dangling.test')).toEqual({ kind: 'none' });
   });
 
-  it('gives mail exchanges, addresses and reverse names in lower case without the last dot', async () => {
+  it('returns mail exchanges, addresses and reverse names in lower case without the trailing dot', async () => {
     expect(await resolver.mx('one.test')).toEqual({
       kind: 'found',
       values: [{ priority: 10, exchange: 'mx.other.test' }],
@@ -63,14 +63,14 @@ describe('a lookup', () => {
     expect(await resolver.reverse('no address')).toMatchObject({ kind: 'failed' });
   });
 
-  it('asks DNS where an address points back to, whatever the hosts file of this machine says', async () => {
+  it('resolves the names of an address in DNS and ignores the hosts file of this machine', async () => {
     expect(await resolver.reverse('127.0.0.1')).toEqual({ kind: 'found', values: ['loop.example.test'] });
     expect(await resolver.reverse('2001:db8::5')).toEqual({ kind: 'found', values: ['six.example.test'] });
     expect(await resolver.reverse('::ffff:192.0.2.1')).toEqual({ kind: 'found', values: ['mapped.example.test'] });
     expect(await resolver.reverse('::1')).toEqual({ kind: 'none' });
   });
 
-  it('finds none where the name is not there or has no such record', async () => {
+  it('has the result none if the name does not exist or has no record of the type', async () => {
     for (const name of ['absent.test', 'only4.test']) {
       expect(await resolver.txt(name)).toEqual({ kind: 'none' });
       expect(await resolver.mx(name)).toEqual({ kind: 'none' });
@@ -83,22 +83,22 @@ describe('a lookup', () => {
     ['silent.test', 'timeout'],
     ['broken.test', 'SERVFAIL'],
     ['refused.test', 'refused'],
-    ['garbage.test', 'an answer that cannot be read'],
-    [`${'a'.repeat(64)}.test`, 'not a name that DNS can hold'],
-  ])('of %s fails, and says why: %s', async (name, why) => {
+    ['garbage.test', 'malformed DNS answer'],
+    [`${'a'.repeat(64)}.test`, 'not a valid DNS name'],
+  ])('of %s fails with the reason: %s', async (name, why) => {
     for (const lookup of [resolver.txt(name), resolver.mx(name), resolver.cname(name), resolver.addresses(name)]) {
       expect(await lookup).toEqual({ kind: 'failed', why });
     }
   });
 
-  it('fails, and finds nothing, where no server listens', async () => {
+  it('fails if no server listens', async () => {
     const closedServer = await startDns();
     await closedServer.close();
     const unreachable = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
     expect(await unreachable.txt('one.test')).toMatchObject({ kind: 'failed' });
   });
 
-  it('sees a record as soon as it is published, and its removal as well', async () => {
+  it('returns a new record at once, and none after its removal', async () => {
     expect(await resolver.txt('later.test')).toEqual({ kind: 'none' });
     dns.zone['later.test'] = { TXT: ['now'] };
     expect(await resolver.txt('later.test')).toEqual({ kind: 'found', values: ['now'] });
@@ -108,10 +108,10 @@ describe('a lookup', () => {
 });
 
 describe('POSTRIDER_DNS', () => {
-  it('names an address; a host name is refused with the remedy', () => {
+  it('accepts an address; a host name is refused with the remedy', () => {
     for (const host of ['127.0.0.1', '::1', '[::1]', 'localhost']) createResolver({ host, port: 53 });
     expect(() => createResolver({ host: 'dns.example.com', port: 53 })).toThrow(
-      'POSTRIDER_DNS: "dns.example.com" is not an IP address; give the resolver\'s, such as 127.0.0.1:53',
+      'POSTRIDER_DNS: "dns.example.com" is not an IP address; set the address of the resolver, such as 127.0.0.1:53',
     );
     expect(createResolver(null)).toBeDefined();
   });

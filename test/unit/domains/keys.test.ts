@@ -1,4 +1,4 @@
-/** DKIM keys: the pair belongs together, the selector is new, the private half is sealed. */
+/** Tests DKIM keys: the public key belongs to the private key, the selector is new, and the private key is sealed. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createKeys, publicKeyText, unsealKey } from '../../../src/domains/keys.ts';
@@ -16,7 +16,7 @@ const request = {
 } as const;
 
 describe('new keys', () => {
-  it('are an RSA-2048 and an Ed25519 pair whose private halves open under their own names alone', async () => {
+  it('are an RSA-2048 and an Ed25519 pair whose private keys are unsealed only under their own names', async () => {
     const keys = await createKeys(request);
     expect(keys.map(({ selector, algorithm, state }) => [selector, algorithm, state])).toEqual([
       ['pr20261121aaaaa', 'rsa', 'active'],
@@ -36,7 +36,7 @@ describe('new keys', () => {
     expect(spki.asymmetricKeyDetails?.modulusLength).toBe(2048);
   });
 
-  it('never take a selector that the domain has had, and fit into one label', async () => {
+  it('never reuse a selector of the domain, and their selector is one label', async () => {
     const randomNumbers = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
     const nextRequest = {
       ...request,
@@ -47,6 +47,6 @@ describe('new keys', () => {
     const [key] = await createKeys({ ...nextRequest, random: () => randomNumbers.shift() ?? 0 });
     expect(key).toMatchObject({ selector: 'pr202611219999e', state: 'staged', activatedAt: null });
     expect(key?.selector).toMatch(/^[a-z0-9]{1,63}$/);
-    await expect(createKeys(nextRequest)).rejects.toThrow('No free selector');
+    await expect(createKeys(nextRequest)).rejects.toThrow('No unused selector');
   });
 });

@@ -1,4 +1,4 @@
-/** Names of sending domains as people type them. */
+/** Tests the parser of typed domain names. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { organisationalDomain, parseDomainName } from '../../../src/domains/name.ts';
@@ -16,7 +16,7 @@ describe('a domain name', () => {
     ['ann.github.io', 'ann.github.io'],
     ['example.test', 'example.test'],
     ['3com.com', '3com.com'],
-  ])('%s is %s', (text, name) => {
+  ])('%s is normalized to %s', (text, name) => {
     expect(parseDomainName(text)).toEqual({ ok: true, name, warning: null });
   });
 
@@ -49,7 +49,7 @@ describe('a domain name', () => {
     ['a\u202eb.example.com', 'is not a domain name'],
     ['a\nb.example.com', 'is not a domain name'],
     [`${'a'.repeat(64)}.example.com`, 'has a label of 64 characters'],
-    [`${'a.'.repeat(112)}com`, 'at most leave room for the names of its DKIM records'],
+    [`${'a.'.repeat(112)}com`, 'because the names of its DKIM records are longer'],
     [`${'a.'.repeat(148)}.com`, 'has 300 characters'],
   ])('%j is refused: %s', (text, fault) => {
     const parsed = parseDomainName(text);
@@ -57,14 +57,14 @@ describe('a domain name', () => {
     if (!parsed.ok) expect(parsed.fault).toMatch(/^[^\p{C}]{20,250}$/u);
   });
 
-  it('as long as it may be leaves room for the names of its records', () => {
+  it('of the maximum length has DKIM record names of at most 253 characters', () => {
     const name = `${'a.'.repeat(110)}aa.com`;
     expect(dkimRecordName(name, 'pr20261121k7xma')).toHaveLength(253);
     expect(parseDomainName(name)).toMatchObject({ ok: true, name });
     expect(parseDomainName(`a${name}`).ok).toBe(false);
   });
 
-  it('is refused or made canonical, and a canonical one is its own name', () => {
+  it('is refused or normalized, and a normalized name is unchanged when it is parsed again', () => {
     fc.assert(
       fc.property(fc.oneof(fc.domain(), fc.string({ maxLength: 300 }), fc.string({ unit: 'binary' })), (text) => {
         const parsed = parseDomainName(text);
@@ -84,12 +84,12 @@ describe('a domain name', () => {
     ['pаypal.example', 'Latin and Cyrillic'],
     ['αpple.example', 'Greek and Latin'],
     ['shop.ехample.com', 'Cyrillic and Latin'],
-  ])('%s is warned about: %s letters in one label', (text, scripts) => {
+  ])('%s gives a warning about %s letters in one label', (text, scripts) => {
     expect(parseDomainName(text)).toMatchObject({ ok: true, warning: expect.stringContaining(scripts) });
   });
 
   it.each(['пример.example', '東京tower.example', 'ひらカナ漢字.example', '서울city.example', 'müller-99.example'])(
-    '%s is written as its language is',
+    '%s uses an allowed combination of scripts and gives no warning',
     (text) => {
       expect(parseDomainName(text)).toMatchObject({ ok: true, warning: null });
     },

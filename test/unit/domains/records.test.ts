@@ -1,4 +1,4 @@
-/** The records to publish, and the words of a zone file. */
+/** Tests the records to publish, the lines of a zone file and the facts about relays. */
 import { describe, expect, it } from 'vitest';
 import { dkimRecordValue } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair } from '../../../src/domains/keys.ts';
@@ -10,7 +10,7 @@ import { dkimKey, sendingDomain } from './sending-domain.ts';
 const setup = { returnPath: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
 
 describe('the records of a domain', () => {
-  it('are DKIM for every key, SPF, DMARC', () => {
+  it('are DKIM for every key, SPF and DMARC', () => {
     const domain = sendingDomain({
       keys: [dkimKey({ state: 'retiring' }), dkimKey({ selector: 'newe', algorithm: 'ed25519', publicKey: 'AAAA' })],
     });
@@ -27,7 +27,7 @@ describe('the records of a domain', () => {
     ]);
   });
 
-  it('have SPF and MX at the return path where there is one, and a provider’s beside them', () => {
+  it('have SPF and MX at the return path if it is set, and include the records of a provider', () => {
     const provider = [
       { purpose: 'dkim', type: 'CNAME', name: 't1._domainkey.example.org', value: 't1.dkim.amazonses.com' },
     ] as const;
@@ -45,7 +45,7 @@ describe('the records of a domain', () => {
 });
 
 describe('a zone file', () => {
-  it('has a long key in strings of at most 255 octets that join to the value', async () => {
+  it('has a long key in strings of at most 255 octets, whose concatenation is the value', async () => {
     const value = dkimRecordValue(await createKeyPair('rsa'));
     const line = formatZone([{ purpose: 'dkim', type: 'TXT', name: 's._domainkey.example.org', value }]);
     expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
@@ -53,7 +53,7 @@ describe('a zone file', () => {
     expect(strings.join('')).toBe(value);
   });
 
-  it('ends names with a dot and escapes what ends a string', () => {
+  it('ends names with a dot and escapes quotes and backslashes in strings', () => {
     expect(
       formatZone([
         { purpose: 'return-path', type: 'MX', name: 'b.example.org', value: '10 mx.example.org' },
@@ -66,7 +66,7 @@ describe('a zone file', () => {
   });
 });
 
-describe('what is known of a relay', () => {
+describe('the facts about a relay', () => {
   it.each([
     [null, 'v=spf1 ?all', []],
     ['127.0.0.1', 'v=spf1 ?all', []],
@@ -75,7 +75,7 @@ describe('what is known of a relay', () => {
     ['SMTP.example.net', 'v=spf1 a:smtp.example.net ?all', []],
     ['email-smtp.eu-west-1.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
     ['email-smtp-fips.us-west-2.amazonaws.com', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
-  ])('of %s: %s', (host, spf, rewrites) => {
+  ])('of %s have the SPF record %s', (host, spf, rewrites) => {
     const facts = relayFacts(host);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
     expect(spfFault(facts.spf)).toBeNull();

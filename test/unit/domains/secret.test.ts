@@ -1,4 +1,4 @@
-/** The installation's secret and what is sealed with it. */
+/** Tests the secret of the installation and the data sealed with it. */
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ import { temporaryFolder } from '../../rig/folder.ts';
 const HEX = '0123456789abcdef'.repeat(4);
 
 describe('the secret file', () => {
-  it('is made once, for its owner alone, and read from then on', () => {
+  it('is created once, readable only by its owner, and read afterwards', () => {
     const folder = temporaryFolder();
     const path = join(folder, 'secret');
     const secret = loadOrCreateSecret(path);
@@ -29,7 +29,7 @@ describe('the secret file', () => {
     expect(loadOrCreateSecret(join(temporaryFolder(), 'secret'))).not.toEqual(secret);
   });
 
-  it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused, and the remedy named', (mode) => {
+  it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused with the remedy', (mode) => {
     const path = join(temporaryFolder(), 'secret');
     writeFileSync(path, HEX);
     chmodSync(path, Number.parseInt(mode, 8));
@@ -37,7 +37,7 @@ describe('the secret file', () => {
   });
 
   it.each(['', 'x', HEX.slice(1), `${HEX}0`, `${HEX}\n${HEX}`, HEX.replace('0', 'g'), '\0'.repeat(64)])(
-    'with other content is refused, unchanged and unshown: %j',
+    'with invalid content is refused, is not changed, and its content is not in the error: %j',
     (content) => {
       const path = join(temporaryFolder(), 'secret');
       writeFileSync(path, content, { mode: 0o600 });
@@ -49,13 +49,13 @@ describe('the secret file', () => {
     },
   );
 
-  it.each(['HEX', 'hex with a line end'])('may be written by hand: %s', (kind) => {
+  it.each(['HEX', 'hex with a line end'])('can be created by the operator: %s', (kind) => {
     const path = join(temporaryFolder(), 'secret');
     writeFileSync(path, kind === 'HEX' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
     expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
   });
 
-  it('that cannot be made leaves nothing behind and names the setting', () => {
+  it('that cannot be created leaves no temporary file, and the error names the setting', () => {
     const folder = temporaryFolder();
     expect(() => loadOrCreateSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
     mkdirSync(join(folder, 'secret'), { mode: 0o700 });
@@ -76,14 +76,14 @@ function messageOf(run: () => unknown): string {
 }
 
 describe('POSTRIDER_SECRET', () => {
-  it('is 64 hexadecimal digits, and its fault does not repeat it', () => {
+  it('is 64 hexadecimal digits, and the error does not contain the value', () => {
     expect(parseSecretSetting(HEX)).toEqual(parseSecret(HEX));
     const invalidSecret = `${HEX}77`;
     expect(() => parseSecretSetting(invalidSecret)).toThrow('POSTRIDER_SECRET has 66 characters');
     expect(messageOf(() => parseSecretSetting(invalidSecret))).not.toContain(invalidSecret);
   });
 
-  it('gives each use a key of its own, always the same', () => {
+  it('derives a different key for each use, and always the same key for one use', () => {
     const secret = Buffer.from(HEX, 'hex');
     expect(deriveKey(secret, 'dkim')).toHaveLength(32);
     expect(deriveKey(secret, 'dkim')).toEqual(deriveKey(secret, 'dkim'));
@@ -92,11 +92,11 @@ describe('POSTRIDER_SECRET', () => {
   });
 });
 
-describe('what is sealed', () => {
+describe('sealed data', () => {
   const key = deriveKey(Buffer.from(HEX, 'hex'), 'dkim');
   const name = 'dkim:example.org:pr20261121a';
 
-  it('opens to the same, and never looks the same twice', () => {
+  it('is unsealed to the same bytes, and is different each time it is sealed', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 2000 }), (bytes) => {
         const plaintext = Buffer.from(bytes);
@@ -108,7 +108,7 @@ describe('what is sealed', () => {
     );
   });
 
-  it('does not open with another secret, under another name, or with any bit changed; the fault says why', () => {
+  it('is not unsealed with another secret, under another name, or with any bit changed; the error names the secret', () => {
     const sealed = seal(key, Buffer.from('the private key'), name);
     const fault = /^dkim:.* POSTRIDER_SECRET/;
     expect(() => unseal(deriveKey(Buffer.alloc(32), 'dkim'), sealed, name)).toThrow(fault);

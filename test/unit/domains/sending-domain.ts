@@ -1,4 +1,4 @@
-/** Sending domains and checks of their records, for tests. */
+/** Creates sending domains and checks of their records for tests. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { dkimRecordName } from '../../../src/model/domain.ts';
 
@@ -34,13 +34,13 @@ export function sendingDomain(changes: Partial<SendingDomain> = {}): SendingDoma
   };
 }
 
-/** The check of one key's record. */
+/** Returns the check of the record of one key. */
 export function dkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
   const name = dkimRecordName(domain.name, selector);
   return { purpose: 'dkim', type: 'TXT', name, value: 'v=DKIM1; p=MIIB', found, seen: [], detail: `is ${found}` };
 }
 
-/** The checks of all keys' records, each with the same result. */
+/** Returns the checks of the records of all keys, each with the same result. */
 export function dkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
   return domain.keys.map(({ selector }) => dkimCheck(domain, selector, found));
 }

@@ -1,4 +1,4 @@
-/** Identities at Amazon SES: what is made, what is left as it is, and what their state means. */
+/** Tests identities at Amazon SES: their creation, their updates, and the checks derived from their state. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { identityChecks, identityRecords } from '../../../src/domains/ses-checks.ts';
 import { ensureIdentity, openSesIdentities, type SesIdentity } from '../../../src/domains/ses-identity.ts';
@@ -38,7 +38,7 @@ async function startFixture(known?: Partial<Identity>) {
 }
 
 describe('the identity of a domain', () => {
-  test('is made with the RSA key that signs', async () => {
+  test('is created with the active RSA key', async () => {
     const { fake, identities } = await startFixture();
     await ensureIdentity(identities, createDomain([]), 'own', openKey);
     expect(fake.identities.get('a.example')).toMatchObject({
@@ -48,7 +48,7 @@ describe('the identity of a domain', () => {
     });
   });
 
-  test('is made with keys of the provider’s where the operator wants that', async () => {
+  test('is created with keys of the provider if the operator selects Easy DKIM', async () => {
     const { fake, identities } = await startFixture();
     const made = await ensureIdentity(identities, createDomain([]), 'easy', openKey);
     expect(made.origin).toBe('AWS_SES');
@@ -57,15 +57,25 @@ describe('the identity of a domain', () => {
 
   test.each<[string, Partial<Identity>, readonly string[], string | null]>([
     [
-      'a key of ours of before gives way to the one that signs',
+      'a previous key of Postrider is replaced by the current signing key',
       { tokens: [PREVIOUS_SELECTOR] },
       [CURRENT_SELECTOR],
       CURRENT_SELECTOR,
     ],
-    ['but not before its record is there', { tokens: [PREVIOUS_SELECTOR] }, [], null],
-    ['the key that signs stays', { tokens: [CURRENT_SELECTOR] }, [CURRENT_SELECTOR], null],
-    ['a key that somebody else gave it stays', { tokens: ['corporate'] }, [CURRENT_SELECTOR], null],
-    ['keys of the provider’s stay', { origin: 'AWS_SES', tokens: [PREVIOUS_SELECTOR] }, [CURRENT_SELECTOR], null],
+    [
+      'a previous key is not replaced before the record of the current key is published',
+      { tokens: [PREVIOUS_SELECTOR] },
+      [],
+      null,
+    ],
+    ['the current signing key is not replaced', { tokens: [CURRENT_SELECTOR] }, [CURRENT_SELECTOR], null],
+    ['a key that does not belong to Postrider is not replaced', { tokens: ['corporate'] }, [CURRENT_SELECTOR], null],
+    [
+      'keys of the provider are not replaced',
+      { origin: 'AWS_SES', tokens: [PREVIOUS_SELECTOR] },
+      [CURRENT_SELECTOR],
+      null,
+    ],
   ])('%s', async (_name, known, published, expectedSelector) => {
     const { fake, identities } = await startFixture(known);
     await ensureIdentity(identities, createDomain(published), 'own', openKey);
@@ -73,7 +83,7 @@ describe('the identity of a domain', () => {
     expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(expectedSelector !== null);
   });
 
-  test('made by somebody else in the same moment is taken as it is', async () => {
+  test('that another program creates at the same time is returned unchanged', async () => {
     const { fake, identities } = await startFixture({ tokens: ['theirs'] });
     const { origin, tokens } = await identities.create('a.example', openKey(CURRENT_SELECTOR, ''));
     expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
@@ -111,27 +121,27 @@ const listChecks = (identityState: SesIdentity | null, fault: string | null = nu
     ({ found, value, detail }) => `${found} ${value}: ${detail}`,
   );
 
-describe('what it means', () => {
+describe('the checks of an identity', () => {
   test.each<[SesIdentity | null, RegExp]>([
-    [createIdentity(), /^found verified: Amazon SES takes mail from it$/],
-    [null, /^missing verified: .* takes no mail from it; `postrider domain verify a\.example` makes it$/],
+    [createIdentity(), /^found verified: Amazon SES accepts messages from this domain$/],
+    [null, /^missing verified: .* rejects its messages; `postrider domain verify a\.example` creates the identity$/],
     [
       createIdentity({ verified: false, dkim: 'PENDING' }),
-      new RegExp(`^wrong .*for minutes or hours: publish .* ${CURRENT_SELECTOR}$`),
+      new RegExp(`^wrong .*which can take hours: publish .* ${CURRENT_SELECTOR}$`),
     ],
     [
       createIdentity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
       /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
     ],
     [createIdentity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
-    [createIdentity({ dkim: 'FAILED' }), /^found .*does not see its DKIM key now \(FAILED\): publish/],
+    [createIdentity({ dkim: 'FAILED' }), /^found .*does not find its DKIM key at present \(FAILED\): publish/],
   ])('%j', (identityState, line) => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });
 
-  test('a provider that could not be asked is unknown, never missing', () => {
+  test('are unknown, never missing, if the provider could not be reached', () => {
     expect(listChecks(null, 'ECONNREFUSED')).toEqual([
-      'unknown verified: Amazon SES could not be asked (ECONNREFUSED); nothing is concluded from it',
+      'unknown verified: Amazon SES could not be reached (ECONNREFUSED), so the status is unknown; check the credentials and the network',
     ]);
   });
 
@@ -140,22 +150,25 @@ describe('what it means', () => {
     ['FAILED', 'wrong'],
     ['PENDING', 'wrong'],
     ['TEMPORARY_FAILURE', 'unknown'],
-  ])('a MAIL FROM domain that is %s is %s, and its records are among those to publish', (status, found) => {
-    const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
-    expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
-    expect(
-      identityRecords('a.example', 'eu-west-1', identityState).map(
-        ({ type, name, value }) => `${type} ${name} ${value}`,
-      ),
-    ).toEqual([
-      'MX bounce.a.example 10 feedback-smtp.eu-west-1.amazonses.com',
-      'TXT bounce.a.example v=spf1 include:amazonses.com ~all',
-      'SES a.example verified',
-      'SES a.example MAIL FROM bounce.a.example',
-    ]);
-  });
+  ])(
+    'have for a MAIL FROM domain with status %s the result %s, and its records are in the records to publish',
+    (status, found) => {
+      const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
+      expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
+      expect(
+        identityRecords('a.example', 'eu-west-1', identityState).map(
+          ({ type, name, value }) => `${type} ${name} ${value}`,
+        ),
+      ).toEqual([
+        'MX bounce.a.example 10 feedback-smtp.eu-west-1.amazonses.com',
+        'TXT bounce.a.example v=spf1 include:amazonses.com ~all',
+        'SES a.example verified',
+        'SES a.example MAIL FROM bounce.a.example',
+      ]);
+    },
+  );
 
-  test('Easy DKIM’s records lead into the zone that the provider names', () => {
+  test('the records of Easy DKIM refer to the zone that the provider reports', () => {
     const identityState = createIdentity({
       origin: 'AWS_SES',
       tokens: ['t1'],

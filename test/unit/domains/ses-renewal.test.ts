@@ -1,4 +1,4 @@
-/** A rotation that ends in the background ends at Amazon SES too. */
+/** Tests that a rotation that completes in the background also replaces the key at Amazon SES. */
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 const PREVIOUS_SELECTOR = 'pr20260801abcda';
-/** The store that answers it does not look at what is written. */
+/** The update is empty, because the fake store ignores it. */
 const UPDATE = {} as DomainUpdate;
 
 async function startFixture(retiring: boolean, endpoint: string | null = null) {
@@ -58,7 +58,7 @@ async function startFixture(retiring: boolean, endpoint: string | null = null) {
   return { fake, selector, faults, settings, update, write: updateWithProviderKey(settings, update, onError) };
 }
 
-test('while a key of before retires, the provider is given the one that signs', async () => {
+test('while a previous key retires, the provider receives the current signing key', async () => {
   const { fake, selector, faults, write } = await startFixture(true);
   expect((await write(UPDATE)).kind).toBe('done');
   const identity = fake.identities.get('example.org');
@@ -67,31 +67,33 @@ test('while a key of before retires, the provider is given the one that signs', 
   expect(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).asymmetricKeyType).toBe('rsa');
   const earlierRequests = fake.requests.length;
   await write(UPDATE);
-  // It has the key: it is only looked at.
+  // The provider has the current key, so the identity is only read.
   expect(fake.requests.slice(earlierRequests)).toEqual(['GET /v2/email/identities/example.org']);
   expect(faults).toEqual([]);
 });
 
-test('otherwise the provider is not asked', async () => {
+test('without a retiring key the provider receives no request', async () => {
   const { fake, write } = await startFixture(false);
   expect((await write(UPDATE)).kind).toBe('done');
   expect(fake.requests).toEqual([]);
 });
 
-test('an identity that is gone is not made again', async () => {
+test('a removed identity is not created again', async () => {
   const { fake, write } = await startFixture(true);
   fake.identities.clear();
   await write(UPDATE);
   expect(fake.identities.size).toBe(0);
 });
 
-test('a provider that cannot be asked is told of, and the check counts', async () => {
+test('an unreachable provider is reported, and the update is stored', async () => {
   const { faults, write } = await startFixture(true, 'http://127.0.0.1:1');
   expect((await write(UPDATE)).kind).toBe('done');
-  expect(faults).toEqual([expect.stringMatching(/^give Amazon SES the new key of example\.org: .*could not be asked/)]);
+  expect(faults).toEqual([
+    expect.stringMatching(/^give Amazon SES the new key of example\.org: .*could not be reached/),
+  ]);
 });
 
-test('with another transport nothing is added', async () => {
+test('with another transport the update function is unchanged', async () => {
   const { settings, update } = await startFixture(true);
   const otherSettings = { ...settings, transport: { kind: 'capture' } } as const;
   expect(updateWithProviderKey(otherSettings, update, () => undefined)).toBe(update);

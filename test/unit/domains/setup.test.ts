@@ -1,4 +1,4 @@
-/** The secret is held against the stored keys before anything is sealed or signed with it. */
+/** Tests that the secret is checked against the stored keys before it is used. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -18,17 +18,17 @@ function createInstallation() {
   return { path, database, store };
 }
 
-test('a lost secret is not made anew while keys are sealed with it, and the remedy is told', async () => {
+test('a lost secret is not replaced while keys are sealed with it, and the error has the remedy', async () => {
   const { path, database, store } = createInstallation();
   await checkSecret({ secret: null, database }, store);
   rmSync(path);
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(
-    /secret is gone.*restore it from a backup, or set POSTRIDER_SECRET.*domain remove/,
+    /secret is missing.*restore it from a backup, or set POSTRIDER_SECRET.*domain remove/,
   );
   expect(existsSync(path)).toBe(false);
 });
 
-test('a wrong secret is named as what it is, file or setting', async () => {
+test('the error for a wrong secret names its source, the file or the setting', async () => {
   const { path, database, store } = createInstallation();
   await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
     /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were sealed with; restore/,
@@ -38,7 +38,7 @@ test('a wrong secret is named as what it is, file or setting', async () => {
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
 });
 
-test('a file of this node alone is warned about where nodes share a database', () => {
+test('a secret file gives a warning if several nodes can share the database', () => {
   const { database } = createInstallation();
   const { database: shared } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
   expect(secretWarning({ secret: null, database: shared })).toMatch(/^POSTRIDER_SECRET is not set, .*data\/secret/);
@@ -46,7 +46,7 @@ test('a file of this node alone is warned about where nodes share a database', (
   expect(secretWarning({ secret: null, database })).toBeNull();
 });
 
-test('without stored keys any secret will do, and none is made', async () => {
+test('without stored keys any secret is accepted, and no file is created', async () => {
   const { path, database } = createInstallation();
   rmSync(path);
   await checkSecret({ secret: null, database }, { listDomains: async () => [] });

@@ -44,14 +44,14 @@ function createCache(...domains: SendingDomain[]) {
   return { cache };
 }
 
-test('an authenticated domain is its account’s and nobody else’s', () => {
+test('a domain is authenticated only for its own account', () => {
   const { cache } = createCache(domain('example.org'));
   expect(cache.isAuthenticated(1, 'example.org')).toBe(true);
   expect(cache.isAuthenticated(2, 'example.org')).toBe(false);
   expect(cache.isAuthenticated(1, 'example.com')).toBe(false);
 });
 
-test('a subdomain sends only where its owner says so, and never beneath another’s own domain', () => {
+test('a subdomain is authenticated only if its parent domain allows it, and never under the domain of another account', () => {
   const { cache } = createCache(
     domain('example.org', { subdomains: true }),
     domain('example.net'),
@@ -65,7 +65,7 @@ test('a subdomain sends only where its owner says so, and never beneath another�
   expect(cache.isAuthenticated(1, 'notexample.org')).toBe(false);
 });
 
-test('a pending domain sends nothing, and one that lost its records sends until DNS says after 72 hours that they are gone', () => {
+test('a pending domain is not authenticated, and a failing domain is authenticated until its records have been missing for 72 hours', () => {
   const failing = { status: 'failing', failingSince: NOW, keys: [key('rsa', 'active')] } as const;
   const { cache } = createCache(
     domain('new.example', { status: 'pending', authenticatedAt: null }),
@@ -79,7 +79,7 @@ test('a pending domain sends nothing, and one that lost its records sends until 
   expect(cache.signingFor(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
-test('mail is signed by the active keys alone, RSA first, in the name of the domain that covers it', () => {
+test('only the active keys sign messages, RSA first, in the name of the sending domain', () => {
   const keys = [key('ed25519', 'active'), key('rsa', 'staged'), key('rsa', 'active'), key('rsa', 'retiring')];
   const { cache } = createCache(domain('example.org', { subdomains: true, keys, published: ['ed25519-active'] }));
   const signing = cache.signingFor(1, 'mail.example.org');
@@ -89,13 +89,13 @@ test('mail is signed by the active keys alone, RSA first, in the name of the dom
   ]);
 });
 
-test('a removed domain is forgotten', () => {
+test('a removed domain is not authenticated', () => {
   const { cache } = createCache(domain('example.org'));
   cache.apply({ domains: [], removed: ['example.org'] });
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
-// Which mail goes out signed, which unsigned, and which waits.
+// The decision whether a message is signed, is sent unsigned, or is deferred.
 
 const MESSAGE: LeasedMessage = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
@@ -137,7 +137,7 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
   return { signedBy, alarms };
 }
 
-test('an authenticated domain’s mail is signed with the keys whose records are there', async () => {
+test('messages of an authenticated domain are signed with the keys whose records are published', async () => {
   expect(await createSender(AUTHENTICATED, true).signedBy()).toBe('pr20261121aaaaa');
   const published = ['pr20261121aaaaa', 'pr20261121aaaae'];
   expect(await createSender({ ...AUTHENTICATED, published }, true).signedBy()).toBe(published.join());
@@ -147,12 +147,12 @@ test.each([
   [
     'that lost its records',
     UNAUTHENTICATED,
-    'the domain example.org is not authenticated any more; `postrider domain verify example.org`',
+    'the domain example.org is no longer authenticated; `postrider domain verify example.org`',
   ],
   ['that is pending', sendingDomain(), 'the account has no authenticated domain example.org; `postrider domain list`'],
-  ['that is gone', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
+  ['that does not exist', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
 ])(
-  'where senders must be authenticated, mail of a domain %s waits and an operator is told',
+  'if senders must be authenticated, messages of a domain %s are deferred and the failure is reported',
   async (_name, domain, why) => {
     const { signedBy, alarms } = createSender(domain, true);
     await expect(signedBy).rejects.toThrow(why);
@@ -161,17 +161,17 @@ test.each([
 );
 
 test.each([
-  ['that lost its records is signed with the keys it has', UNAUTHENTICATED, 'pr20261121aaaaa'],
-  ['that is pending goes unsigned', sendingDomain(), null],
-  ['that is nobody’s goes unsigned', null, null],
-  ['of another account goes unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
-])('where any sender may send, mail of a domain %s', async (_name, domain, selectors) => {
+  ['that lost its records are signed with its keys', UNAUTHENTICATED, 'pr20261121aaaaa'],
+  ['that is pending are sent unsigned', sendingDomain(), null],
+  ['that does not exist are sent unsigned', null, null],
+  ['of another account are sent unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
+])('if all senders are accepted, messages of a domain %s', async (_name, domain, selectors) => {
   const { signedBy, alarms } = createSender(domain, false);
   expect(await signedBy()).toBe(selectors);
   expect(alarms).toEqual([]);
 });
 
-// The signer: whole messages signed by the domain's keys, or nothing.
+// The signer returns completely signed messages or rejects.
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
 const AT = Date.UTC(2026, 10, 21);
@@ -198,7 +198,7 @@ const txt = Object.fromEntries(
   createdKeys.map((key) => [dkimRecordName('example.org', key.selector), dkimRecordValue(key)]),
 );
 
-/** A signer that counts how often it opens each key. */
+/** Creates a signer that records each unsealed key. */
 function createCountingSigner(maxKeys?: number) {
   const opened: string[] = [];
   const signer = createSigner({
@@ -212,7 +212,7 @@ function createCountingSigner(maxKeys?: number) {
 }
 
 describe('a signed message', () => {
-  it('has one signature for each key, which the published records verify', async () => {
+  it('has one signature for each key, and the published records verify it', async () => {
     const { signer } = createCountingSigner();
     const signedMessage = await signer.sign(data, bodyAt, keys, AT);
     expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);
@@ -222,7 +222,7 @@ describe('a signed message', () => {
     ]);
   });
 
-  it('is the same each time, and under load too', async () => {
+  it('is the same each time, also under load', async () => {
     const { signer, opened } = createCountingSigner();
     const first = await signer.sign(data, bodyAt, keys, AT);
     const signedMessages = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
@@ -230,7 +230,7 @@ describe('a signed message', () => {
     expect(opened).toHaveLength(2);
   });
 
-  it('is made while the event loop goes on', async () => {
+  it('is created without blocking the event loop', async () => {
     const { signer } = createCountingSigner();
     let iterations = 0;
     let isSigned = false;
@@ -246,7 +246,7 @@ describe('a signed message', () => {
 });
 
 describe('keys', () => {
-  it('are opened once, forgotten when there are too many, and opened again when sealed anew', async () => {
+  it('are unsealed once, evicted from a full cache, and unsealed again when their sealed text changes', async () => {
     const { signer, opened } = createCountingSigner(2);
     const [rsaKey, ed25519Key] = keys;
     const pair = await createKeyPair('ed25519');
@@ -256,7 +256,7 @@ describe('keys', () => {
       algorithm: 'ed25519',
       sealed: seal(sealingKey, pair.privateKey, 'dkim:example.net:x'),
     };
-    if (rsaKey === undefined || ed25519Key === undefined) throw new Error('two keys were made');
+    if (rsaKey === undefined || ed25519Key === undefined) throw new Error('expected two keys');
     for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
       await signer.sign(data, bodyAt, [key], AT);
     expect(opened).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
@@ -272,10 +272,10 @@ describe('keys', () => {
     expect(opened).toHaveLength(5);
   });
 
-  it('are never used for another algorithm than their own, nor once they are open', async () => {
+  it('are never used for another algorithm, also when they are cached', async () => {
     const { signer } = createCountingSigner();
     const [rsaKey] = keys;
-    if (rsaKey === undefined) throw new Error('a key was made');
+    if (rsaKey === undefined) throw new Error('expected a key');
     await signer.sign(data, bodyAt, [rsaKey], AT);
     await expect(signer.sign(data, bodyAt, [{ ...rsaKey, algorithm: 'ed25519' }], AT)).rejects.toThrow(
       'is not ed25519',
@@ -286,7 +286,7 @@ describe('keys', () => {
   });
 });
 
-describe('where a signature cannot be made, nothing comes out', () => {
+describe('signing rejects with', () => {
   const [rsa] = keys;
   const sealed = rsa?.sealed ?? '';
   const cases: readonly (readonly [string, readonly SigningKey[], string])[] = [
@@ -294,7 +294,7 @@ describe('where a signature cannot be made, nothing comes out', () => {
     ['a key of another algorithm', keys.map((key) => ({ ...key, algorithm: 'ed25519' as const })), 'is not ed25519'],
     ['a key sealed for another domain', keys.map((key) => ({ ...key, domain: 'example.com' })), 'POSTRIDER_SECRET'],
     [
-      'what is no key',
+      'data that is not a key',
       [
         {
           domain: 'a.test',
@@ -303,16 +303,20 @@ describe('where a signature cannot be made, nothing comes out', () => {
           sealed: seal(sealingKey, Buffer.from('x'), 'dkim:a.test:s'),
         },
       ],
-      'damaged',
+      'cannot be decoded',
     ],
     [
-      'a domain that would bring in a header',
+      'a domain that would add a header field',
       [{ domain: 'a.test;\r\nBcc: x', selector: 's', algorithm: 'rsa', sealed }],
-      'is no name',
+      'is not a valid name',
     ],
-    ['a selector in upper case', [{ domain: 'a.test', selector: 'S', algorithm: 'rsa', sealed }], 'is no name'],
     [
-      'one good key and one that fails',
+      'a selector in upper case',
+      [{ domain: 'a.test', selector: 'S', algorithm: 'rsa', sealed }],
+      'is not a valid name',
+    ],
+    [
+      'one valid key and one invalid key',
       [...keys, { domain: 'b.test', selector: 's', algorithm: 'rsa', sealed: 'AQ' }],
       'dkim:b.test:s',
     ],

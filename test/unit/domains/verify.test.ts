@@ -1,4 +1,4 @@
-/** What is said of published records, good, bad and unreachable, against a real resolver and a server that misbehaves. */
+/** Tests the checks of published records with a real resolver and a faulty DNS server. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareDkim } from '../../../src/domains/dkim-record.ts';
 import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
@@ -43,7 +43,7 @@ async function check(record: DnsRecord, zone: Zone) {
 
 describe('a DKIM record', () => {
   it.each([
-    ['as it was printed', VALUE],
+    ['in the suggested notation', VALUE],
     ['without v= and k=', `p=${PUBLIC_KEY}`],
     ['in another order, with more tags', `v=DKIM1;p=${PUBLIC_KEY} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
     ['with white space anywhere', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
@@ -56,33 +56,33 @@ describe('a DKIM record', () => {
     ['revoked', 'v=DKIM1; p=', 'revoked'],
     ['cut off', `v=DKIM1; k=rsa; p=${PUBLIC_KEY.slice(0, 30)}`, `cut off after 30 of ${PUBLIC_KEY.length}`],
     ['of another key', `v=DKIM1; p=${PUBLIC_KEY.replace('sO', 'Os')}`, 'another key'],
-    ['of another type', `v=DKIM1; k=ed25519; p=${PUBLIC_KEY}`, 'k=ed25519, not rsa'],
+    ['of another type', `v=DKIM1; k=ed25519; p=${PUBLIC_KEY}`, 'k=ed25519, expected k=rsa'],
     ['without a key', 'v=DKIM1; k=rsa', 'no key'],
     ['of another version', `v=DKIM2; p=${PUBLIC_KEY}`, 'v= must be DKIM1'],
     ['whose version is not first', `p=${PUBLIC_KEY}; v=DKIM1`, 'come first'],
     ['in quotes', `"v=DKIM1; p=${PUBLIC_KEY}"`, 'without quotes'],
-    ['with a tag twice', `v=DKIM1; p=${PUBLIC_KEY}; p=${PUBLIC_KEY}`, 'has one twice'],
-    ['that is no list of tags', 'hello', 'no list of tags'],
-    ['for SHA-1 alone', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
+    ['with a tag twice', `v=DKIM1; p=${PUBLIC_KEY}; p=${PUBLIC_KEY}`, 'has a tag twice'],
+    ['that is not a tag list', 'hello', 'not a valid tag list'],
+    ['for SHA-1 only', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
     ['for another service', `v=DKIM1; s=other; p=${PUBLIC_KEY}`, 's='],
-  ])('%s is wrong, and it is said what was seen', (_, text, detail) => {
+  ])('%s is wrong, with the reason', (_, text, detail) => {
     const result = compareDkim(VALUE, [text]);
     expect(result.found).toBe('wrong');
     expect(result.detail).toContain(detail);
   });
 
-  it('beside another at the same selector is wrong', () => {
+  it('is wrong if the selector has another record', () => {
     expect(compareDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
   });
 
-  it('of a domain that only tests counts, with a word about it', () => {
+  it('with t=y is found, with a note', () => {
     expect(compareDkim(VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
       found: 'found',
       detail: expect.stringContaining('t=y'),
     });
   });
 
-  it('is found through DNS, split into strings, behind an alias', async () => {
+  it('is found through DNS if it is split into strings and behind an alias', async () => {
     expect(
       await check(DKIM, {
         [DKIM.name]: { CNAME: 'k.other.test' },
@@ -91,7 +91,7 @@ describe('a DKIM record', () => {
     ).toEqual({ ...DKIM, found: 'found', seen: [VALUE], detail: 'found' });
   });
 
-  it('is missing where DNS says so, and unknown where DNS does not say', async () => {
+  it('is missing if DNS has no record, and unknown if the lookup fails', async () => {
     expect(await check(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
     expect(await check(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
     for (const [fault, why] of [
@@ -101,16 +101,16 @@ describe('a DKIM record', () => {
     ] as const) {
       expect(await check(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
         found: 'unknown',
-        detail: `the lookup failed (${why}); nothing is concluded from it`,
+        detail: `the lookup failed (${why}), so the status is unknown`,
       });
     }
   });
 
-  it('under its name with the domain doubled is missing, and the remedy named', async () => {
+  it('under a name with the domain twice is missing, with the remedy', async () => {
     const doubledName = `${DKIM.name}.example.test`;
     expect(await check(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
       found: 'missing',
-      detail: `it stands at ${doubledName}; give your DNS host the name s1._domainkey alone`,
+      detail: `the record is at ${doubledName}; enter only the name s1._domainkey at your DNS host`,
     });
     expect(await check(DKIM, { [doubledName]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
   });
@@ -131,38 +131,38 @@ describe('an SPF record', () => {
   it.each([
     ['v=spf1 include:', 'names no domain'],
     ['v=spf1 include -all', 'names no domain'],
-    ['v=spf1 ip4:2001:db8::1 -all', 'is no IPv4 network'],
-    ['v=spf1 ip4:192.0.2.1/33 -all', 'is no IPv4 network'],
-    ['v=spf1 ip4:192.0.2.1/ -all', 'is no IPv4 network'],
-    ['v=spf1 ip6:192.0.2.1 -all', 'is no IPv6 network'],
-    ['v=spf1 ipv4:192.0.2.1 -all', 'is no SPF term'],
-    ['v=spf1 all:x', 'takes no value'],
-    ['v=spf1 redirect=a.test redirect=b.test', 'stands twice'],
+    ['v=spf1 ip4:2001:db8::1 -all', 'is not an IPv4 network'],
+    ['v=spf1 ip4:192.0.2.1/33 -all', 'is not an IPv4 network'],
+    ['v=spf1 ip4:192.0.2.1/ -all', 'is not an IPv4 network'],
+    ['v=spf1 ip6:192.0.2.1 -all', 'is not an IPv6 network'],
+    ['v=spf1 ipv4:192.0.2.1 -all', 'is not an SPF term'],
+    ['v=spf1 all:x', 'does not accept a value'],
+    ['v=spf1 redirect=a.test redirect=b.test', 'appears twice'],
     ['v=spf1 redirect=', 'names no domain'],
-    [`v=spf1 ${'include:a.test '.repeat(11)}-all`, '11 terms need a lookup'],
-  ])('that cannot be read is wrong: %s', (record, detail) => {
+    [`v=spf1 ${'include:a.test '.repeat(11)}-all`, '11 terms need a DNS lookup'],
+  ])('that is invalid is wrong: %s', (record, detail) => {
     const result = checkSpf('v=spf1 ?all', [record]);
     expect(result).toMatchObject({ found: 'wrong' });
     expect(result.detail).toContain(detail);
   });
 
-  it('that is not alone is wrong', async () => {
+  it('is wrong if the name has another SPF record', async () => {
     const zone = { 'example.test': { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } };
     expect(await check(SPF, zone)).toMatchObject({
       found: 'wrong',
       seen: ['v=spf1 -all', 'v=spf1 mx -all'],
-      detail: '2 SPF records, which counts as an error; join them into one',
+      detail: '2 SPF records, which is an error; combine them into one',
     });
   });
 
-  it('that does not name the relay is found, with a word about it', () => {
+  it('that does not include the relay is found, with a note', () => {
     const expected = 'v=spf1 include:amazonses.com ~all';
     expect(checkSpf(expected, ['v=spf1 +include:amazonses.com -all']).detail).toBe('found');
     const result = checkSpf(expected, ['v=spf1 mx -all']);
     expect(result).toMatchObject({ found: 'found', detail: expect.stringContaining('include:amazonses.com') });
   });
 
-  it('is missing among other texts, and unknown where DNS fails', async () => {
+  it('is missing if no text is an SPF record, and unknown if the lookup fails', async () => {
     expect(await check(SPF, { 'example.test': { TXT: ['google-site-verification=x'] } })).toMatchObject({
       found: 'missing',
       seen: [],
@@ -181,8 +181,8 @@ describe('a DMARC record', () => {
 
   it.each([
     [['v=DMARC1'], 'no policy'],
-    [['v=DMARC1; p=maybe'], 'none of none, quarantine, reject'],
-    [['v=DMARC1; p=none; p=none'], 'has one twice'],
+    [['v=DMARC1; p=maybe'], 'not one of none, quarantine, reject'],
+    [['v=DMARC1; p=none; p=none'], 'has a tag twice'],
     [['v=DMARC1; p=none', 'v=DMARC1; p=reject'], '2 DMARC records'],
     [['p=none; v=DMARC1'], 'begins with v=DMARC1'],
     [['v=DMARC10; p=none'], 'begins with v=DMARC1'],
@@ -194,7 +194,7 @@ describe('a DMARC record', () => {
 
   const subdomainRecord: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
 
-  it('is looked for at the organisational domain as well', async () => {
+  it('of the organisational domain applies to a subdomain without its own record', async () => {
     const parentZone = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
     expect(await check(subdomainRecord, parentZone)).toMatchObject({
       found: 'found',
@@ -211,7 +211,7 @@ describe('a DMARC record', () => {
     });
   });
 
-  it('is missing where neither has one, and unknown where either lookup fails', async () => {
+  it('is missing if neither domain has one, and unknown if either lookup fails', async () => {
     expect(await check(subdomainRecord, {})).toMatchObject({ found: 'missing' });
     expect(await check(DMARC, {})).toMatchObject({ found: 'missing' });
     expect(await check(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
@@ -223,8 +223,8 @@ describe('a DMARC record', () => {
   });
 });
 
-describe('a return path and a provider’s alias', () => {
-  it('are found where they lead to the right host, whatever the priority and the case', async () => {
+describe('MX and CNAME records', () => {
+  it('are found if they name the expected host, with any priority and in any case', async () => {
     expect(
       await check(MX, {
         [MX.name]: {
@@ -241,10 +241,10 @@ describe('a return path and a provider’s alias', () => {
     expect(await check(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
   });
 
-  it('a return path is found where each host of its MX has an address, whichever host that is', async () => {
+  it('of a return path are found if each host of the MX has an address', async () => {
     const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
     const { name } = RETURN_PATH;
-    const found = { found: 'found', detail: 'mail for it goes to mail.other.test' };
+    const found = { found: 'found', detail: 'messages are routed to mail.other.test' };
     expect(await check(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(found);
     expect(await check(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({ found: 'wrong' });
     expect(await check(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
@@ -254,14 +254,14 @@ describe('a return path and a provider’s alias', () => {
     expect(await check(RETURN_PATH, unknown)).toMatchObject({ found: 'unknown' });
   });
 
-  it('are wrong, missing or unknown otherwise', async () => {
+  it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
     expect(await check(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
       found: 'wrong',
-      detail: 'it leads to 10 other.test, expected 10 mx.example.test',
+      detail: 'its value is 10 other.test, expected 10 mx.example.test',
     });
     expect(await check(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
       found: 'wrong',
-      detail: expect.stringContaining('takes no mail'),
+      detail: expect.stringContaining('null MX'),
     });
     expect(await check(MX, { [MX.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
     expect(await check(MX, { [MX.name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
@@ -271,9 +271,9 @@ describe('a return path and a provider’s alias', () => {
 });
 
 describe('a check of many records', () => {
-  const neverCalled = (): Promise<Lookup<never>> => Promise.reject(new Error('not asked'));
+  const neverCalled = (): Promise<Lookup<never>> => Promise.reject(new Error('unexpected lookup'));
 
-  it('keeps their order, and asks so many questions at once and no more', async () => {
+  it('keeps their order, and the number of concurrent lookups is limited', async () => {
     let openLookups = 0;
     let maxOpenLookups = 0;
     const counting: Resolver = {
@@ -296,7 +296,7 @@ describe('a check of many records', () => {
     expect(await checkRecords([], counting)).toEqual([]);
   });
 
-  it('clips what DNS answers and shows no control characters', async () => {
+  it('truncates the answers of DNS and removes control characters', async () => {
     const zone = {
       [DKIM.name]: { TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, n) => `t${n}`)] },
     };

@@ -69,7 +69,7 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
   };
 }
 
-test('a pending domain is checked every few minutes, an authenticated one every few hours', async () => {
+test('a pending domain is checked every few minutes, an authenticated domain every few hours', async () => {
   const pending = startWatcher([domain('new.example')]);
   await pending.clock.advance(HOUR_MS);
   expect(pending.checked.length).toBeGreaterThanOrEqual(10);
@@ -78,7 +78,7 @@ test('a pending domain is checked every few minutes, an authenticated one every 
   expect(authenticated.checked).toHaveLength(2);
 });
 
-test('a domain that is failing or has keys staged is looked at more often', () => {
+test('a domain that is failing or has staged keys is checked more often', () => {
   const authenticated = domain('a.example', { status: 'authenticated' });
   const staged = {
     selector: 's',
@@ -96,20 +96,20 @@ test('a domain that is failing or has keys staged is looked at more often', () =
   expect(checkIntervalMs({ ...authenticated, keys: [staged] }, NOW)).toBeLessThan(checkIntervalMs(authenticated, NOW));
 });
 
-test('news is told, and a fault is reported and does not end the watch', async () => {
+test('events are published, and an error is reported and does not stop the checks', async () => {
   const watcher = startWatcher([domain('new.example')], 'authenticated');
   await watcher.clock.advance(1);
   expect(watcher.events).toEqual(['new.example domain.authenticated']);
-  watcher.failWith(new Error('dns is on fire'));
+  watcher.failWith(new Error('DNS is unavailable'));
   await watcher.clock.advance(10 * 60_000);
-  expect(watcher.failures[0]).toContain('dns is on fire');
+  expect(watcher.failures[0]).toContain('DNS is unavailable');
   watcher.failWith(null);
   const before = watcher.checked.length;
   await watcher.clock.advance(10 * 60_000);
   expect(watcher.checked.length).toBeGreaterThan(before);
 });
 
-test('domains whose DNS never answers are tried less and less, and keep no other from its turn', async () => {
+test('domains whose DNS never answers are checked with increasing intervals, and do not delay other domains', async () => {
   const brokenDomains = Array.from({ length: 60 }, (_, i) => domain(`broken${i}.example`, { id: i + 1 }));
   const watcher = startWatcher([...brokenDomains, domain('well.example', { id: 100 })]);
   for (const { name } of brokenDomains) watcher.unanswered.add(name);
@@ -121,15 +121,15 @@ test('domains whose DNS never answers are tried less and less, and keep no other
   expect(checkCount).toBeLessThan(40);
 });
 
-test('the fault of one domain keeps no other from its turn in the same round', async () => {
+test('an error for one domain does not prevent the check of another in the same round', async () => {
   const watcher = startWatcher([domain('a.example', { id: 1 }), domain('b.example', { id: 2 })]);
-  watcher.failWith(new Error('dns is on fire'));
+  watcher.failWith(new Error('DNS is unavailable'));
   await watcher.clock.advance(1);
   expect(watcher.checked).toEqual(['a.example', 'b.example']);
   expect(watcher.failures).toHaveLength(2);
 });
 
-test('a result that came too late is no news', async () => {
+test('a stale result publishes no event', async () => {
   const watcher = startWatcher([domain('new.example')], 'lost');
   watcher.makeStale();
   await watcher.clock.advance(1);

@@ -1,4 +1,7 @@
-/** Composition: what another parser, and a strict one, read is what was submitted; the bytes are fit for any relay. */
+/**
+ * Tests composition: another parser and a strict decoder read what was submitted, and the bytes are valid for every
+ * relay.
+ */
 
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
@@ -27,7 +30,7 @@ const mail: MessageSource = {
   acceptedAt: Date.UTC(2025, 6, 8, 18, 40, 5),
 };
 
-/** Text as clients send it and as they do not: any character but NUL, long runs, white space and breaks anywhere. */
+/** Texts with any character except NUL, with long runs, and with white space and line breaks at any position. */
 const piece = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 20 }),
   fc.string({ unit: 'binary', maxLength: 20 }),
@@ -72,7 +75,7 @@ function withCrlf(submitted: string): string {
 
 describe('a composed message', () => {
   it.each(readdirSync(new URL('../../corpus/messages/composed/', import.meta.url)))(
-    'is the one on file: %s',
+    'equals the file in the corpus: %s',
     (name) => {
       const file = new URL(`../../corpus/messages/composed/${name}`, import.meta.url);
       const expected = JSON.parse(readFileSync(file, 'utf8')) as {
@@ -86,7 +89,7 @@ describe('a composed message', () => {
     },
   );
 
-  it('gives back subject and message to a strict decoder, line ends as CRLF', () => {
+  it('is decoded by a strict decoder to the submitted subject and message, with CRLF line ends', () => {
     fc.assert(
       fc.property(subject, message, (subject, message) => {
         const { data } = compose({ ...mail, subject, message });
@@ -99,14 +102,14 @@ describe('a composed message', () => {
     );
   });
 
-  it('gives back subject, message, addresses and date to another parser', async () => {
+  it('is parsed by another parser to the submitted subject, message, addresses and date', async () => {
     await fc.assert(
       fc.asyncProperty(subject, message, async (subject, message) => {
         const { data } = compose({ ...mail, subject, message });
         const parsed = await PostalMime.parse(data);
         expect(parsed.subject).toBe(subject);
         const isHtml = parsed.headers.some((header) => header.value.startsWith('multipart/'));
-        // postal-mime writes line ends as LF, and ends some parts with one that the message does not have.
+        // postal-mime writes line ends as LF, and adds a line end to some parts.
         const parsedText = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
         const sentText = withCrlf(message).replaceAll('\r\n', '\n');
         expect([sentText, `${sentText}\n`]).toContain(parsedText);
@@ -119,7 +122,7 @@ describe('a composed message', () => {
     );
   });
 
-  it('has CRLF line ends alone, no line over 998 octets, no NUL, and 7 bits unless SMTPUTF8 is needed', () => {
+  it('has only CRLF line ends, lines of at most 998 octets, no NUL, and is 7-bit unless SMTPUTF8 is needed', () => {
     fc.assert(
       fc.property(addressText, addressText, subject, message, (from, to, subject, message) => {
         const { data, smtputf8 } = compose({ ...mail, from, to, subject, message });
@@ -153,7 +156,7 @@ describe('a composed message', () => {
     );
   });
 
-  it('says where its body begins', () => {
+  it('has the offset of its body', () => {
     for (const from of ['shop@example.org', 'ünal@example.org']) {
       const { data, bodyAt } = compose({ ...mail, from, subject: '用户' });
       expect(data.subarray(bodyAt).toString()).toBe('Thank you.=\r\n');
@@ -161,7 +164,7 @@ describe('a composed message', () => {
     }
   });
 
-  it('takes further header fields, and no others inside them', () => {
+  it('contains the extra header fields, and their values cannot add other fields', () => {
     const { headers } = splitPart(
       compose(mail, [
         { name: 'Feedback-ID', value: 'a:b:c' },
@@ -178,7 +181,7 @@ describe('a composed message', () => {
         expect(() => compose(mail, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
         expect(() => compose(mail, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
       }
-      // Never past admission; here they are stopped, or harmless inside an encoded word or an encoded body.
+      // Validation refuses these values. Composition throws, or encodes them in an encoded word or in the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
         const attack = `${mail[field]}${c}Bcc: mallory@example.net`;
         const attacked = { ...mail, [field]: attack };
@@ -195,7 +198,7 @@ describe('a composed message', () => {
     }
   });
 
-  it('of a mebibyte of anything keeps its promises', () => {
+  it('of one mebibyte is decoded to the submitted message', () => {
     for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
       for (const start of ['', '<html>']) {
         const longMessage = start + unit.repeat((1024 * 1024) / unit.length);
@@ -236,7 +239,7 @@ describe('the kind of a message', () => {
   );
 });
 
-// Transfer encodings: strictly decoded, they are the text with line ends as CRLF; the shorter one is taken.
+// Transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is used.
 
 function quotedPrintable(octets: Uint8Array): string {
   const out = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);
@@ -244,7 +247,7 @@ function quotedPrintable(octets: Uint8Array): string {
 }
 
 describe('quoted-printable', () => {
-  it('gives back any octets, line ends as CRLF, and leaves room for a soft line break at the end', () => {
+  it('is decoded to the same octets with CRLF line ends, and a soft line break fits after the last line', () => {
     const octet = fc.oneof(
       fc.integer({ min: 0, max: 255 }),
       fc.constantFrom(0x20, 0x09, 0x0a, 0x0d, 0x3d),
@@ -263,7 +266,7 @@ describe('quoted-printable', () => {
     );
   });
 
-  it('breaks lines of every length in the right place', () => {
+  it('breaks lines of every length correctly', () => {
     for (let length = 70; length <= 155; length++) {
       for (const end of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
         const text = 'a'.repeat(length) + end;
@@ -274,18 +277,18 @@ describe('quoted-printable', () => {
     expect(quotedPrintable(Buffer.from(`${'a'.repeat(75)}\n`))).toBe(`${'a'.repeat(75)}\r\n`);
   });
 
-  it('tears no character apart', () => {
+  it('does not split a character between two lines', () => {
     for (const line of quotedPrintable(Buffer.from('xé用😀'.repeat(100))).split('=\r\n')) {
       expect(() => new TextDecoder('utf-8', { fatal: true }).decode(decodeQuotedPrintable(line))).not.toThrow();
     }
   });
 
-  it('stops where the output would not fit, and never writes past its end', () => {
+  it('stops if the output does not fit, and never writes past the end of the buffer', () => {
     for (const text of ['=', 'a', ' ', '\n', '😀', `${'a'.repeat(74)} \n`]) {
       const source = Buffer.from(text.repeat(200));
       const complete = quotedPrintable(source);
       for (let size = 0; size < complete.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
-        // A typed array ignores writes past its end, so what was cut off would be missed by the length alone.
+        // A typed array ignores writes past its end, so the returned length is compared as well.
         const written = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
         expect(written === -1 || written === complete.length).toBe(true);
         expect(written).toBeLessThanOrEqual(size);
@@ -295,7 +298,7 @@ describe('quoted-printable', () => {
 });
 
 describe('base64', () => {
-  it('is what nodemailer makes of the same octets', () => {
+  it('equals the output of nodemailer for the same octets', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 300 }), (octets) => {
         const encoded = encodeBase64(octets);
@@ -315,7 +318,7 @@ describe('the transfer encoding', () => {
     expect(encodeText('').bytes).toHaveLength(0);
   });
 
-  it('is never much longer than base64 would be', () => {
+  it('is longer than base64 by at most 160 octets', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (text) => {
         const octets = Buffer.byteLength(text.replace(/\r\n|\r|\n/g, '\r\n'));
@@ -324,7 +327,7 @@ describe('the transfer encoding', () => {
     );
   });
 
-  it('gives back texts of any size, those of one text after another’s unmixed', () => {
+  it('is decoded to the same text at any size, and consecutive texts do not mix', () => {
     for (const size of [1, 1000, 16_383, 16_384, 16_385, 50_000, 200_000]) {
       for (const unit of ['a', 'é', '用', '😀', 'x\n']) {
         const text = unit.repeat(size / unit.length);
@@ -337,7 +340,7 @@ describe('the transfer encoding', () => {
     }
   });
 
-  it('writes a lone surrogate, which admission never lets through, as U+FFFD', () => {
+  it('encodes a lone surrogate, which validation refuses, as U+FFFD', () => {
     const { encoding, bytes } = encodeText('a\ud800b'.repeat(20));
     const decoded = encoding === 'base64' ? decodeBase64(bytes.toString()) : decodeQuotedPrintable(bytes.toString());
     expect(decoded.toString()).toBe('a\ufffdb'.repeat(20));

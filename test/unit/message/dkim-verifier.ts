@@ -1,8 +1,8 @@
-/** Verifiers that are not the signer: mailauth's, its canonical forms, and the RFC's wording taken literally. */
+/** Independent verifiers: mailauth, its canonical forms, and a literal implementation of the RFC. */
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 
-/** Text by name, for TXT lookups. */
+/** The texts of TXT records by name. */
 export type TxtRecords = Readonly<Record<string, string>>;
 
 export interface Verified {
@@ -12,7 +12,7 @@ export interface Verified {
   readonly aligned: boolean;
 }
 
-/** One entry for each DKIM-Signature, as mailauth sees it. */
+/** Verifies a message with mailauth. Returns one entry for each DKIM-Signature. */
 export async function verify(message: Buffer, txt: TxtRecords): Promise<readonly Verified[]> {
   const { results } = await dkimVerify(message, {
     resolver: async (name: string) => {
@@ -43,19 +43,19 @@ const require = createRequire(import.meta.url);
 const { formatRelaxedLine } = require('mailauth/lib/tools.js') as MailauthTools;
 const { RelaxedHash } = require('mailauth/lib/dkim/body/relaxed.js') as MailauthBody;
 
-/** mailauth's canonical form of a field; one character per octet. */
+/** Returns the canonical form of a field by mailauth; one character per octet. */
 export function mailauthField(field: string): string {
   return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
 }
 
-/** mailauth's `bh=` of a body. */
+/** Returns the `bh=` of a body by mailauth. */
 export function mailauthBodyHash(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);
   return hasher.digest('base64');
 }
 
-/** RFC 6376 section 3.4.2, step by step. */
+/** Returns the relaxed field by the steps of RFC 6376 section 3.4.2. */
 export function literalField(field: string): string {
   const colon = field.indexOf(':');
   const value = field
@@ -69,7 +69,7 @@ export function literalField(field: string): string {
     .replace(/[ \t]+$/, '')}:${value}`;
 }
 
-/** RFC 6376 section 3.4.4, step by step. */
+/** Returns the relaxed body by the steps of RFC 6376 section 3.4.4. */
 export function literalBody(body: string): string {
   const lines = body
     .split('\r\n')

@@ -1,4 +1,7 @@
-/** DKIM signatures: the RFCs' own messages, another verifier, another signer byte for byte, and every kind of tampering. */
+/**
+ * Tests DKIM signatures with the messages of the RFCs, with another verifier, with another signer byte by byte, and
+ * with changed messages.
+ */
 
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -124,12 +127,12 @@ const readCorpusMessage = (file: string) =>
   Buffer.from(readFileSync(new URL(file, corpus), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
 
 describe('the messages published in the RFCs', () => {
-  it.each(published)('pass the verifier that these tests trust: $file', async ({ file, txt }) => {
+  it.each(published)('pass the verifier of these tests: $file', async ({ file, txt }) => {
     const found = await verify(readCorpusMessage(file), txt);
     expect(found.map((one) => one.result)).toEqual(Object.keys(txt).map(() => 'pass'));
   });
 
-  it('have the published body hashes and signatures, made anew from their private keys', () => {
+  it('have the published body hashes, and their private keys give the published signatures', () => {
     const reproduced: string[] = [];
     for (const { file, privateKeys } of published) {
       const data = readCorpusMessage(file);
@@ -170,7 +173,7 @@ describe('the messages published in the RFCs', () => {
   });
 });
 
-/** RFC 8410 section 7: the seed behind the fixed octets of its PKCS#8 form. */
+/** RFC 8410 section 7: in PKCS#8 the seed follows these fixed octets. */
 function privateFromSeed(seed: string): KeyObject {
   const key = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.from(seed, 'base64')]);
   return createPrivateKey({ key, format: 'der', type: 'pkcs8' });
@@ -191,7 +194,7 @@ describe('a signature', () => {
     );
   });
 
-  it('is mailauth’s own, byte for byte, folds included, where it signs the same fields', async () => {
+  it('equals the signature of mailauth byte by byte, with its folds, for the same fields', async () => {
     await fc.assert(
       fc.asyncProperty(
         subject,
@@ -233,7 +236,7 @@ describe('a signature', () => {
     );
   });
 
-  it('stands above the message, RSA first, in lines of at most 78 columns, and leaves the message as it is', () => {
+  it('is prepended to the unchanged message, RSA first, in lines of at most 78 columns', () => {
     const composed = compose(baseMessage);
     const signedMessage = signMessage(composed);
     expect(signedMessage.subarray(signedMessage.length - composed.data.length).equals(composed.data)).toBe(true);
@@ -255,7 +258,7 @@ describe('a signature', () => {
     expect(signMessage(compose(baseMessage)).equals(signMessage(compose(baseMessage)))).toBe(true);
   });
 
-  it('of a key that has signed other lists of fields is what a key never used before makes', () => {
+  it('does not depend on the field lists that the key signed before', () => {
     const reusedKey = { ...rsa };
     const body = 'MIME-Version: 1.0\r\n\r\nThank you.\r\n';
     const from = 'From: shop@example.org\r\n';
@@ -278,7 +281,7 @@ describe('a signature', () => {
     }
   });
 
-  it('names a field that stands twice twice, and from the last to the first', () => {
+  it('lists a field that occurs twice from the last to the first', () => {
     const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
     const { header } = prepareSignable(data, data.length);
     expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
@@ -286,7 +289,7 @@ describe('a signature', () => {
     expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
   });
 
-  it('covers each field that is there, and names once more those that a replay could add', () => {
+  it('covers each present field, and oversigns the fields that a replay could add', () => {
     const extra: readonly ExtraHeader[] = [
       { name: 'Feedback-ID', value: '1:2:3:postrider' },
       { name: 'List-Unsubscribe', value: '<https://example.org/u>' },
@@ -301,7 +304,7 @@ describe('a signature', () => {
     expect([count('feedback-id'), count('list-unsubscribe'), count('list-id'), count('x-other')]).toEqual([1, 1, 0, 0]);
   });
 
-  it('leaves out what the next hop writes anew, but never From', async () => {
+  it('excludes the fields that the next hop replaces, but never From', async () => {
     const composed = compose(baseMessage);
     const signedMessage = signMessage(composed, testKeys, new Set(['date', 'message-id', 'from']));
     const names = listSignedNames(signedMessage);
@@ -317,7 +320,7 @@ describe('a signature', () => {
     expect(await verifyMessage(Buffer.from(rewritten, 'latin1'))).toEqual(PASS);
   });
 
-  it('survives folds, case of field names and white space that a relay changes', async () => {
+  it('remains valid if a relay changes folds, the case of field names, and white space', async () => {
     const signedMessage = signMessage(compose({ ...baseMessage, subject: 'one two  three' })).toString('latin1');
     const changed = signedMessage
       .replace('Subject: one two', 'SUBJECT:one\r\n\t two')
@@ -327,7 +330,7 @@ describe('a signature', () => {
     expect(await verifyMessage(Buffer.from(changed, 'latin1'))).toEqual(PASS);
   });
 
-  it('survives field values that hold the octets of no-break spaces', () => {
+  it('preserves field values that contain the octets of no-break spaces', () => {
     const from = 'à\u00a0@example.org';
     const { data, bodyAt } = {
       data: Buffer.from(`From: ${from}\r\n\r\nx\r\n`),
@@ -342,7 +345,7 @@ describe('tampering', () => {
   const { data } = compose({ ...baseMessage, subject: 'Für Sie' });
   const start = signedMessage.length - data.length;
 
-  it('with any bit of a signed field or of the body breaks both signatures', async () => {
+  it('with any bit of a signed field or of the body invalidates both signatures', async () => {
     const inName = new Set<number>();
     let nameEnds = start;
     for (const field of splitFields(data.toString('latin1'))) {
@@ -355,7 +358,8 @@ describe('tampering', () => {
         fc.integer({ min: 0, max: 7 }),
         async (at, bit) => {
           const octet = signedMessage[at] ?? 0;
-          // Relaxed: case of names does not count. A line end that is none makes a message that nobody can send.
+          // In the relaxed form the case of names has no effect. A changed line end gives a message that SMTP cannot
+          // transport.
           fc.pre(octet !== 0x0d && octet !== 0x0a);
           fc.pre(!(inName.has(at) && bit === 5));
           const changed = Buffer.from(signedMessage);
@@ -379,22 +383,25 @@ describe('tampering', () => {
     ['MIME-Version', '1.0'],
     ['Content-Type', 'text/html'],
     ['Content-Transfer-Encoding', '7bit'],
-  ])('by a further %s, on top or at the end of the header, breaks both', async (name, value) => {
-    const added = `${name}: ${value}\r\n`;
-    const headerEnd = signedMessage.indexOf('\r\n\r\n') + 2;
-    for (const at of [0, start, headerEnd]) {
-      const changed = Buffer.concat([signedMessage.subarray(0, at), Buffer.from(added), signedMessage.subarray(at)]);
-      const found = await verifyMessage(changed);
-      expect(found).toHaveLength(2);
-      expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
-    }
-  });
+  ])(
+    'by a further %s, at the beginning or at the end of the header, invalidates both signatures',
+    async (name, value) => {
+      const added = `${name}: ${value}\r\n`;
+      const headerEnd = signedMessage.indexOf('\r\n\r\n') + 2;
+      for (const at of [0, start, headerEnd]) {
+        const changed = Buffer.concat([signedMessage.subarray(0, at), Buffer.from(added), signedMessage.subarray(at)]);
+        const found = await verifyMessage(changed);
+        expect(found).toHaveLength(2);
+        expect(found.some((one) => one.endsWith(' pass'))).toBe(false);
+      }
+    },
+  );
 
-  it('by octets behind the body breaks both', async () => {
+  it('by octets after the body invalidates both signatures', async () => {
     expect((await verifyMessage(Buffer.concat([signedMessage, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
   });
 
-  it('by another key of the same size breaks both', async () => {
+  it('with other keys of the same size invalidates both signatures', async () => {
     const other = [
       { ...rsa, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
       { ...ed25519, key: generateKeyPairSync('ed25519').privateKey },
@@ -403,12 +410,13 @@ describe('tampering', () => {
   });
 });
 
-// The relaxed canonical forms: RFC 6376's own examples, its wording taken literally, and another implementation.
+// The relaxed canonical forms are compared with the examples of RFC 6376, with a literal implementation of it, and with
+// another implementation.
 
 const canonical = (body: string, before = '') =>
   relaxedBody(Buffer.from(before + body, 'latin1'), before.length).toString('latin1');
 
-/** Text in which white space, line ends and everything around them meet. */
+/** Texts with all combinations of white space, line ends and other octets. */
 const octets = fc
   .array(
     fc.oneof(
@@ -437,24 +445,24 @@ const value = octets.map((text) => text.replaceAll(/\r\n(?![ \t])/g, '\r\n '));
 const name = fc.constantFrom('Subject', 'FROM', 'x-A', 'List-ID');
 
 describe('the relaxed body', () => {
-  it('is that of RFC 6376 section 3.4.5', () => {
+  it('equals the example of RFC 6376 section 3.4.5', () => {
     expect(canonical(' C \r\nD \t E\r\n\r\n\r\n')).toBe(' C\r\nD E\r\n');
   });
 
-  it('is nothing where the body is nothing but white space and line ends', () => {
+  it('is empty if the body consists of white space and line ends', () => {
     for (const body of ['', '\r\n', '\r\n\r\n\r\n', ' ', ' \t', ' \r\n\t\r\n', '\t']) expect(canonical(body)).toBe('');
   });
 
-  it('ends in one CRLF, whatever the body ends in', () => {
+  it('ends in one CRLF for any end of the body', () => {
     for (const end of ['', ' ', '\r\n', '\r\n\r\n', ' \r\n \r\n', '\t\r\n\r\n '])
       expect(canonical(`x${end}`)).toBe('x\r\n');
   });
 
-  it('leaves what is no white space of the RFC alone: bare CR and LF, form feeds, no-break spaces', () => {
+  it('does not change bare CR and LF, form feeds and no-break spaces, which are not white space in the RFC', () => {
     expect(canonical('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n')).toBe('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n');
   });
 
-  it('is what the RFC says, wherever in the message it begins', () => {
+  it('equals the literal implementation of the RFC at any offset in the message', () => {
     fc.assert(
       fc.property(octets, fc.constantFrom('', 'A: b\r\n\r\n', '  \r\n'), (body, before) => {
         expect(canonical(body, before)).toBe(literalBody(body));
@@ -463,13 +471,13 @@ describe('the relaxed body', () => {
     );
   });
 
-  it('is a view of a message that is canonical already', () => {
+  it('is a view of a message that is already canonical', () => {
     const data = Buffer.from('A: b\r\n\r\nx y\r\n\r\n');
     const body = relaxedBody(data, 8);
     expect([body.buffer, body.byteOffset]).toEqual([data.buffer, data.byteOffset + 8]);
   });
 
-  it('has the hash that mailauth finds', () => {
+  it('has the hash that mailauth computes', () => {
     fc.assert(
       fc.property(octets, (body) => {
         const bytes = Buffer.from(`x${body}\r\n`, 'latin1');
@@ -481,7 +489,7 @@ describe('the relaxed body', () => {
     expect(bodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(empty);
   });
 
-  it('of a mebibyte of anything takes one pass', () => {
+  it('of one mebibyte equals the literal implementation', () => {
     for (const unit of [' ', '\t', '\r\n', ' \r\n', 'a  b', 'a', ' a']) {
       const body = unit.repeat((1024 * 1024) / unit.length);
       expect(canonical(body) === literalBody(body)).toBe(true);
@@ -492,11 +500,11 @@ describe('the relaxed body', () => {
 describe('a relaxed field', () => {
   const relaxed = (text: string) => splitFields(`${text}\r\n\r\n`).map(relaxedField);
 
-  it('is that of RFC 6376 section 3.4.5', () => {
+  it('equals the example of RFC 6376 section 3.4.5', () => {
     expect(relaxed('A: X\r\nB : Y\t\r\n\tZ  ')).toEqual(['a:X', 'b:Y Z']);
   });
 
-  it('is what the RFC says', () => {
+  it('equals the literal implementation of the RFC', () => {
     fc.assert(
       fc.property(name, fc.constantFrom('', ' ', '\t'), value, (name, whiteSpace, value) => {
         const field = `${name}${whiteSpace}:${value}`;
@@ -506,7 +514,7 @@ describe('a relaxed field', () => {
     );
   });
 
-  it('is what mailauth makes of it', () => {
+  it('equals the output of mailauth', () => {
     fc.assert(
       fc.property(name, value, (name, value) => {
         const field = `${name}:${value}`;
@@ -516,7 +524,7 @@ describe('a relaxed field', () => {
     );
   });
 
-  it('keeps the UTF-8 of an internationalised address', () => {
+  it('preserves the UTF-8 of an internationalised address', () => {
     const [field = ''] = relaxed(
       `From:  à\u3000ü@example.org`.replace(/[^ -~]/g, (c) => Buffer.from(c).toString('latin1')),
     );
@@ -525,7 +533,7 @@ describe('a relaxed field', () => {
 });
 
 describe('a header', () => {
-  it('is split at its fields and not at its folds, up to the empty line', () => {
+  it('is split into fields, not at folds, up to the empty line', () => {
     const header = 'A: 1\r\nB:\r\n 2\r\n\t3\r\nno colon\r\nC : 4\r\n\r\nD: body\r\n';
     expect(splitFields(header)).toEqual([
       { name: 'a', text: 'A: 1' },

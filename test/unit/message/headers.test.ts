@@ -1,4 +1,4 @@
-/** The writer of header fields: what it writes parses back, and nothing can be smuggled through it. */
+/** Tests the writer of header fields: its output is parsed to the same value, and a value cannot add a field. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { decodeEncodedWords, HeaderWriter, subjectLines } from '../../../src/message/headers.ts';
@@ -11,7 +11,7 @@ function writeField(name: string, value: string | readonly string[], utf8 = fals
 }
 
 describe('the header writer', () => {
-  it('writes one field to a line, and folds where it is told to', () => {
+  it('writes one field per line, and folds a list of pieces', () => {
     const headers = new HeaderWriter(false);
     headers.add('From', 'a@b.co');
     headers.add('Content-Type', ['text/plain;', 'charset=utf-8']);
@@ -22,7 +22,7 @@ describe('the header writer', () => {
     expect(() => writeField(name, 'x')).toThrow(TypeError);
   });
 
-  it('throws for every control character but the tab, at every position', () => {
+  it('throws for every control character except the tab, at every position', () => {
     for (let c = 0; c <= 0x7f; c++) {
       if (c > 0x1f && c < 0x7f) continue;
       const character = String.fromCharCode(c);
@@ -36,7 +36,7 @@ describe('the header writer', () => {
     }
   });
 
-  it('throws for blank lines, for none, and for lines over 998 octets', () => {
+  it('throws for blank lines, for an empty list, and for lines over 998 octets', () => {
     for (const value of ['', ' ', '\t ', [], ['a', ''], ['a', ' ']])
       expect(() => writeField('X', value)).toThrow(TypeError);
     expect(writeField('X', 'a'.repeat(995))).toHaveLength(1000);
@@ -44,7 +44,7 @@ describe('the header writer', () => {
     expect(() => writeField('X', ['a', 'é'.repeat(499)], true)).toThrow(TypeError);
   });
 
-  it('takes other than ASCII characters only where SMTPUTF8 is in use', () => {
+  it('accepts characters that are not ASCII only with SMTPUTF8', () => {
     expect(() => writeField('X', 'é')).toThrow(TypeError);
     expect(writeField('X', 'é', true)).toBe('X: é\r\n');
   });
@@ -56,7 +56,7 @@ describe('the subject', () => {
     return typeof value === 'string' ? [value] : value;
   };
 
-  it('stays plain where it can be, folded at lone spaces', () => {
+  it('is plain text if possible, folded at single spaces', () => {
     expect(lines('Your order #1: 20% off!')).toEqual(['Your order #1: 20% off!']);
     expect(lines(`${'word '.repeat(20)}end`)).toHaveLength(2);
     expect(lines(`${'a'.repeat(69)} b`)).toEqual(['a'.repeat(69), 'b']);
@@ -64,20 +64,20 @@ describe('the subject', () => {
   });
 
   it.each(['a'.repeat(70), ` a`, 'a ', 'a\tb', ' ', '=?x', 'é', `${'a  '.repeat(40)}b`])(
-    'is encoded where plain text is not safe: %j',
+    'is encoded if mail servers or parsers could change the plain text: %j',
     (subject) => {
       for (const line of lines(subject)) expect(line).toMatch(/^=\?UTF-8\?[BQ]\?[!-~]+\?=$/);
       expect(decodeIndependently(lines(subject).join(' '))).toBe(subject);
     },
   );
 
-  it('comes back exactly, in lines of at most 78 columns, or 76 with an encoded word', () => {
+  it('is decoded exactly, in lines of at most 78 columns, or 76 with an encoded word', () => {
     const ascii = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
     const any = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
     fc.assert(
       fc.property(fc.oneof(ascii, any), (subject) => {
         const value = lines(subject);
-        // Encoded words that would tear a character apart do not decode.
+        // The decoder throws if an encoded word contains a part of a character.
         expect(decodeIndependently(value.join(' '))).toBe(subject);
         for (const [index, line] of value.entries()) {
           const columns = line.length + (index === 0 ? 'Subject: '.length : 1);
@@ -90,7 +90,7 @@ describe('the subject', () => {
   });
 });
 
-test('any subject that is written is read back exactly', () => {
+test('any written subject is decoded exactly', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 400 }), fc.nat(40), (text, column) => {
       const subject = text.replaceAll(/[\r\n\0]/g, ' ').toWellFormed();
@@ -100,7 +100,7 @@ test('any subject that is written is read back exactly', () => {
   );
 });
 
-test('hostile input costs linear time and stays as it stands', () => {
+test('hostile input needs linear time, and its length does not grow', () => {
   const startedAt = performance.now();
   for (const part of ['=?utf-8?Q?', '=?', '?=', '= ', '=?utf-8?B??= ']) {
     const value = part.repeat(400_000);
@@ -109,7 +109,7 @@ test('hostile input costs linear time and stays as it stands', () => {
   expect(performance.now() - startedAt).toBeLessThan(2_000);
 });
 
-test('encoded words are read, whatever else stays as it stands', () => {
+test('encoded words are decoded, and all other text is unchanged', () => {
   const cases: readonly (readonly [string, string])[] = [
     ['plain text', 'plain text'],
     ['=?UTF-8?Q?caf=C3=A9_?= x', 'café  x'],

@@ -1,6 +1,6 @@
 /**
- * A decoder of our own making nothing of what the encoder makes, and stricter than any mail program: whatever RFC
- * 2045 forbids in an encoded body makes it throw.
+ * A strict decoder that shares no code with the encoder. It throws for everything that RFC 2045 forbids in an encoded
+ * body.
  */
 
 export interface Part {
@@ -25,7 +25,7 @@ export function splitPart(text: string): Part {
   return { headers, body: text.slice(end + 4) };
 }
 
-/** The text of a message's parts, decoded from transfer encoding and UTF-8; `text/plain` alone, or both. */
+/** Returns the decoded text of the parts of a message: `text/plain` alone, or both parts. */
 export function decodeParts(data: Buffer): { readonly plain: string; readonly html: string | null } {
   const message = splitPart(data.toString('latin1'));
   const type = message.headers.get('content-type') ?? '';
@@ -69,7 +69,7 @@ export function decodeQuotedPrintable(body: string): Buffer {
   return Buffer.from(decoded, 'latin1');
 }
 
-/** Decodes the encoded words of an unstructured value (RFC 2047), each of which must be whole characters. */
+/** Decodes the encoded words of an unstructured value (RFC 2047). Each word must contain complete characters. */
 export function decodeEncodedWords(value: string): string {
   const words = value.split(' ');
   if (!words.every((word) => word.startsWith('=?'))) return value;

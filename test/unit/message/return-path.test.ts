@@ -28,7 +28,7 @@ test('a token is a local part of at most 64 octets, the same on every attempt', 
   expect(parseAddress(`${token}@bounces.example.com`)?.local).toBe(token);
 });
 
-test('one changed character, another key, or any other text is no token', () => {
+test('a token with one changed character, a token of another key, and any other text are not accepted', () => {
   const id = newIdAt(DAY_MS * 21_000);
   const token = returnPathToken(key, id, DAY_MS * 21_000);
   for (let at = 2; at < token.length; at += 1) {

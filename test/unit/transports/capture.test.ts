@@ -1,4 +1,4 @@
-/** Captured mail: one file per mail request, durable before it counts, readable by id alone. */
+/** Tests captured messages: one durable file per message, which is readable only by its id. */
 import { mkdir, readdir, rm, symlink, unlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -70,7 +70,7 @@ describe('the capture transport', () => {
   test('a file that another process removes from tmp is no error', async () => {
     const folder = temporaryFolder();
     await mkdir(join(folder, 'tmp'));
-    // To a listing it is there, to a look at it it is not: what a lost race looks like.
+    // A dangling link is listed, but `stat` fails, as after a removal by another process.
     await symlink('nowhere', join(folder, 'tmp', 'gone'));
     const { outcome } = await createCaptureTransport(folder, systemClock).attempt(outgoingMessage(), null);
     expect(outcome.kind).toBe('delivered');
@@ -101,7 +101,7 @@ describe('the inbox', () => {
       ),
     );
     await Promise.all(messages.map((message) => transport.attempt(message, null)));
-    await writeFile(join(folder, 'new', 'stray.eml'), 'not ours');
+    await writeFile(join(folder, 'new', 'stray.eml'), 'not a message');
     const entries = await createCaptureInbox(folder).list(2);
     expect(entries.map(({ id }) => id)).toEqual([messages[2]?.id, messages[1]?.id]);
     expect(entries[0]).toMatchObject({
@@ -112,7 +112,7 @@ describe('the inbox', () => {
     });
   });
 
-  test('is read by pages in any order of the files, and one message by its id', async () => {
+  test('lists pages in order of the ids, and reads one message by its id', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const messages = Array.from({ length: 7 }, () => outgoingMessage());
@@ -136,7 +136,7 @@ describe('the inbox', () => {
     expect(await inbox.entry('../new/x')).toBeNull();
   });
 
-  test('shows new and removed messages at once, and does not read an unchanged directory again', async () => {
+  test('lists new and removed messages at once, and does not read an unchanged directory again', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const inbox = createCaptureInbox(folder);
@@ -146,7 +146,7 @@ describe('the inbox', () => {
     expect(await ids()).toEqual([first.id]);
     await transport.attempt(second, null);
     expect(await ids()).toEqual([second.id, first.id]);
-    // Only to one who goes by the time of the folder, it stands still.
+    // The modification time of the folder is constant, so only a change of it makes the inbox read the folder again.
     const newFolder = join(folder, 'new');
     const oldTime = new Date(Date.now() - 60_000);
     await utimes(newFolder, oldTime, oldTime);
@@ -160,7 +160,7 @@ describe('the inbox', () => {
     expect(await ids()).toEqual([]);
   });
 
-  test('shows every subject as it was submitted, also the longest', async () => {
+  test('lists every subject as it was submitted, including the longest', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const local = 'x'.repeat(60);

@@ -1,4 +1,4 @@
-/** Content on its way: dot-stuffed, ended by a line end, not copied without need. */
+/** Tests dot-stuffing: only the final dot ends the content, and content without dots is not copied. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { dotStuff } from '../../../src/transports/smtp/transport.ts';
@@ -10,7 +10,7 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
       const data = pieces.join('');
       const sent = dotStuff(Buffer.from(data)).toString();
       expect(sent === '' || sent.endsWith('\r\n')).toBe(true);
-      // A server that takes a bare LF for a line end must not see a lone dot either.
+      // A server that accepts a bare LF as a line end must not find a line with a single dot either.
       const lines = sent.split('\n').map((line) => line.replace(/\r$/, ''));
       expect(lines.slice(0, -1)).not.toContain('.');
       const unstuffed = sent.replace(/^\./, '').replaceAll('\n..', '\n.');

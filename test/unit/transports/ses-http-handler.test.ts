@@ -1,4 +1,4 @@
-/** HTTP to the provider: whether a request had left whole is known, and nothing waits or grows without a bound. */
+/** Tests the HTTP handler: it reports whether a request was sent completely, and time and memory are bounded. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -10,7 +10,7 @@ import {
   type HandlerRequest,
 } from '../../../src/transports/ses/http-handler.ts';
 
-/** A server of loose sockets. */
+/** Starts a TCP server that passes each socket to `serve`. Returns its port. */
 async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -28,7 +28,7 @@ async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   return address !== null && typeof address === 'object' ? address.port : 0;
 }
 
-/** Asks once; what goes wrong is told with whether the request had left. */
+/** Sends one request. A rejection has the member `sent`, which is true if the request was sent. */
 async function sendRequest(
   port: number,
   changes: Partial<HandlerRequest> = {},
@@ -89,7 +89,7 @@ test('a connection that fails after the request reports the request as sent', as
 });
 
 test('a connection that fails during the request reports the request as not sent', async () => {
-  // More than the buffers of both systems hold.
+  // Larger than the socket buffers of both sides.
   const body = Buffer.alloc(64 * 1024 * 1024);
   const port = await startPeer((socket) => {
     socket.once('data', () => {
@@ -142,7 +142,7 @@ test('a response that is too large is an error', async () => {
     });
   });
   await expect(sendRequest(port, { body: '{}' })).rejects.toMatchObject({
-    message: 'a response of more than 65536 bytes',
+    message: 'the response has more than 65536 bytes',
     sent: true,
   });
 });

@@ -1,4 +1,7 @@
-/** Amazon SES: against a fake that throttles, stalls, lies and dies, and against aws-ses-v2-local. */
+/**
+ * Tests the SES transport with a fake that throttles, stalls, sends malformed responses and closes connections, and
+ * with aws-ses-v2-local.
+ */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { openTransport } from '../../../src/transports/open.ts';
@@ -47,7 +50,7 @@ describe('a message', () => {
     const { fake, transport } = await startFixture();
     for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.received).toHaveLength(20);
-    // One for the messages, one for the question about the account.
+    // One connection for the messages and one for the account request.
     expect(fake.connections).toBeLessThanOrEqual(2);
   });
 });
@@ -91,9 +94,9 @@ describe('the response of the provider', () => {
       { kind: 'deferred', reason: 'configuration', scope: 'transport' },
     ],
     [errorAnswer(503, 'ServiceUnavailable', 'later'), { kind: 'deferred', reason: 'unavailable', scope: 'transport' }],
-    [errorAnswer(418, 'NewFangled', 'what?'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
+    [errorAnswer(418, 'NewException', 'unknown'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
     [
-      errorAnswer(400, 'BadRequestException', 'Something that nobody has seen'),
+      errorAnswer(400, 'BadRequestException', 'An unknown error'),
       { kind: 'deferred', reason: 'unknown', scope: 'message' },
     ],
     ['die', { kind: 'unanswered' }],
@@ -217,7 +220,7 @@ describe('the send rate', () => {
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
-  test('the rate of the account sets the concurrency; a rate that cannot be read stops nothing, and is reported once', async () => {
+  test('the rate of the account sets the concurrency; a rate that cannot be read prevents no delivery and is reported once', async () => {
     const { fake, transport } = await startFixture();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
@@ -244,7 +247,7 @@ describe('the send rate', () => {
     await expect.poll(() => transport.concurrency).toBe(60);
   });
 
-  test('a second has no more than the rate, about half of it after a throttled request, and the whole rate again later', async () => {
+  test('the number of messages per second is at most the rate, about half of it after two throttled requests, and the full rate later', async () => {
     const clock = virtualClock(0);
     const rateLimiter = createRateLimiter(clock);
     rateLimiter.setRate(10);
@@ -254,7 +257,7 @@ describe('the send rate', () => {
     };
     void sendAll();
     await clock.advance(1_000);
-    // What had gathered before the rate was known, and one second's worth.
+    // The burst before the rate was known, and the messages of one second.
     expect(sentCount).toBeLessThanOrEqual(1 + 10 + 1);
     const before = sentCount;
     await clock.advance(10_000);
@@ -274,7 +277,7 @@ describe('the send rate', () => {
 });
 
 describe('close', () => {
-  test('a provider that stalls delays close for its time limit, and its attempt is unanswered', async () => {
+  test('close waits for a stalled provider until its time limit, and the attempt is unanswered', async () => {
     const { fake, transport } = await startFixture();
     fake.send = () => 'stall';
     const running = transport.attempt(outgoingMessage(), null);
@@ -284,7 +287,7 @@ describe('close', () => {
   });
 });
 
-test('aws-ses-v2-local accepts the message and shows it unchanged', async () => {
+test('aws-ses-v2-local accepts the message unchanged', async () => {
   vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(accountAnswer().body));
   const local = await startLocalSes();
   onTestFinished(() => local.close());

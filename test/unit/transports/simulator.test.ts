@@ -1,4 +1,4 @@
-/** Simulator addresses: each shows one ending, none leaves the service or touches anybody's reputation. */
+/** Tests simulator addresses: each has its outcome, no message leaves the service, and no reputation changes. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { isSimulated, simulatorKind, withSimulator } from '../../../src/transports/simulator.ts';

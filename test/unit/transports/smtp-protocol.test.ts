@@ -1,4 +1,4 @@
-/** Replies are read the same however they are cut, and never take more memory than promised. */
+/** Tests the reply parser: the replies do not depend on the chunks, and memory is bounded. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ReplyParser, replyFromLine, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';

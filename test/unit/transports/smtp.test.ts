@@ -1,4 +1,4 @@
-/** The SMTP transport against peers that refuse, stall, lie and hang up. */
+/** Tests the SMTP transport with servers that refuse, stall, send malformed replies and close connections. */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
@@ -29,7 +29,7 @@ async function startPair(
   return { peer, transport };
 }
 
-/** A server that answers `reply` to `verb` and whatever the client says after it. */
+/** Returns the script of a server that answers `verb` with `reply` and accepts all other commands. */
 function respondTo(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
   return async (wire) => {
     if (verb === 'greeting') return wire.writeLines(...reply);
@@ -55,7 +55,7 @@ function respondTo(verb: string, reply: readonly string[], extensions: readonly 
 describe.each([
   ['with PIPELINING', ['peer.example', 'PIPELINING']],
   ['without PIPELINING', ['peer.example', 'HELP']],
-] as const)('refusals at each stage, %s', (_name, extensions) => {
+] as const)('a refusal at each stage, %s', (_name, extensions) => {
   const stages = [
     ['greeting', 'greeting'],
     ['EHLO', 'ehlo'],
@@ -66,7 +66,7 @@ describe.each([
   ] as const;
 
   for (const [verb, stage] of stages) {
-    test(`421 at ${stage} is deferred, and the connection ends`, async () => {
+    test(`421 at ${stage} defers the message and ends the connection`, async () => {
       const { transport } = await startPair(respondTo(verb, ['421 4.3.2 closing'], extensions));
       const { outcome } = await transport.attempt(outgoingMessage(), null);
       expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
@@ -74,14 +74,14 @@ describe.each([
     });
   }
 
-  test('450 at rcpt is deferred for this message', async () => {
+  test('450 at rcpt defers only this message', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
     const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
     expect(conversation).toContain('S: 450 4.2.0 come back');
   });
 
-  test('550 at rcpt bounces, with an enhanced code or without', async () => {
+  test('550 at rcpt bounces the message, with or without an enhanced code', async () => {
     const enhanced = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
     expect((await enhanced.transport.attempt(outgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
@@ -116,7 +116,7 @@ describe('pipelining', () => {
   test('MAIL, RCPT and DATA are sent in one write', async () => {
     const { transport } = await startPair(async (wire) => {
       await wire.greet();
-      // Nothing is answered before all three have come.
+      // The server answers only after all three commands.
       for (const verb of ['MAIL', 'RCPT', 'DATA']) expect((await wire.readLine()).startsWith(verb)).toBe(true);
       wire.writeLines('250 Ok', '250 Ok', '354 go on');
       await wire.readContent();
@@ -126,7 +126,7 @@ describe('pipelining', () => {
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('354 after a refused recipient: only the final dot is sent, and the refusal is the outcome', async () => {
+  test('after 354 for a refused recipient only the final dot is sent, and the refusal is the outcome', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.answerCommand('MAIL', '250 Ok');
@@ -163,13 +163,13 @@ describe('pipelining', () => {
 });
 
 describe('a connection that fails', () => {
-  test('refused: deferred, without a next hop', async () => {
+  test('that is refused defers the message without a next hop', async () => {
     const attempt = await newSmtpTransport(1).attempt(outgoingMessage(), null);
     expect(attempt).toMatchObject({ remote: null, outcome: { kind: 'deferred', reason: 'connection' } });
     expect(attempt.outcome.reply.text).toContain('ECONNREFUSED');
   });
 
-  test('a host name that does not resolve: deferred', async () => {
+  test('to a host name that does not resolve defers the message', async () => {
     const attempt = await newSmtpTransport(25, { host: 'nowhere.invalid' }).attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
   });
@@ -180,7 +180,7 @@ describe('a connection that fails', () => {
     ['mail', 2],
     ['rcpt', 3],
     ['data', 4],
-  ] as const)('a peer that is silent at %s is abandoned after a minute', async (stage, commands) => {
+  ] as const)('to a server that is silent at %s ends after a minute', async (stage, commands) => {
     const clock = virtualClock(0);
     let connected = false;
     const connect = (host: string, port: number): Socket => {
@@ -218,7 +218,7 @@ describe('a connection that fails', () => {
     expect(tookMs).toBe(60_000);
   });
 
-  test('a peer that answers each step just in time is abandoned at the time limit of the attempt', async () => {
+  test('to a server that answers each step just in time ends at the time limit of the attempt', async () => {
     const { transport } = await startPair(
       async (wire) => {
         wire.writeLines('220 peer.example');
@@ -236,7 +236,7 @@ describe('a connection that fails', () => {
     expect(outcome.reply.text).toContain('in time');
   });
 
-  test('dropped before the whole content was sent: deferred, and beforeCompletion is not called', async () => {
+  test('that is dropped before the whole content was sent defers the message', async () => {
     const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -248,7 +248,7 @@ describe('a connection that fails', () => {
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', reply: { stage: 'content' } });
   });
 
-  test('dropped while beforeCompletion runs: deferred, the final dot is never written', async () => {
+  test('that is dropped while beforeCompletion runs defers the message, and the final dot is never written', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -260,7 +260,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(0);
   });
 
-  test('refused while beforeCompletion runs: the refusal is the outcome, and the message is not completed', async () => {
+  test('with a refusal while beforeCompletion runs has the refusal as the outcome, and the message is not completed', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -273,7 +273,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(0);
   });
 
-  test('dropped after the final dot: unanswered', async () => {
+  test('that is dropped after the final dot is unanswered', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptEnvelope();
@@ -285,7 +285,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(1);
   });
 
-  test('silent after the final dot: unanswered, after two minutes', async () => {
+  test('that is silent after the final dot is unanswered after two minutes', async () => {
     const clock = virtualClock(0);
     const { peer, transport } = await startPair(
       async (wire) => {
@@ -307,7 +307,7 @@ describe('a connection that fails', () => {
 });
 
 describe('replies', () => {
-  test('sent byte by byte, of several lines, ended by bare LF, are parsed', async () => {
+  test('of several lines, sent byte by byte or ended by bare LF, are parsed', async () => {
     const { transport } = await startPair(async (wire) => {
       const writeSlowly = async (text: string): Promise<void> => {
         for (const char of text) {
@@ -333,7 +333,7 @@ describe('replies', () => {
     ['an endless reply', '220-xxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n'.repeat(1_000)],
     ['no reply at all', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
     ['two codes in one reply', '220-hello\r\n250 there\r\n'],
-  ])('%s ends the connection and is deferred', async (_name, bytes) => {
+  ])('%s ends the connection and defers the message', async (_name, bytes) => {
     const { transport } = await startPair(async (wire) => {
       wire.write(bytes);
       await wire.waitForClose();
@@ -346,7 +346,7 @@ describe('replies', () => {
     });
   });
 
-  test('control characters of a server appear neither in the outcome nor in the transcript', async () => {
+  test('neither the outcome nor the transcript contains control characters of a server', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
     const { outcome, conversation } = await transport.attempt(outgoingMessage(), null);
     for (const text of [outcome.reply.text, ...conversation]) {
@@ -366,7 +366,7 @@ describe('connections', () => {
     expect(server.connections).toBe(1);
   });
 
-  test('there are never more than the setting allows', async () => {
+  test('the number of connections never exceeds the setting', async () => {
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
@@ -412,7 +412,7 @@ describe('connections', () => {
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
     ['an end', (wire: Parameters<Script>[0]) => wire.endConnection()],
   ])(
-    'a reused one that ends with %s fails no attempt: one copy is sent over a new one',
+    'a reused connection that ends with %s fails no attempt, and the message is sent once over a new connection',
     async (_name, endConnection) => {
       const { peer, transport } = await startPair(
         async (wire, connection) => {
@@ -439,7 +439,7 @@ describe('connections', () => {
     },
   );
 
-  test('a reused one that never answers (half open) fails no attempt', async () => {
+  test('a reused connection that never answers (half open) fails no attempt', async () => {
     const clock = virtualClock(0);
     const { peer, transport } = await startPair(
       async (wire, connection) => {
@@ -481,7 +481,7 @@ describe('connections', () => {
     expect(countListeners()).toEqual(before);
   });
 
-  test('one closed by the server while idle is not used again', async () => {
+  test('a connection that the server closed while idle is not reused', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessage();
@@ -493,7 +493,7 @@ describe('connections', () => {
     }
   });
 
-  test('a new connection that fails is an outcome and is not repeated', async () => {
+  test('a new connection that fails defers the message and is not repeated', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.readLine();
@@ -506,7 +506,7 @@ describe('connections', () => {
     expect(peer.connections).toBe(1);
   });
 
-  test('the transcript of a message on a reused connection has the lines of that message only', async () => {
+  test('the transcript of a message on a reused connection contains only the lines of that message', async () => {
     const { transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
@@ -558,14 +558,14 @@ describe('TLS', () => {
     return { connectTls: (options) => connectTls({ ...options, ca: cert }) };
   }
 
-  test('required, with a certificate that is trusted: delivered over TLS', async () => {
+  test('required with a trusted certificate delivers over TLS', async () => {
     const { transport } = await startPair(upgrading(), { tls: 'required' }, await trustTestCertificate());
     const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
   });
 
-  test('implicit: TLS from the first byte', async () => {
+  test('implicit starts with the first byte', async () => {
     const script: Script = async (wire) => {
       await wire.startTls(await certificateFor());
       await wire.greet(['peer.example']);
@@ -580,7 +580,7 @@ describe('TLS', () => {
     });
   });
 
-  test('smtps: to a port that begins in clear text: deferred, and the text names the cause', async () => {
+  test('implicit to a port that begins in clear text defers the message, and the text names the cause', async () => {
     const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
       tls: 'implicit',
     });
@@ -591,7 +591,7 @@ describe('TLS', () => {
     );
   });
 
-  test('required, with a certificate that is not trusted: deferred, no MAIL', async () => {
+  test('required with an untrusted certificate defers the message without MAIL', async () => {
     const { peer, transport } = await startPair(upgrading(), { tls: 'required' });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'starttls' } });
@@ -599,7 +599,7 @@ describe('TLS', () => {
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
-  test('required, with a certificate for another name: deferred', async () => {
+  test('required with a certificate for another name defers the message', async () => {
     const { cert } = await certificateFor('other.example');
     const secure: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
     const { transport } = await startPair(upgrading('other.example'), { tls: 'required' }, { connectTls: secure });
@@ -609,12 +609,12 @@ describe('TLS', () => {
     });
   });
 
-  test('required, certificate checks turned off: delivered', async () => {
+  test('required without certificate checks delivers the message', async () => {
     const { transport } = await startPair(upgrading(), { tls: 'required', verifyCertificate: false });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('required, but not offered: deferred, no MAIL', async () => {
+  test('required but not offered defers the message without MAIL', async () => {
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();
@@ -628,13 +628,13 @@ describe('TLS', () => {
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
-  test('offered: used without a check of the certificate', async () => {
+  test('offered is used without a check of the certificate', async () => {
     const { peer, transport } = await startPair(upgrading(), { tls: 'offered' });
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands).toContain('STARTTLS');
   });
 
-  test('offered, and the handshake fails: clear text for some time; never with credentials', async () => {
+  test('offered with a failed handshake falls back to clear text for some time, but never with credentials', async () => {
     const broken: Script = async (wire) => {
       await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
       const line = await wire.readLine();
@@ -662,7 +662,7 @@ describe('TLS', () => {
     expect(secret.peer.connections).toBe(1);
   });
 
-  test('clear text injected after the answer to STARTTLS is never read', async () => {
+  test('discards clear text that is injected after the answer to STARTTLS', async () => {
     for (const isOneWrite of [true, false]) {
       const { peer, transport } = await startPair(
         async (wire) => {
@@ -690,8 +690,8 @@ describe('AUTH', () => {
   test.each([
     ['PLAIN', 'AUTH LOGIN PLAIN'],
     ['LOGIN', 'AUTH LOGIN'],
-    ['LOGIN in the old way of writing', 'AUTH=LOGIN'],
-  ])('%s: authenticated, and the transcript shows no credential', async (_name, offer) => {
+    ['LOGIN in the old notation', 'AUTH=LOGIN'],
+  ])('%s authenticates, and the transcript contains no credential', async (_name, offer) => {
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', offer]);
@@ -717,7 +717,7 @@ describe('AUTH', () => {
     expect(shown).toContain('***');
   });
 
-  test('refused: deferred with the reason configuration', async () => {
+  test('that is refused defers the message with the reason configuration', async () => {
     const { transport } = await startPair(
       async (wire) => {
         await wire.greet(['peer.example', 'AUTH PLAIN']);
@@ -736,7 +736,7 @@ describe('AUTH', () => {
   test.each([
     ['offered', false],
     ['never', true],
-  ] as const)('in clear text over a network, with tls=%s: credentials sent, %j', async (tls, sent) => {
+  ] as const)('in clear text over a network with tls=%s: credentials are sent: %j', async (tls, sent) => {
     const connect = (host: string, port: number): Socket =>
       Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
     const { peer, transport } = await startPair(
@@ -753,7 +753,7 @@ describe('AUTH', () => {
     if (!sent) expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', reply: { stage: 'auth' } });
   });
 
-  test('not offered: deferred, with the remedy', async () => {
+  test('that is not offered defers the message with the remedy', async () => {
     const { transport } = await startPair((wire) => wire.greet(['peer.example', 'AUTH CRAM-MD5']), { auth });
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration' });
@@ -762,7 +762,7 @@ describe('AUTH', () => {
 });
 
 describe('the bytes sent', () => {
-  test('any lines arrive unchanged, with PIPELINING and without', async () => {
+  test('arrive unchanged for any lines, with and without PIPELINING', async () => {
     for (const options of [{}, { hidePIPELINING: true }]) {
       const server = await startSmtpServer(options);
       onTestFinished(() => server.close());
@@ -784,7 +784,7 @@ describe('the bytes sent', () => {
     }
   });
 
-  test('large content arrives complete, and a missing final line end is added', async () => {
+  test('of large content arrive completely, and a missing final line end is added', async () => {
     const server = await startSmtpServer();
     onTestFinished(() => server.close());
     const transport = newSmtpTransport(server.port);
@@ -794,7 +794,7 @@ describe('the bytes sent', () => {
     expect(server.received[0]?.data.equals(Buffer.from(`${large}\r\n`))).toBe(true);
   });
 
-  test('SIZE and SMTPUTF8 are sent where they are offered', async () => {
+  test('SIZE and SMTPUTF8 are sent if they are offered', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
@@ -804,7 +804,7 @@ describe('the bytes sent', () => {
     expect(peer.commands).toContain('RCPT TO:<jürgen@b.example>');
   });
 
-  test('an address that needs SMTPUTF8 bounces where it is not offered, and suppresses no recipient', async () => {
+  test('an address that needs SMTPUTF8 bounces if it is not offered, and the recipient is not suppressed', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet(['peer.example', 'PIPELINING']);
       await wire.acceptMessages();
@@ -822,7 +822,7 @@ describe('the bytes sent', () => {
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
-  test('HELO is sent where the server does not know EHLO', async () => {
+  test('HELO is sent if the server does not support EHLO', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       wire.writeLines('220 old.example');
       await wire.answerCommand('EHLO', '502 what?');
@@ -838,7 +838,7 @@ describe('the bytes sent', () => {
     ['\n', 'a bare LF'],
     ['\r', 'a bare CR'],
     ['\0', 'a NUL'],
-  ])('%j in envelope, EHLO name or credentials (%s) sends nothing', async (character) => {
+  ])('%j in envelope, EHLO name or credentials (%s) prevents sending', async (character) => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.acceptMessages();
@@ -860,7 +860,7 @@ describe('the bytes sent', () => {
     expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
   });
 
-  test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses send nothing', async () => {
+  test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses prevent sending', async () => {
     const { peer, transport } = await startPair((wire) => wire.waitForClose());
     const addresses = [
       'b@b.example> SIZE=1',
