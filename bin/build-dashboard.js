@@ -1,5 +1,5 @@
 // Builds the dashboard into dashboard/dist: after `npm ci`, as `npm run build`, and for the package. All output goes to standard
-// error, so that `npm pack --json` prints JSON alone.
+// error, so that `npm pack --json` prints only JSON.
 import { existsSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,12 +7,12 @@ import { finishBuild } from './finish-build.js';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** True if the development dependencies are installed; only they can build. */
+/** True if the development dependencies, which the build needs, are installed. */
 export function canBuild() {
   return existsSync(join(root, 'node_modules', 'vite', 'package.json'));
 }
 
-/** Builds the pages. With `fresh` the folder contains this build alone, without the assets of earlier builds. */
+/** Builds the pages. With `fresh` the folder contains only this build, without the assets of earlier builds. */
 export async function buildDashboard({ fresh }) {
   // With any other value React includes its development checks, which add a third to the size of the scripts.
   process.env.NODE_ENV = 'production';

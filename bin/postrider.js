@@ -1,28 +1,29 @@
 #!/usr/bin/env node
 // The launcher: prints one line if Node is too old, else runs the command. It is plain JavaScript that old versions of Node can
 // parse. It starts no second process, so that signals, exit codes and `kill -9` reach the service itself.
-const LEAST = [24, 21];
+const MIN_NODE_VERSION = [24, 21];
 const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < LEAST[0] || (major === LEAST[0] && minor < LEAST[1])) {
+if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN_NODE_VERSION[1])) {
   process.stderr.write(
-    `postrider: needs Node ${LEAST.join('.')} or later, and this is ${process.version}; install a later Node, or in a checkout run \`./postrider\` or \`npm start\`, which use the Node that \`npm ci\` installed\n`,
+    `postrider: needs Node ${MIN_NODE_VERSION.join('.')} or later, and this is ${process.version}; install a later Node, or in a checkout run \`./postrider\` or \`npm start\`, which use the Node that \`npm ci\` installed\n`,
   );
   process.exitCode = 1;
 } else {
   const { existsSync } = process.getBuiltinModule('node:fs');
   const { fileURLToPath } = process.getBuiltinModule('node:url');
-  const pathOf = (relative) => fileURLToPath(new URL(relative, import.meta.url));
-  // A checkout runs its TypeScript; the package contains compiled JavaScript alone.
-  const isCheckout = existsSync(pathOf('../src/cli/main.ts'));
+  const resolvePath = (relative) => fileURLToPath(new URL(relative, import.meta.url));
+  // A checkout runs TypeScript. The package contains only compiled JavaScript.
+  const isCheckout = existsSync(resolvePath('../src/cli/main.ts'));
   // Node caches the compiled code of each file by its digest, which halves the processor time of a start
-  // (docs/decisions/launcher.md). Threads read the variable. If the folder cannot be written, Node uses no cache.
+  // (docs/decisions/launcher.md). The variable also applies to worker threads. If the folder cannot be written, Node uses no cache.
   if (process.env.NODE_COMPILE_CACHE === undefined) {
-    const folder = isCheckout ? pathOf('../node_modules/.cache/compiled') : userCache();
+    const folder = isCheckout ? resolvePath('../node_modules/.cache/compiled') : userCache();
     if (folder !== null) process.env.NODE_COMPILE_CACHE = folder;
   }
   if (process.env.NODE_COMPILE_CACHE !== undefined) process.getBuiltinModule('node:module').enableCompileCache();
-  // Signatures occupy libuv's pool; more threads than cores do not make it faster (docs/decisions/hot-path.md). The pool reads
-  // this variable at its first use. At least two threads, so that a DNS lookup that hangs does not stop signing.
+  // Signatures are computed in the thread pool of libuv; more threads than cores do not make it faster
+  // (docs/decisions/hot-path.md). The pool reads this variable at its first use. It has at least two threads, so that a slow DNS
+  // lookup does not block signing.
   if (process.env.UV_THREADPOOL_SIZE === undefined) {
     const { availableParallelism } = process.getBuiltinModule('node:os');
     process.env.UV_THREADPOOL_SIZE = String(Math.max(2, availableParallelism()));
@@ -36,8 +37,9 @@ if (major < LEAST[0] || (major === LEAST[0] && minor < LEAST[1])) {
   );
 }
 
-// The cache folder of an installed package: systemd's, else the user's own. Never the package, which a global installation makes
-// read-only, and never a folder that other users can write to, because Node runs the code that it finds in the cache.
+// Returns the cache folder of an installed package: the folder of the systemd unit, or a folder of the user. It is not in the
+// package, which a global installation makes read-only. It is not a folder that other users can write to, because Node runs the
+// code in the cache.
 function userCache() {
   const { join } = process.getBuiltinModule('node:path');
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME, LOCALAPPDATA } = process.env;

@@ -56,7 +56,7 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
           );
         if (oldest !== null)
           context.out(
-            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends queued messages, also those that were sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
+            `${count} ${count === 1 ? 'message was' : 'messages were'} queued when the backup was taken, the oldest accepted ${oldest}. \`postrider serve\` sends all queued messages, including those that were already sent after the backup. \`postrider message list --state queued\` lists them; \`postrider message cancel ID\` cancels one\n`,
           );
       }
     });
@@ -68,7 +68,7 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
   throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }
 
-/** The names of the files that a restore has kept under `keptPath`. An incomplete database may consist of its log only. */
+/** The existing files of the replaced database, joined as text. An incomplete database may consist of its log only. */
 function replacedFiles(replacedPath: string): string {
   const names = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
   return names.filter((name) => existsSync(name)).join(' and ');

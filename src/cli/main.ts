@@ -11,7 +11,7 @@ import { CommandFailure } from './failure.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `postrider message list | head -1` closes the pipe early, which is no error. The first use of the stream also makes a pipe
+  // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of the stream also makes a pipe
   // non-blocking, on which the log of `serve` relies (observability/log.ts).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const fail = (error: unknown): void => {
@@ -55,7 +55,7 @@ function removeFlagValues(text: string, args: readonly string[]): string {
   }, text);
 }
 
-/** The help of the given command, as far as the arguments name one. */
+/** Names the help of the command that the arguments select. */
 function usageHint(program: Command, args: readonly string[]): string {
   const path = [program];
   for (const arg of args.filter((argument) => !argument.startsWith('-'))) {

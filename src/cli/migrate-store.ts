@@ -144,7 +144,9 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
   return compared;
 }
 
-/** The columns of a message that must be equal. Lane, due time and mark matter only while the message is open. */
+/**
+ * The columns of a message that must be equal. Lane, due time and `handing_over` are compared only while the message has not ended.
+ */
 function comparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const isOpen = ended_at === null;
   return [
@@ -161,7 +163,7 @@ class Digest {
 
   add(row: unknown): void {
     this.rows += 1;
-    // The hashes are added, because the databases sort by different collations.
+    // The hashes are summed, so that the order of the rows has no effect: the databases sort by different collations.
     let carry = 0;
     const hash = createHash('sha256').update(JSON.stringify(row)).digest();
     for (let index = 0; index < 32; index += 1) {

@@ -37,7 +37,7 @@ export async function writeNewFile<T>(
     if (draftFolder !== null) rmSync(draftFolder, { recursive: true, force: true, maxRetries: 3 });
   });
   try {
-    // Mode 0700, and a name that is free: mkdtemp(3).
+    // Mode 0700, and an unused name: mkdtemp(3).
     draftFolder = await mkdtemp(join(folder, '.postrider-'));
     const draft = join(draftFolder, 'draft');
     await (await open(draft, 'wx', 0o600)).close();
@@ -54,7 +54,10 @@ export async function writeNewFile<T>(
   }
 }
 
-/** Calls `clean` when a signal is about to end the process, which then ends by that signal. The returned function stops this. */
+/**
+ * Calls `cleanUp` when a signal is about to end the process, which then ends by that signal. The returned function removes the
+ * signal handlers.
+ */
 function onTerminationSignal(cleanUp: () => void): () => void {
   const handle = (signal: NodeJS.Signals): void => {
     cleanUp();

@@ -20,7 +20,7 @@ export interface CommandContext<C extends object> extends Pick<Context, 'clock' 
 export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The result as text; ends with a line feed. */
   text(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
-  /** The value printed with `--json`, if it differs from the result. `flags` contains the flags of `extra`. */
+  /** The value printed with `--json`, if it differs from the result. `flags` contains the flags of `outputFlags`. */
   readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
   /** Flags of the output, which are not in the input schema, with their help: `{ '--details': 'with --json: …' }`. */
   readonly outputFlags?: { readonly [flag: string]: string };
@@ -33,7 +33,7 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
    * accepts `yes` or `no`: `{ subdomains: '--subdomains <yes|no>' }`.
    */
   readonly flags?: { readonly [name in keyof Static<I>]?: string };
-  /** The help of a flag, if the description of the member says the opposite, as for `--no-ed25519`. */
+  /** The help of a flag whose meaning is the opposite of its member, such as `--no-ed25519`. */
   readonly flagHelp?: { readonly [name in keyof Static<I>]?: string };
   /** Flags that stand for one value of a member: `{ '--no-volume': { member: 'volume', value: 'unlimited' } }`. */
   readonly shorthands?: {
@@ -41,7 +41,10 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   };
   /** The help of `--json`. */
   readonly jsonHelp?: string;
-  /** The failure of the command although the operation succeeded, as one line: `domain verify` of a domain that is not authenticated. */
+  /**
+   * The failure of the command although the operation succeeded, as one line: `domain verify` of a domain that is not
+   * authenticated.
+   */
   readonly failure?: (result: Static<R>) => string | null;
 }
 

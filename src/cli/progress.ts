@@ -61,7 +61,7 @@ export class RowProgress {
     this.#drawnAt = this.#startedAt;
   }
 
-  /** `fraction` is from 0 to 1, or null if the total is unknown. Cheap between two redraws. */
+  /** `fraction` is from 0 to 1, or null if the total is unknown. A call between two redraws returns at once. */
   update(rows: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;

@@ -210,7 +210,7 @@ function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
   return { id, message };
 }
 
-/** Error codes of Node for a certificate that it does not accept (nodejs.org/api/tls.html, X509 certificate error codes). */
+/** True if Node does not accept the certificate (nodejs.org/api/tls.html, X509 certificate error codes). */
 function isCertificateFault(error: unknown): boolean {
   const cause: unknown = error instanceof Error ? error.cause : null;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
@@ -221,7 +221,7 @@ function isCertificateFault(error: unknown): boolean {
 
 function describeCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `none within ${TIMEOUT_MS / 1000} s`;
+  if (error.name === 'TimeoutError') return `timeout after ${TIMEOUT_MS / 1000} s`;
   const { cause } = error;
   if (cause instanceof Error) return 'code' in cause && cause.message === '' ? String(cause.code) : cause.message;
   return error.message;

@@ -60,7 +60,7 @@ function printSkipped({ skipped, skippedCount }: ImportResult, line: StatusLine)
   for (const row of skipped) line.writeLine(printable(`${formatLines(row)}: ${row.reason}; skipped`));
   const unlistedCount = skippedCount - skipped.length;
   if (unlistedCount > 0)
-    line.writeLine(`and ${formatCount(unlistedCount)} more bad ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
+    line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
 
 /** Opens a path, or `-` for standard input; messages use `name`. @throws CommandFailure */

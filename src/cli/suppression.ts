@@ -156,7 +156,7 @@ async function listJson(context: Context, pages: Pages): Promise<void> {
   context.out(`${text}]\n`);
 }
 
-/** Prints fixed columns, the address last: the list is never in memory as a whole. */
+/** Prints columns of fixed width, with the address last, so that the list is never in memory as a whole. */
 async function listText(context: Context, pages: Pages, account: string): Promise<void> {
   let lines = 0;
   for await (const page of pages) {

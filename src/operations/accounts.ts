@@ -1,6 +1,6 @@
 /**
- * Accounts: limits, usage, reputation and lock. A change may carry the version of the account that it is based on; if the account
- * has another version, the change fails with a conflict and changes nothing.
+ * Accounts: limits, usage, reputation and lock. A change may name the version of the account that it is based on. If the stored
+ * version differs, the change fails with a conflict and changes nothing.
  */
 
 import {
@@ -39,7 +39,7 @@ const MAX_REASON_LENGTH = 500;
 const ExpectedVersion = Type.Optional(
   Type.String({
     description:
-      'The `version` of the account that the change is based on. If the account has another one, the answer is a conflict.',
+      'The `version` of the account that the change is based on. If the stored version differs, the request fails with a conflict.',
   }),
 );
 
@@ -71,7 +71,7 @@ export const createAccount = operation({
 export const setAccount = operation({
   name: 'account.set',
   id: 'setAccount',
-  summary: 'Change limits and thresholds of an account; omitted ones stay',
+  summary: 'Change limits and thresholds of an account; omitted ones do not change',
   changes: true,
   input: Type.Object({ account: AccountName, ...limitMembers, ...thresholdMembers, expected: ExpectedVersion }),
   result: AccountEntry,
@@ -239,7 +239,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
 
 const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 
-/** How much of the limits is used at `now`. */
+/** The usage of the limits at `now`. */
 function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
   const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
   const used = hasCurrentPeriod ? rateUsed : 0;
@@ -247,7 +247,7 @@ function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now
     volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
     rateUsed: used,
     rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - used),
-    /** When the current period ends; null if there is none. */
+    /** The end of the current period; null if no period is running. */
     rateResetsAt: hasCurrentPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
   };
 }
@@ -281,7 +281,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
   };
 }
 
-/** `counts` are those of the last 7 days. */
+/** Builds the details of an account. `counts` are the counts of the last 7 days. */
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
   const { thresholds } = account;
   const entry = toAccountEntry(account, now);
@@ -299,7 +299,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** The warning by the present counts. The stored text dates from the last bounce or complaint. */
+/** The warning for the current counts. The stored warning has the counts of the last bounce or complaint. */
 function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
   const status = reputationStatus(counts, thresholds);

@@ -17,7 +17,7 @@ export interface OperationContext {
   /** Writes an audit log entry with each change. */
   readonly store: OperatorStore;
   readonly settings: Settings;
-  /** Returns that many bytes of a cryptographic source, for keys and tokens. */
+  /** Returns cryptographically secure random bytes, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;
   /** The runtime status of this process; null for a command. */
   readonly status: (() => RuntimeStatus) | null;

@@ -1,5 +1,6 @@
 /**
- * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for its report. Each test sends one
+ * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for its report. Each test sends
+ * one
  * message and changes no reputation and no suppression list. A failure is a finding with its remedy.
  */
 import { randomUUID } from 'node:crypto';
@@ -22,7 +23,7 @@ import type { Operation } from './operation.ts';
 
 const CHECK_NAME = 'loop';
 const POLL_INTERVAL_MS = 250;
-/** Maximum duration of a request of the API. */
+/** The maximum wait for reports. */
 const MAX_WAIT_MS = 3_600_000;
 
 const LoopInput = Type.Object({
@@ -82,7 +83,7 @@ interface Sender {
   readonly from: string;
 }
 
-/** The account that sends the test message with its address, or a finding if there is none. */
+/** Selects the account and the address that send the test message. Returns a finding if there is no such account. */
 async function findSender(
   store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
   settings: Settings,
@@ -107,7 +108,7 @@ async function findSender(
   return failure(CHECK_NAME, `${accountPhrase} authenticated domain to send from`, remedy);
 }
 
-/** The tests that these settings allow, or a finding if they allow none. */
+/** Returns the tests that these settings allow, or a finding if they allow no test. */
 function planLoopTests({
   transport,
   returnPathDomain,
@@ -146,7 +147,7 @@ function planLoopTests({
   }
 }
 
-/** The first account with a sender address, with that address; a locked account only if no other has one. */
+/** Selects the first account that has a sender address. A locked account is selected only if no other account has one. */
 async function selectSender(
   store: Pick<DoctorStore, 'listDomains'>,
   accounts: readonly Account[],
@@ -169,7 +170,7 @@ function testMessage(id: string, account: Account, from: string, to: string, now
   return {
     id,
     accountId: account.id,
-    // No key: marks a test message, which is in no count.
+    // The key id 0 marks a test message. Test messages are not counted.
     keyId: 0,
     acceptedAt: now,
     to,
@@ -183,7 +184,7 @@ function testMessage(id: string, account: Account, from: string, to: string, now
   };
 }
 
-/** Resolves to the id of the message after its acceptance. */
+/** Submits the message and resolves to its id. Rejects if the store does not accept it. */
 async function submitTestMessage(store: Pick<AcceptStore, 'accept'>, message: NewMessage): Promise<string> {
   const [result] = await store.accept([message]);
   switch (result?.kind) {

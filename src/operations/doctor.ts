@@ -50,7 +50,7 @@ export const Findings = Type.Array(
     check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
     result: stringEnum(['ok', 'warning', 'failure']),
     detail: Type.String({ description: 'The result, in one line.' }),
-    remedy: nullable(Type.String({ description: 'The remedy; null if none is needed.' })),
+    remedy: nullable(Type.String({ description: 'The remedy, or null.' })),
   }),
 );
 
@@ -199,7 +199,10 @@ async function awaitRelaySession(relay: Promise<RelayProbe> | null): Promise<Rel
   return (await relay).session;
 }
 
-/** Opens a key and wipes it. Does not replace a missing secret: the sealed keys would be lost without a report. */
+/**
+ * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not replaced: a new secret could not
+ * decrypt the sealed keys.
+ */
 function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);
   if (settings.secret === null && !existsSync(path))

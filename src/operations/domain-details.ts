@@ -13,7 +13,10 @@ import {
 import { formatTimeOr } from '../printing/text.ts';
 import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
 
-/** `found` of each record is the result of these checks for that record; `unknown` if none covers it. */
+/**
+ * Builds the details of a domain. `found` of a record is its result in `checks`, or `unknown` if `checks` does not contain the
+ * record.
+ */
 export function toDomainDetails(
   domain: SendingDomain,
   records: readonly DnsRecord[],
@@ -60,7 +63,10 @@ export function toDomainDetails(
   };
 }
 
-/** What remains in DNS and at the provider after a removal. `providerKeeps`: the provider has an identity of the domain. */
+/**
+ * Builds the result of a removal: the records that remain in DNS, and the identity that remains at the provider.
+ * `hasProviderIdentity` is true if the provider may have an identity of the domain.
+ */
 export function toRemovedDomain(
   { name, keys }: SendingDomain,
   records: readonly DnsRecord[],
@@ -81,9 +87,9 @@ function isoOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** The transport is not a relay, or the name of the relay is not public. */
+/** Used if the transport is not a relay, or if the name of the relay is not public. */
 const SPF_WITHOUT_HOSTS =
-  'SPF: the hosts that may send for this name. It names none until POSTRIDER_TRANSPORT is a relay with a public name';
+  'SPF: the hosts that may send for this name. It names no host until POSTRIDER_TRANSPORT is a relay with a public name';
 
 function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsRecord): string {
   switch (purpose) {
@@ -93,7 +99,7 @@ function purposeText(domain: SendingDomain, { purpose, type, name, value }: DnsR
       if (value === NEUTRAL_SPF) return SPF_WITHOUT_HOSTS;
       return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing one';
     case 'dmarc':
-      return 'DMARC: the policy for messages that fail authentication. An existing policy may stay';
+      return 'DMARC: the policy for messages that fail authentication. An existing policy does not need to change';
     case 'return-path':
       return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that leads to the feedback listener may replace it';
     case 'provider':

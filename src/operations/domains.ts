@@ -59,7 +59,7 @@ export const addDomain = operation({
   input: Type.Object({
     account: AccountName,
     domain: DomainName,
-    subdomains: Type.Boolean({ default: false, description: 'Its subdomains may send too.' }),
+    subdomains: Type.Boolean({ default: false, description: 'Subdomains of the domain may send too.' }),
     ed25519: Type.Boolean({ default: true, description: 'Create an Ed25519 key in addition to the RSA key.' }),
     easyDkim: Type.Boolean({
       default: false,
@@ -76,7 +76,7 @@ export const addDomain = operation({
     if (easyDkim && settings.transport.kind !== 'ses') {
       return invalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
-    // Checked before keys are created: an RSA key takes tenths of a second.
+    // Checked before keys are created, because creating an RSA key takes tenths of a second.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);
@@ -152,11 +152,11 @@ export const showDomain = operation({
 export const setDomain = operation({
   name: 'domain.set',
   id: 'setDomain',
-  summary: 'Change whether its subdomains may send too',
+  summary: 'Change whether subdomains of a domain may send',
   changes: true,
   input: Type.Object({
     domain: DomainName,
-    subdomains: Type.Boolean({ description: 'Its subdomains may send too.' }),
+    subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
   }),
   result: DomainDetails,
   errors: ['not-found'],
@@ -171,7 +171,10 @@ export const setDomain = operation({
   },
 });
 
-/** Queries the records and stores the result. A check with an answer updates the status; staged keys become active once found. */
+/**
+ * Queries the records and stores the result. A check that DNS answers updates the status. Staged keys become active once their
+ * records are found.
+ */
 export const verifyDomain = operation({
   name: 'domain.verify',
   id: 'verifyDomain',
@@ -259,7 +262,7 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // Checked before keys are created, and again on the state of the store after that.
+  // Checked before the keys are created, and again afterwards on the latest state of the domain.
   if (beginRotation(domain, []).kind !== 'staged') {
     const inProgress = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!inProgress.ok) return inProgress;
@@ -267,7 +270,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
   await checkSecret(settings, store);
   const stagedKeys = await createKeys({
     domain: domain.name,
-    // A domain without an Ed25519 key gets none.
+    // A domain without an Ed25519 key gets no Ed25519 key.
     algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
@@ -298,7 +301,7 @@ async function writeKeys(
   return changed.ok ? ok({ domain: changed.value, checks }) : changed;
 }
 
-/** The keys with the new ones staged; a conflict if others are staged. */
+/** Adds the staged keys to the keys of the domain. Fails with a conflict if other keys are staged. */
 function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
   const rotation = beginRotation(domain, stagedKeys);
   if (rotation.kind === 'staged') return ok(rotation.keys);
@@ -310,8 +313,8 @@ function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys'])
 }
 
 /**
- * Reads the domain after a commit that confirms all earlier commits: a domain read before it may be lost in a failover, and must not
- * be reported as existing.
+ * Reads the domain after a commit, which confirms all earlier commits. A domain that was read before the commit may be lost in a
+ * failover, and must not be reported as existing.
  */
 async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;
@@ -319,7 +322,7 @@ async function findConfirmedDomain(store: OperatorStore, name: string): Promise<
   return store.findDomain(name);
 }
 
-/** A random number in [0, 1) for selectors. Selectors are public; they only have to differ. */
+/** Returns a generator of random numbers in [0, 1) for selectors. Selectors are public; they only have to be unique. */
 function randomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
@@ -328,7 +331,7 @@ function providerChecks(provider: ProviderStatus | null): readonly RecordCheck[]
   return provider?.checks ?? [];
 }
 
-/** The domain is added regardless of the provider's answer; a warning reports what the provider did not do. */
+/** Adds a warning if the provider did not perform a requested action. The domain is added in any case. */
 function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,
@@ -341,7 +344,7 @@ function warnAboutProvider(
   }
 }
 
-/** Why the check fails, or null. The records of the domain take precedence over the provider's result. */
+/** Returns why the check fails, or null if it passes. Faults of the records take precedence over faults at the provider. */
 function findVerificationFault(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -382,7 +385,7 @@ async function findDomain(store: OperatorStore, domainText: string): Promise<Res
   return domain === null ? domainNotFound(name.value) : ok(domain);
 }
 
-/** The name of an added domain; also one that the present list of public suffixes does not allow. */
+/** Reads the name of an existing domain. The name may be one that the current list of public suffixes does not allow. */
 function parseLookupName(domainText: string): Result<string> {
   const parsed = parseDomainName(domainText);
   if (parsed.ok) return ok(parsed.name);
@@ -394,7 +397,9 @@ function domainNotFound(name: string): ErrorResult {
   return notFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
 }
 
-/** The conflict of an existing domain. Names its account: an operator may list all domains with their accounts. */
+/**
+ * The error for a domain that already exists. It names the account, because an operator may list all domains with their accounts.
+ */
 async function existingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
   const existing = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === existing?.accountId);
@@ -402,12 +407,12 @@ async function existingDomainConflict(store: OperatorStore, name: string): Promi
   return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
 }
 
-/** The domain after a change that does not depend on its version; it fails only where there is no such domain. */
+/** Returns the changed domain, or an error if the domain does not exist. */
 function foundOrError(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
   return result.kind === 'done' ? ok(result.value) : domainNotFound(name);
 }
 
-/** The domain after a change of the version that was read; a conflict where the store has a later one. */
+/** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
 function changedOrError(
   name: string,
   changed: ChangeResult<SendingDomain> | { readonly kind: 'stale' },

@@ -6,10 +6,10 @@ import { type Parsed, quote } from '../config/units.ts';
 
 /** Each error code with its meaning and its HTTP status in the operator API. */
 export const ERROR_CODES = {
-  /** `field` names the member at fault. */
+  /** `field` names the invalid member. */
   invalid: { status: 400, meaning: 'A parameter is missing, unknown or invalid.' },
   forbidden: { status: 403, meaning: 'The caller may not do this.' },
-  'not-found': { status: 404, meaning: 'The named thing does not exist.' },
+  'not-found': { status: 404, meaning: 'The named object does not exist.' },
   /** The request is valid, but the current state does not allow it. */
   conflict: { status: 409, meaning: 'The request conflicts with the current state.' },
   /** The store, DNS or the provider does not answer. The same request may succeed later. */
@@ -24,7 +24,7 @@ export interface OperationError {
   readonly message: string;
   /** Builds the message with other names of members, such as `--volume-expires` on the command line. */
   readonly template?: MessageTemplate;
-  /** The member of the input at fault; null if it is not a single one. */
+  /** The invalid member of the input; null if the error does not concern a single member. */
   readonly field: string | null;
 }
 
@@ -47,19 +47,19 @@ function errorResult(code: ErrorCode, field: string | null, message: string): Er
   return { ok: false, error: { code, message, field } };
 }
 
-/** `field` is the member at fault. The message is `fault` after the name of the member: `rate: …`. */
+/** `field` is the invalid member. The message is `fault` after the name of the member: `rate: …`. */
 export function invalid(field: string | null, fault: string): ErrorResult {
   return field === null
     ? errorResult('invalid', null, fault)
     : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
 }
 
-/** As `invalid`, for a message that names members of the input anywhere in it. */
+/** Like `invalid`, for a message that contains names of input members at any position. */
 export function invalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }
 
-/** The value of a member that a parser of config/units.ts has read, or the parser's fault as an error of that member. */
+/** Converts the result of a parser of config/units.ts. A fault becomes an error of the member `field`. */
 export function memberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
 }

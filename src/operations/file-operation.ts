@@ -11,7 +11,7 @@ import { type OperationBase, type OperationResult, performWith } from './operati
 export interface FileContent {
   /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
-  /** Called once, after the rest of the input was validated. `performUpload` throws what it throws. */
+  /** Called once, after all other input was validated. An exception of `open` passes through `performUpload`. */
   open(): Promise<OpenedFile>;
 }
 

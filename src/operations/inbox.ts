@@ -32,7 +32,7 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
       return invalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return inboxNotFound();
-    // One more than the page has shows whether there is a next page.
+    // One entry more than the page size shows whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
     const page = entries.slice(0, pageSize);
     return ok({

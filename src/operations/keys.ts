@@ -139,7 +139,7 @@ function keyNotFound(id: number): ErrorResult {
   return notFound('key', message);
 }
 
-/** The new key, 256 random bits, already exists. */
+/** The error for a generated key that already exists. With 256 random bits this is not expected. */
 function keyConflict(): ErrorResult {
   return conflict(null, 'the generated key already exists; run the command again');
 }

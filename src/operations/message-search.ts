@@ -149,7 +149,7 @@ function parseCriteria(
     const criteria = parseSearchText(text, SEARCHED_FIELDS[member]);
     if (criteria === null) {
       const fault = `${quote(text)} contains no letters or digits to search for`;
-      return member === 'q' ? invalidTemplate('q', () => `the words: ${fault}`) : invalid(member, fault);
+      return member === 'q' ? invalidTemplate('q', () => `the search text: ${fault}`) : invalid(member, fault);
     }
     allCriteria.push(...criteria);
   }

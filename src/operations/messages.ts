@@ -75,11 +75,11 @@ export const showMessage = operation({
   },
 });
 
-/** Explains in sentences what a message waits for, or what decided its final state. */
+/** Explains in sentences what a message waits for, or how it reached its final state. */
 export const explainMessage = operation({
   name: 'message.explain',
   id: 'explainMessage',
-  summary: 'Explain what a message waits for and what decided its state',
+  summary: 'Explain what a message waits for, or how it reached its final state',
   changes: false,
   input: Type.Object({ id: MessageId }),
   result: Explanation,
@@ -142,7 +142,7 @@ interface MessageContext {
   readonly message: StoredMessage;
   /** Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every suppression list that has the recipient now, those of other accounts included. */
+  /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
 }
 
@@ -168,7 +168,7 @@ function messageNotFound(id: string): ErrorResult {
   return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
-/** The error for a change that the store rejected; null for a change that it made. */
+/** Returns the error for a rejected change; null for a change that was made. */
 function toRejection(id: string, result: OperatorChangeResult, participle: string): ErrorResult | null {
   switch (result.kind) {
     case 'done':

@@ -1,9 +1,10 @@
 /**
  * An operation is one action of an operator: a typed input, a typed result, error codes, and an audit log entry in the transaction
  * of the change. The command line and the operator API are adapters of operations. The OpenAPI document and the types of the
- * dashboard are made from the same schemas.
+ * dashboard are generated from the same schemas.
  *
- * `perform` returns an error for an invalid input, a store that does not answer, and a lost secret of the installation. An exception
+ * `perform` returns an error for an invalid input, a store that does not answer, and a lost secret of the installation. An
+ * exception
  * is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
@@ -13,7 +14,7 @@ import type { ErrorCode, Result } from './errors.ts';
 import { conflict, unavailable } from './errors.ts';
 import { readInput } from './input.ts';
 
-/** A notice to the operator about an operation that succeeded. */
+/** A warning to the operator about an operation that succeeded. */
 export interface Warning {
   /** Kebab-case, stable. */
   readonly code: string;

@@ -42,8 +42,8 @@ export const SuppressionListEntry = Type.Object({
 });
 
 /**
- * The number of a row, such as that of a token, in the range of both stores. `fault` is the error text after any other value:
- * `is not the number of a token; …`. Feedback reports need more than 31 bits.
+ * The number of a row, such as a token, in the range of both stores. `fault` follows an invalid value in the error text: `is not
+ * the number of a token; …`. Ids of feedback reports need more than 31 bits.
  */
 export function rowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });

@@ -1,7 +1,9 @@
 /**
  * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an address, so
- * an invalid file adds none. It then adds batches, one transaction each, at a rate that leaves capacity for deliveries. An import has
- * one audit log entry, which each batch updates: it remains `unfinished` if the process is killed, and is `stopped` if the store or a
+ * an invalid file adds none. It then adds batches, one transaction each, at a rate that leaves capacity for deliveries. An import
+ * has
+ * one audit log entry, which each batch updates: it remains `unfinished` if the process is killed, and is `stopped` if the store or
+ * a
  * shutdown ends the import early. Importing the file again adds the remaining addresses.
  */
 import type { ImportStep } from '../model/audit.ts';
@@ -150,7 +152,7 @@ async function addRows(
   const skipped = new SkippedRows();
   let batch: Suppression[] = [];
   let [bytesRead, rows, addedCount] = [0, 0, 0];
-  /** The number of the audit log entry, and the counts that it has. */
+  /** The id of the audit log entry, and the counts that it contains. */
   let auditEntryId: number | null = null;
   let [recordedRows, recordedSkipped] = [0, 0];
 

@@ -95,7 +95,7 @@ export const listSuppressions = operation({
     if (!search.ok) return search;
     const after = parseCursor(cursor, search.value);
     if (!after.ok) return after;
-    // One more than the page has shows whether there is a next page.
+    // One entry more than the page size shows whether there is a next page.
     const result =
       search.value === null
         ? await store.listSuppressions(account, after.value, pageSize + 1)

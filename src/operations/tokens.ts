@@ -16,7 +16,7 @@ export const TokenEntry = Type.Object({
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the token.' }),
   status: stringEnum(['works', 'revoked', 'expired']),
-  readOnly: Type.Boolean({ description: 'The token may read, and change nothing.' }),
+  readOnly: Type.Boolean({ description: 'The token may only read.' }),
   created: Time,
   expires: nullable(Time),
   lastUsed: nullable(Time),
@@ -31,14 +31,14 @@ export const createToken = operation({
   changes: true,
   input: Type.Object({
     name: Type.String({ description: 'The name of the token.' }),
-    readOnly: Type.Boolean({ default: false, description: 'The token may read, and change nothing.' }),
+    readOnly: Type.Boolean({ default: false, description: 'The token may only read.' }),
     expires: Type.Optional(
       Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the token does not expire.' }),
     ),
   }),
   result: Type.Object({
     id: TokenId,
-    token: Type.String({ description: 'The token itself. It is not shown again.' }),
+    token: Type.String({ description: 'The token. It is not shown again.' }),
     expires: nullable(Time),
   }),
   errors: ['conflict'],

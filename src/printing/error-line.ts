@@ -1,15 +1,15 @@
-/** Errors as one line for people, without secrets. Pure. */
+/** Formats errors as one printable line without secrets. Pure. */
 import { maskSecrets, printable } from './escape.ts';
 
 /**
- * One line for any error, fit to print: no secret, no character that acts on a terminal. Those made for people say what they
- * say, those of the operating system what they were about.
+ * Describes any error in one line without secrets and control characters. An error with a message for operators keeps its message.
+ * An error of a listener gets a message with a remedy.
  */
 export function describeError(error: unknown): string {
   return printable(maskSecrets(joinLines(errorMessage(error))));
 }
 
-/** Lines joined by spaces. */
+/** Joins the lines of a text with spaces. */
 export function joinLines(text: string): string {
   const lines = text.split(/[\r\n]/).map((line) => line.trim());
   return lines.filter((line) => line !== '').join(' ');
@@ -31,11 +31,11 @@ function describeListenerError(code: string, listener: string): string {
   const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another';
   switch (code) {
     case 'EADDRINUSE':
-      return `${listener} is in use by another program; stop that one, or ${remedy} port`;
+      return `${listener} is in use by another program; stop that program, or ${remedy} port`;
     case 'EACCES':
       return `this user may not listen on ${listener}; ${remedy} port, 1024 or higher`;
     case 'EADDRNOTAVAIL':
-      return `${listener} is no address of this machine; ${remedy} address`;
+      return `${listener} is not an address of this machine; ${remedy} address`;
     default:
       return `cannot listen on ${listener} (${code}); ${remedy} address`;
   }

@@ -1,13 +1,14 @@
 /**
  * Makes text safe to print: control characters are made visible, secrets are hidden.
  *
- * Control characters are those that act on a terminal or on a reader's eye: C0 and C1 controls and DEL, line and paragraph
- * separators, controls of the Unicode bidirectional algorithm (UAX 9), lone surrogates. Linear in the text; never throws.
+ * Control characters are those that change how a terminal displays text: C0 and C1 controls and DEL, line and paragraph
+ * separators, controls of the Unicode bidirectional algorithm (UAX 9), lone surrogates. The functions run in linear time and never
+ * throw.
  *
- * `escapeJson` keeps the value: what parses it gets the same characters. `printable` is for people and shows each as U+FFFD.
+ * `escapeJson` does not change the parsed value. `printable` replaces each control character by U+FFFD.
  */
 
-/** True for a UTF-16 code unit that is never printed as it is. Surrogates are looked at in pairs, by the callers. */
+/** True for a UTF-16 code unit that must not be printed. The callers check surrogates, which come in pairs. */
 export function isUnprintable(unit: number): boolean {
   if (unit < 0x7f) return unit < 0x20;
   if (unit <= 0x9f) return true;
@@ -22,8 +23,8 @@ export function isUnprintable(unit: number): boolean {
 }
 
 /**
- * JSON text with each such character as `\\uXXXX`. Equal to its input for whatever parses it: outside of strings JSON has no
- * character beyond ASCII, and inside them JSON.stringify has escaped C0 controls and lone surrogates already (RFC 8259
+ * Escapes each control character in JSON text as `\\uXXXX`. The parsed value does not change: outside of strings JSON contains only
+ * ASCII, and inside strings JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
  * section 7). Line feeds and other white space between values are kept.
  */
 export function escapeJson(json: string): string {
@@ -34,12 +35,12 @@ export function escapeJson(json: string): string {
   );
 }
 
-/** One line: each such character, line breaks too, becomes U+FFFD. */
+/** Replaces each control character, including line breaks, by U+FFFD. */
 export function printable(text: string): string {
   return replaceUnits(text.toWellFormed(), isUnprintable, () => '\uFFFD');
 }
 
-/** Lines for people: as `printable`, but line feeds, tabs and the escapes of the program's own colours are kept. */
+/** Like `printable`, but keeps line feeds, tabs and the escape character of the program's colours. */
 export function printableLines(text: string): string {
   return replaceUnits(
     text.toWellFormed(),
@@ -64,31 +65,31 @@ function replaceUnits(
   return from === 0 ? text : replaced + text.slice(from);
 }
 
-// Secrets in text that is about to be printed are replaced by stars: passwords of URLs, API keys, operator tokens.
+// The functions below replace secrets by stars before a text is printed: passwords of URLs, API keys, operator tokens.
 //
-// `maskUrl` takes a whole setting, which may be mistyped in any way, and hides too much rather than too little.
-// `maskSecrets` takes a line of prose and hides only what has the shape of a secret. Both take time linear in the text,
-// never throw, and change nothing in a text that they have masked already.
+// `maskUrl` masks a whole setting. The setting may be mistyped, so it hides more than necessary rather than less.
+// `maskSecrets` masks a line of prose and hides only text in the format of a secret. Both run in linear time, never throw, and do
+// not change text that is already masked.
 
 export const MASK = '********';
 
-/** How many layers of percent-encoding are looked through; what is wrapped deeper is hidden as a whole. */
+/** Number of layers of percent-encoding that are decoded. Text with more layers is hidden as a whole. */
 const MAX_ENCODING_LAYERS = 3;
-/** Schemes after which no password is expected: a file, a folder. */
+/** Schemes of files and folders, which contain no password. */
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
 /** Parts of the names of parameters that hold a secret. */
 const SECRET_NAME_PARTS = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
 const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
-/** How much of a key is shown, as in `key list`; a shorter word is no key. */
+/** Number of characters of a key that are shown, as in `key list`. A word shorter than MIN_KEY_CHARS is not a key. */
 const SHOWN_KEY_CHARS = 10;
 const MIN_KEY_CHARS = 24;
 
-/** A whole URL or other setting with stars in place of whatever may be its password, however mistyped it is. */
+/** Masks every part of a URL or another setting that may be a password, even if the setting is mistyped. */
 export function maskUrl(text: string): string {
   return maskLayers(text, MAX_ENCODING_LAYERS);
 }
 
-/** A line with stars in place of each URL's `user:password@`, of secret parameters, and of API keys and tokens. */
+/** Masks the logins of URLs, secret parameters, API keys and tokens in a line. */
 export function maskSecrets(line: string): string {
   if (!line.includes('//') && !KEY_PREFIXES.some((prefix) => line.includes(prefix))) return line;
   let masked = '';
@@ -112,7 +113,7 @@ function maskLayers(text: string, layers: number): string {
   return layers === 0 || maskLayers(inner, layers - 1) !== inner ? MASK : text;
 }
 
-/** Hides user and password before the last `@`; without one, whatever stands where a port should be. */
+/** Hides the login before the last `@`. Without an `@` it hides an invalid port and the text after it. */
 function maskLogin(text: string): string {
   const scheme = parseScheme(text);
   const remainder = text.slice(scheme.length);
@@ -125,13 +126,13 @@ function maskLogin(text: string): string {
     return text.slice(0, from) + MASK + maskInvalidPort(text, at);
   }
   if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
-  // `smtp:user:password` and `user:password`: nothing says which part is which.
+  // `smtp:user:password` and `user:password`: user and password cannot be distinguished.
   if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
   const slashes = text.indexOf('//');
   return slashes === -1 ? text : text.slice(0, slashes) + maskInvalidPort(text, slashes + 2);
 }
 
-/** What follows `sqlite:`: a path, or by mistake a URL. */
+/** Masks the text after `sqlite:`, which is a path or, by mistake, a URL. */
 function maskPath(path: string): string {
   const scheme = parseScheme(path);
   if (isFileScheme(scheme)) return MASK;
@@ -145,7 +146,10 @@ function isFileScheme(scheme: string): boolean {
   return FILE_SCHEMES.includes(scheme.slice(0, -1).toLowerCase());
 }
 
-/** `text` from `start`, the hosts of an authority: `host`, `host:5432`, `[::1]:25`, several with commas. */
+/**
+ * Returns `text` from `start` with an invalid port masked. `start` is the beginning of the hosts of an authority: `host`,
+ * `host:5432`, `[::1]:25`, or several with commas.
+ */
 function maskInvalidPort(text: string, start: number): string {
   let end = start;
   while (end < text.length && !'/?#'.includes(text.charAt(end))) end += 1;
@@ -153,7 +157,7 @@ function maskInvalidPort(text: string, start: number): string {
   for (const host of text.slice(start, end).split(',')) {
     const colon = host.indexOf(':', host.lastIndexOf(']') + 1);
     const port = colon === -1 ? '' : host.slice(colon + 1);
-    // What is no port may be the password of a URL whose host was forgotten.
+    // An invalid port may be the password of a URL without a host.
     if (port !== '' && !isPort(port)) return text.slice(start, from + colon + 1) + MASK;
     from += host.length + 1;
   }
@@ -164,12 +168,12 @@ function isPort(text: string): boolean {
   return text.length <= 5 && [...text].every(isDigit) && text !== '';
 }
 
-/** Hides the values of parameters with the name of a secret, and those that are URLs with a password themselves. */
+/** Hides the values of parameters that are named like a secret, and values that are URLs with a password. */
 function maskParameters(text: string, layers: number): string {
   if (!text.includes('=')) return text;
   const masked: string[] = [];
   for (const part of text.split('&')) {
-    // From a secret on, nobody can tell what belongs to it.
+    // The end of a secret is unknown, so all following text is hidden.
     const secret = findSecretValue(part);
     if (secret !== -1) return [...masked, part.slice(0, secret) + MASK].join('&');
     const equals = part.indexOf('=');
@@ -181,7 +185,7 @@ function maskParameters(text: string, layers: number): string {
   return masked.join('&');
 }
 
-/** Where the value of the first secret begins in `host=h password=p`, or -1. */
+/** The index at which the value of the first secret begins, as in `host=h password=p`; -1 if there is no secret. */
 function findSecretValue(part: string): number {
   for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
     let nameStart = equals;
@@ -196,7 +200,7 @@ function isSecretName(name: string): boolean {
   return SECRET_NAME_PARTS.some((part) => decodedName.includes(part));
 }
 
-/** A word of a line: what stands before the URL in it is left alone. */
+/** Masks one word of a line. Text before a URL in the word does not change. */
 function maskWord(word: string): string {
   const slashes = word.indexOf('//');
   if (slashes === -1) return maskKeys(word);
@@ -211,8 +215,8 @@ function maskWord(word: string): string {
 }
 
 /**
- * True for a link whose authority is a host and no more (RFC 3986 section 3.2): an `@` behind it is part of its path or
- * query. Only of `http` and `https`: other URLs are settings, where what looks like a port may be the begin of a password.
+ * True for an `http` or `https` link whose authority is only a host (RFC 3986 section 3.2): a later `@` is then part of the path or
+ * query. Other URLs are settings, in which an apparent port may be the beginning of a password.
  */
 function isPlainLink(word: string, slashes: number): boolean {
   const urlScheme = word.slice(0, slashes).toLowerCase();
@@ -224,7 +228,7 @@ function isPlainLink(word: string, slashes: number): boolean {
   return !authority.includes('@') && (colon === -1 || isPort(authority.slice(colon + 1)));
 }
 
-/** Hides each API key or token in a word but for its first characters, which identify it. */
+/** Hides each API key or token in a word, except its first characters, which identify it. */
 function maskKeys(word: string): string {
   let masked = '';
   let from = 0;
@@ -244,7 +248,7 @@ function maskKeys(word: string): string {
   return masked + word.slice(from);
 }
 
-/** `postgres:` of `postgres://…`; empty where the text begins otherwise. */
+/** The scheme with its colon, such as `postgres:` of `postgres://…`; empty if the text has no scheme. */
 function parseScheme(text: string): string {
   const colon = text.indexOf(':');
   const scheme = text.slice(0, Math.max(0, colon));
@@ -273,7 +277,7 @@ function isDigit(character: string): boolean {
   return character >= '0' && character <= '9';
 }
 
-/** White space and quotes. */
+/** True for white space, quotes and angle brackets. */
 function isWordEnd(unit: number): boolean {
   return unit <= 0x20 || unit === 0x22 || unit === 0x27 || unit === 0x60 || unit === 0x3c || unit === 0x3e;
 }

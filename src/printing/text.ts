@@ -1,6 +1,6 @@
-/** Times, spans and sentences as people read them, on a terminal and in the explanations of the operator API. Pure. */
+/** Formats times, durations, counts and sentences for the terminal and for explanations in the operator API. Pure. */
 
-/** At most `width` characters, the cut shown. */
+/** Shortens text to `maxLength` characters. The last character of a shortened text is `…`. */
 export function shorten(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
@@ -15,7 +15,7 @@ export function formatTimeOr(ms: number | null, defaultText: string): string {
   return ms === null ? defaultText : formatTime(ms);
 }
 
-/** A span for reading, its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
+/** Formats a duration in its two largest units: `2 d 3 h`, `4 min 10 s`, `0 s`. */
 export function formatSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   const parts = [
@@ -33,7 +33,7 @@ export function formatSpan(ms: number): string {
     .join(' ');
 }
 
-/** As a sentence: a next hop's own words may be one already. */
+/** Adds a full stop, unless the text ends with punctuation. */
 export function toSentence(text: string): string {
   return ['.', '?', '!'].some((punctuation) => text.endsWith(punctuation)) ? text : `${text}.`;
 }

@@ -111,12 +111,12 @@ const LINKS = [
   'a link in its place',
 ];
 
-test('hostile HTML in the inbox runs no script, loads nothing, and no click in it leads anywhere', async () => {
+test('hostile HTML in the inbox runs no script, loads nothing, and a click in it does not navigate', async () => {
   const { page, visit, allowFaults } = await browsers.signedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(REFUSED);
   const frame = page.frameLocator('iframe');
   for (const name of LINKS) {
-    // Each click starts with a fresh frame, so that the effect of one click cannot hide that of the next.
+    // Each click starts with a new frame, so that the effect of one click cannot hide that of the next.
     await visit(`/inbox/${htmlMessageId}`);
     await frame.getByText('A hostile message').waitFor();
     await frame.getByRole('link', { name, exact: true }).click();

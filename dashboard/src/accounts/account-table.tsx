@@ -105,7 +105,7 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
   );
 }
 
-/** A rate; bold from half of the threshold on, so that colour is not needed. */
+/** A rate. It is bold from half of the threshold on, so that its meaning does not depend on colour. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   return (

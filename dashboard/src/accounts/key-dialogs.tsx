@@ -56,9 +56,9 @@ export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps 
   );
 }
 
-/** How long the old key keeps working. */
+/** The grace periods of the old key. */
 const GRACE_PERIODS = [
-  { value: '0s', label: 'Stops at once' },
+  { value: '0s', label: 'Stops immediately' },
   { value: '1h', label: '1 hour' },
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },

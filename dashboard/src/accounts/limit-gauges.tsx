@@ -7,7 +7,7 @@ import { formatCount, formatNumber, formatPercent } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 
-/** From this number of emails on the service compares rates, below it counts. */
+/** The service compares rates from this number of emails on, and counts below it. */
 const MIN_EMAILS_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {
@@ -34,8 +34,8 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
           ))}
           {account.reputation.emails < MIN_EMAILS_FOR_RATES ? (
             <Text size="sm" c="dimmed">
-              Below {MIN_EMAILS_FOR_RATES} emails the counts are limited. From {MIN_EMAILS_FOR_RATES} emails on the
-              account locks itself at {formatPercent(account.maxBounces)} hard bounces or{' '}
+              Below {MIN_EMAILS_FOR_RATES} emails the limits are counts. From {MIN_EMAILS_FOR_RATES} emails on the
+              account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
               {formatPercent(account.maxComplaints)} complaints.
             </Text>
           ) : null}

@@ -1,4 +1,7 @@
-/** Changes the limits of an account. The request names the version that the dialog shows; if the account has changed since, the service refuses. */
+/**
+ * Changes the limits of an account. The request names the version that the dialog shows. If the account has changed since then, the
+ * service refuses the request.
+ */
 import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { AccountDetails, AccountEntry } from '../../../src/operations/accounts/schemas.ts';

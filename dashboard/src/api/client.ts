@@ -6,7 +6,7 @@ const API = '/api/v1';
 
 export class ApiError extends Error {
   override readonly name = 'ApiError';
-  /** HTTP status; 0 where there was no answer. */
+  /** HTTP status; 0 if there was no answer. */
   readonly status: number;
 
   constructor(status: number, message: string) {
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Query members that are empty are left out. */
+/** Query members; empty ones are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** The path with its values encoded: path`/accounts/${name}/keys`. */

@@ -3,7 +3,7 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Topic } from '../../../src/model/topic.ts';
 
-/** `successText` makes the text of the notification; without it there is none. */
+/** `successText` returns the text of the notification; without it no notification is shown. */
 export function useApiMutation<Value, Result>(
   request: (value: Value) => Promise<Result>,
   topics: readonly Topic[],

@@ -1,4 +1,4 @@
-/** Signs in and out, and makes URLs that carry a ticket in place of the session header. */
+/** Signs in and out, and creates URLs that contain a ticket in place of the session header. */
 import type { SignInResponse, Ticket } from '../../../src/operator/schemas.ts';
 import { post, url } from './client';
 import { storeSessionSecret } from './session-secret';

@@ -48,7 +48,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
   );
 }
 
-/** Lines of neither side are remarks. */
+/** A line without `C:` or `S:` is a remark. */
 function lineSender(line: string): 'client' | 'server' | 'remark' {
   return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

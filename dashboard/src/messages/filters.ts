@@ -1,4 +1,6 @@
-/** The filters of the message search. They are stored in the URL, so that a search can be shared and the Back button restores it. */
+/**
+ * The filters of the message search. They are stored in the URL, so that a search can be shared and the Back button restores it.
+ */
 import { formatUtc } from '../parts/time';
 
 export const FILTERS = ['q', 'to', 'from', 'subject', 'account', 'state', 'since', 'until'] as const;
@@ -31,7 +33,7 @@ export function parseMessageId(text: string): string | null {
   return UUID.test(trimmed) ? trimmed.toLowerCase() : null;
 }
 
-/** Such as `to rita@example.com`, one for each filter. */
+/** Describes each filter, such as `to rita@example.com`. */
 export function describeFilters(filters: Filters): readonly string[] {
   return FILTERS.flatMap((name) => {
     const value = filters[name];

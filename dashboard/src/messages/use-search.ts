@@ -27,14 +27,14 @@ export interface MessageSearch {
   readonly error: unknown;
   /** All messages accepted since then are searched; null: all messages. */
   readonly searchedSince: string | null;
-  /** The number of new messages; `many` if there are more than `count`. */
+  /** The number of new messages; `hasMore` is true if there are more than `count`. */
   readonly newMessages: { readonly count: number; readonly hasMore: boolean };
   readonly showNew: () => void;
   readonly resume: () => void;
   readonly stop: () => void;
 }
 
-/** `from` is the cursor of the first page, or empty. */
+/** `firstCursor` is the cursor of the first page, or empty. */
 export function useMessageSearch(filters: Filters, firstCursor: string): MessageSearch {
   const queries = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
@@ -75,7 +75,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
     queries.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
   }, [queries, filters, firstCursor, newestPage]);
-  // Without rows nothing moves, so new messages are shown at once.
+  // Without rows on the screen nothing moves, so new messages are shown immediately.
   const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
     if (showImmediately) showNew();

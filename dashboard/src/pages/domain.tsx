@@ -110,8 +110,8 @@ function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   if (staged.length > 0) {
     return (
       <Callout tone="info" title="New keys are staged">
-        1. Publish the records marked staged; leave the other records. 2. Verify the domain. Once the records are found,
-        the new keys sign and the current keys retire.
+        1. Publish the records marked staged; do not change the other records. 2. Verify the domain. Once the records
+        are found, the new keys sign and the current keys retire.
       </Callout>
     );
   }

@@ -28,7 +28,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
   const newest = messages[0];
   const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
 
-  // The first message opens by itself if the inbox was empty and no message is selected.
+  // The first message opens automatically if the inbox was empty and no message is selected.
   const [, navigate] = useLocation();
   const isEmpty = list.isSuccess && newest === undefined;
   const wasEmpty = useRef(false);

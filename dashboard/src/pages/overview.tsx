@@ -20,7 +20,7 @@ const RANGES: readonly { readonly value: Range; readonly label: string; readonly
   { value: '30d', label: '30 d', phrase: '30 days' },
 ];
 const DEFAULT_RANGE: Range = '24h';
-/** Without any event ages grow and intervals end. */
+/** The page refetches without an event, because ages grow and intervals end. */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function OverviewPage({ session }: PageProps) {

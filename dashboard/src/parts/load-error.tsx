@@ -1,4 +1,4 @@
-/** Shown if the subject of a page cannot be loaded: for a 404 a link to the list, otherwise the error. */
+/** Shown if the object of a page cannot be loaded: a link to the list for a 404, otherwise the error. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { ApiError } from '../api/client';

@@ -1,5 +1,5 @@
 /**
- * A line chart over time. Each line has its own colour and dash pattern, so that colour is not needed to tell them apart. The page
+ * A line chart over time. Each line has its own colour and dash pattern, so that lines are distinguishable without colour. The page
  * has a table of the same figures. Times are UTC.
  */
 import { Group, Text, Title, useComputedColorScheme } from '@mantine/core';

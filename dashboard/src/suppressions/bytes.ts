@@ -1,4 +1,4 @@
-/** Sizes as people read them. */
+/** Formats sizes in bytes. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 

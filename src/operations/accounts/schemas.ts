@@ -24,30 +24,38 @@ export const limitMembers = {
 };
 export const thresholdMembers = {
   maxBounces: Type.Optional(
-    Type.String({ description: 'Hard bounces of 7 days that lock the account, such as `10%`; `100%` never does.' }),
+    Type.String({
+      description: 'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
+    }),
   ),
   maxComplaints: Type.Optional(
-    Type.String({ description: 'Complaints of 7 days that lock it, such as `0.15%`; `100%` never does.' }),
+    Type.String({
+      description: 'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
+    }),
   ),
 };
 
 const Reputation = Type.Object(
   {
-    emails: Type.Integer({ description: 'Emails handed over or hard bounced.' }),
+    emails: Type.Integer({ description: 'Emails that the next hop accepted, and emails that hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that complained.' }),
-    status: stringEnum(['good', 'warning', 'lock'], { description: '`warning` from half of a limit on.' }),
+    status: stringEnum(['good', 'warning', 'lock'], {
+      description: '`warning` if a count is at least half of its limit.',
+    }),
     thresholds: Type.Array(
       Type.Object({
         metric: stringEnum(['bounces', 'complaints']),
         count: Type.Integer(),
         limitType: stringEnum(['rate', 'count'], { description: '`count` while there are fewer than 100 emails.' }),
-        limit: nullable(Type.Number({ description: 'A fraction or a count; null: it never locks.' })),
-        usage: Type.Number({ description: 'The part of the limit that is used; at 1 the account locks itself.' }),
+        limit: nullable(
+          Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
+        ),
+        usage: Type.Number({ description: 'The used fraction of the limit; at 1 the account is locked.' }),
       }),
     ),
   },
-  { description: 'Of the last 7 days.' },
+  { description: 'The counts of the last 7 days.' },
 );
 
 const accountMembers = {
@@ -60,24 +68,23 @@ const accountMembers = {
   volumeExpires: nullable(Time),
   volumeUsed: Type.Integer(),
   volumeLeft: nullable(Type.Integer()),
-  rate: nullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit. Its parts follow.' })),
+  rate: nullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit.' })),
   rateUsed: Type.Integer(),
   rateLeft: nullable(Type.Integer()),
   rateLimit: nullable(Type.Integer()),
   ratePeriodMs: nullable(Type.Integer()),
   rateResets: nullable(
-    Type.String({ format: 'date-time', description: 'When the current period ends; null: there is none.' }),
+    Type.String({ format: 'date-time', description: 'The end of the current period; null if no period is running.' }),
   ),
-  throttle: nullable(
-    Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit. Its parts follow.' }),
-  ),
+  throttle: nullable(Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit.' })),
   throttlePerSecond: nullable(Type.Integer()),
   throttleBurst: nullable(Type.Integer()),
   warning: nullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
-  maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks it; 1 never does.' }),
-  maxComplaints: Type.Number({ description: 'The fraction of complaints that locks it; 1 never does.' }),
+  maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks the account; 1 never locks it.' }),
+  maxComplaints: Type.Number({ description: 'The fraction of complaints that locks the account; 1 never locks it.' }),
   version: Type.String({
-    description: 'Changes with limits, thresholds and lock; the value of `expected` of a change.',
+    description:
+      'A value that differs after each change of limits, thresholds or lock. A request can pass it as `expected`.',
   }),
 };
 /** An account in the result of a change. */

@@ -14,7 +14,7 @@ const RECORD_MEMBERS = {
   name: Type.String({ description: 'Fully qualified, without a trailing dot.' }),
   value: Type.String(),
   found: stringEnum(['found', 'missing', 'wrong', 'unknown'], {
-    description: 'The result of the last check with an answer; `unknown` before the first.',
+    description: 'The result of the last check that DNS answered; `unknown` before the first such check.',
   }),
 };
 
@@ -33,7 +33,7 @@ const DETAIL_MEMBERS = {
   unicode: Type.String({ description: 'The domain name in U-labels.' }),
   account: Type.String({ description: 'The account that may send from it.' }),
   status: stringEnum(['pending', 'authenticated', 'failing']),
-  subdomains: Type.Boolean({ description: 'Its subdomains may send too.' }),
+  subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
   created: Time,
   checked: nullable(Time),
   authenticated: nullable(Time),
@@ -41,10 +41,10 @@ const DETAIL_MEMBERS = {
   graceEnds: nullable(
     Type.String({
       format: 'date-time',
-      description: 'Until when messages are accepted although the DKIM record is missing.',
+      description: 'The time until which messages are accepted although the DKIM record is missing.',
     }),
   ),
-  sends: Type.Boolean({ description: 'Messages from it are accepted now.' }),
+  sends: Type.Boolean({ description: 'True if messages from the domain are accepted now.' }),
   keys: Type.Array(
     Type.Object({
       selector: Type.String(),
@@ -64,7 +64,7 @@ export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: nullable(
     stringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
-      description: 'The change of the status by this check; null for none.',
+      description: 'The change of the status by this check; null if the status did not change.',
     }),
   ),
   fault: nullable(

@@ -1,6 +1,6 @@
 /**
- * What a message that is due waits for, as far as this process knows: its own circuit breaker if it delivers. It makes no statement
- * about other nodes, nor, in a command, about the running service. Pure.
+ * Explains what a due message waits for. The only source is the circuit breaker of this process, if this process delivers. It makes
+ * no statement about other nodes. In a command it makes no statement about the running service. Pure.
  */
 
 import type { RuntimeStatus } from '../../model/node.ts';
@@ -9,25 +9,25 @@ import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 /** Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
-/** The end of the sentence "… is due since …: ", and the sentences after it. */
+/** The end of the sentence "… has been due since …: ", and the sentences after it. */
 export function explainDue(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
-      'a running service with the role deliver sends it unless its circuit breaker is open; only the service knows whether it is.',
+      'a running service with the role deliver sends it unless its circuit breaker is open; only the service knows the state of its circuit breaker.',
       '`postrider doctor` checks the next hop; the overview of the dashboard shows the circuit breaker.',
     ];
   }
   const { delivery } = status;
   if (delivery === null) {
     return [
-      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver and does not know.',
+      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it does not know that state.',
     ];
   }
   if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];
   return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Why a message that is due later may wait longer than that; empty unless the circuit breaker is open or half-open. */
+/** Explains why a message may wait beyond its due time; empty unless the circuit breaker is open or half-open. */
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];

@@ -1,5 +1,5 @@
 /**
- * Explains the state of a message: what it waits for, or what decided its final state. Each sentence states one recorded fact.
+ * Explains the state of a message: what it waits for, or how it reached its final state. Each sentence states one recorded fact.
  *
  * Guarantees: a pure function of what the store and this process know. It omits what is not recorded and makes no assumption.
  */
@@ -33,7 +33,7 @@ export interface ExplainInput {
   readonly message: StoredMessage;
   /** Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every suppression list that has the recipient now, those of other accounts included. */
+  /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
   /** The runtime status of this process; null for a command. */
   readonly status: DeliveryStatus;
@@ -50,7 +50,7 @@ export function explain(input: ExplainInput): readonly string[] {
   return [opening, accepted, ...explainState(input), ...bodyRetentionSentences(input)];
 }
 
-/** What the state means for this message; more specific than the meaning of the state in general. */
+/** The meaning of the state for this message. It is more specific than the general description of the state. */
 function stateMeaning({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return uncertainMeaning(message);
@@ -111,7 +111,7 @@ function explainState(input: ExplainInput): readonly string[] {
         ...attemptSentences,
         'It is not known whether the next hop accepted it. The message stays in this state until an operator decides:',
         `  postrider message retry ${message.id}    sends it again; the recipient may receive it twice`,
-        `  postrider message cancel ${message.id}   sends it no more; the recipient may not have received it`,
+        `  postrider message cancel ${message.id}   ends it; the recipient may not have received it`,
       ];
   }
 }
@@ -172,10 +172,10 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
     ];
   }
   const [first = '', ...further] = explainDue(status, now);
-  return [`${attempts}; the next one is due since ${formatTime(message.dueAt)}: ${first}`, ...further];
+  return [`${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${first}`, ...further];
 }
 
-/** What happened after the last attempt: an operator's retry, or a lease that ended without an attempt. */
+/** The last event, if it is a retry by an operator or a lease that ended without an attempt. */
 function changesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const last = message.events.at(-1);
   if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
@@ -200,7 +200,7 @@ function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
   const expiresAt = message.acceptedAt + maxAgeMs;
   return expiresAt > now
     ? `If no attempt succeeds, it expires at ${formatTime(expiresAt)}, in ${formatSpan(expiresAt - now)} (POSTRIDER_MAX_AGE).`
-    : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). Time in which no service ran does not count. When that time has passed too, a running service marks it as expired.`;
+    : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
 }
 
 /** Reports that arrived after delivery, with the bounce or complaint that ended the message. */
@@ -224,7 +224,7 @@ function stateEventSentences(message: StoredMessage, verb: string): readonly str
 
 function eventSentence(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
-  // The store is not a node, and its name explains nothing.
+  // `store` is not the name of a node, so it is omitted.
   const by = event.by === 'store' ? '' : ` by ${event.by}`;
   return `It was recorded as ${event.verb} at ${formatTime(event.at)}${by}${detail}.`;
 }
@@ -297,7 +297,7 @@ function suppressionListSentences({ message, account, lists }: ExplainInput): re
     const owner = list === SERVICE_LIST ? 'the whole service' : `account ${list}`;
     const cause = source === null ? '' : ` of ${source === message.id ? 'this message' : `message ${source}`}`;
     return [
-      `The recipient is on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
+      `The recipient has been on the suppression list of ${owner} since ${formatTime(at)}, ${SUPPRESSION_CAUSES[reason]}${cause}.`,
       `To remove it, run \`${commandLine(['suppression', 'remove', list, address])}\`.`,
     ];
   });
@@ -311,7 +311,7 @@ function suppressionEffectSentences(attempt: Attempt | null): readonly string[] 
     : ['It suppresses no recipient: the reply does not say that the mailbox does not exist.'];
 }
 
-/** What a bounce that suppresses reports about the mailbox. */
+/** Describes the mailbox fault of a bounce that suppresses the recipient. */
 function mailboxFaultText(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':

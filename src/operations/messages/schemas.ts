@@ -37,11 +37,13 @@ export type FoundMessage = Static<typeof FoundMessage>;
 /** A page of a search. */
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
-  next: nullable(Type.String({ description: '`cursor` of the next page; null where everything is searched.' })),
+  next: nullable(
+    Type.String({ description: 'The `cursor` of the next page; null if all messages have been searched.' }),
+  ),
   searchedSince: nullable(
     Type.String({
       format: 'date-time',
-      description: 'All messages accepted since then have been searched; null: all messages.',
+      description: 'All messages accepted since this time have been searched; null if all messages have been searched.',
     }),
   ),
 });

@@ -1,6 +1,6 @@
 /**
- * The cursor of the next page of a search, opaque to clients. It contains a digest over the filters of the search and itself, which
- * detects a damaged cursor and one of another search.
+ * The cursor of the next page of a search, opaque to clients. It contains the id before which the next page begins, and a digest
+ * over the filters and that id. The digest detects a damaged cursor and a cursor of another search.
  */
 import { createHash } from 'node:crypto';
 

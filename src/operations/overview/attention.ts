@@ -25,7 +25,7 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   const items = [
     ...installationAttention(input),
     ...queueAttention(input),
-    // With `capture:` no message is sent, so missing records do no harm.
+    // With `capture:` no message is sent, so missing records have no effect.
     ...(settings.transport.kind === 'capture'
       ? []
       : store.domains.problems.map((domain) => domainAttention(domain, input))),
@@ -119,7 +119,7 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
 function queueAttention({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
   const items: AttentionItem[] = [];
   if (uncertain > 0) {
-    const remedy = 'Decide for each message: retry sends it again, cancel sends it no more';
+    const remedy = 'Decide for each message: retry sends it again, cancel ends it without another attempt';
     items.push(
       warning(
         `${uncertain} ${uncertain === 1 ? 'message is' : 'messages are'} uncertain: sent without a recorded reply`,

@@ -10,7 +10,7 @@ import {
 } from '../../model/traffic.ts';
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
-/** The beginning of the first step; `now` lies in the last step. */
+/** The start of the first step of the range. The last step contains `now`. */
 export function rangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;

@@ -93,7 +93,7 @@ function feedbackHealth({ lastFeedbackAt, now }: OverviewInput): HealthItem {
 
 function nodeHealth({ settings, status, nodes: allNodes, now }: OverviewInput): HealthItem {
   if (settings.database.kind === 'sqlite') {
-    const text = status === null ? 'one at most, with the embedded store' : `one, version ${status.version}`;
+    const text = status === null ? 'at most one, with the embedded store' : `one, version ${status.version}`;
     return { part: 'nodes', level: 'ok', text };
   }
   const alive = allNodes.filter(({ aliveUntil }) => aliveUntil > now);

@@ -11,14 +11,14 @@ const MIN_WINDOW_MS = MINUTE_MS;
 /** Rates that differ by less than a tenth or by less than one per minute count as equal. */
 const RATE_MARGIN_FACTOR = 1.1;
 const MIN_RATE_MARGIN_PER_MINUTE = 1;
-/** A queue that empties within this time is draining, whatever arrives. */
+/** A queue that empties within this time is draining, regardless of the arrivals. */
 const SHORT_QUEUE_MS = 5_000;
 
 export interface QueueInput {
   readonly figures: QueueStatistics;
   /** Minutes with traffic, at least those of the last `RATE_WINDOW_MS`. */
   readonly recent: readonly TrafficStep[];
-  /** When the next message of an account that is not locked is due, or null. */
+  /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
   /** True while the circuit breaker of this process is open. */
   readonly breakerOpen: boolean;
@@ -30,7 +30,7 @@ export interface QueueStatus extends QueueStatistics {
   readonly trend: Trend;
   /** While the queue drains: the estimated time at which it is empty. */
   readonly emptyAt: number | null;
-  /** While the queue waits: when the next message is due. */
+  /** While the queue waits: the due time of the next message. */
   readonly nextDueAt: number | null;
 }
 

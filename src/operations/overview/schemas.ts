@@ -13,7 +13,7 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-// The keys of the table are its type's.
+// `Object.keys` returns `string[]`; the keys are exactly those of the type.
 export const RANGE_NAMES = Object.keys(RANGES) as Range[];
 
 const counter = (description: string) => Type.Integer({ description });
@@ -75,7 +75,7 @@ export const Overview = Type.Object({
     oldestId: nullable(Type.String({ format: 'uuid' })),
     oldestAt: optionalTime('The time of acceptance of the oldest message in the queue.'),
     emptyAt: optionalTime('While the queue drains: the estimated time at which it is empty.'),
-    nextDueAt: optionalTime('While the queue waits: when the next message is due.'),
+    nextDueAt: optionalTime('While the queue waits: the due time of the next message.'),
   }),
   health: Type.Array(HealthItem),
   attention: Type.Array(AttentionItem, { description: 'Failures first.' }),

@@ -3,7 +3,7 @@
  * Streams with bounded memory and bounded cost per byte.
  *
  * Guarantees: yields each row once, in order, as an entry or as a fault with its line. Fails with a ContentError if the file is not
- * CSV or cannot be parsed from some line on.
+ * CSV or cannot be parsed to its end.
  */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -86,7 +86,10 @@ interface Columns {
   readonly reason: number;
   readonly at: number;
   readonly source: number;
-  /** The file has a status column too, as SendGrid's list of bounces has: the reason column contains the reply of the server. */
+  /**
+   * True if the file also has a status column, like SendGrid's list of bounces. The reason column then contains the reply of the
+   * server.
+   */
   readonly isBounceList: boolean;
 }
 
@@ -125,7 +128,8 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
     info: true,
-    // For each row with another number of cells than the first row, the parser creates an error with a stack and copies of its state,
+    // For each row with another number of cells than the first row, the parser creates an error with a stack and copies of its
+    // state,
     // even if it accepts the row: 10 s for 1 MB. With `records` at 0 it treats each row as the first one.
     on_record: (row) => {
       Object.assign(parser.info, { records: 0 });
@@ -194,7 +198,7 @@ interface ParseFault {
   readonly emptyLines: number;
 }
 
-const OPEN_QUOTE_FAULT = 'a quote makes one row of these lines; ';
+const OPEN_QUOTE_FAULT = 'a quoted cell joins these lines into one row; ';
 
 const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
 
@@ -238,7 +242,10 @@ async function* textChunks(source: AsyncIterable<Buffer>, { onBytes }: CsvHooks)
   }
 }
 
-/** Measures lines across chunks without a step per line: a window of the limit either contains a line end or is too long. */
+/**
+ * Finds lines that exceed MAX_LINE_BYTES, across chunks. It does not visit each line: a window of that size either contains a line
+ * end or belongs to a line that is too long.
+ */
 class LineLength {
   /** Length so far of the line that continues in the next chunk. */
   #open = 0;
@@ -267,7 +274,7 @@ const CARRIAGE_RETURN = 13;
 
 /**
  * Yields the chunks in small pieces, because the parser creates all rows of a piece at once. The event loop runs other work between
- * two pieces. Ends when `stopped` returns true, so that nothing after a fault is read.
+ * two pieces. Ends when `isStopped` returns true, so that nothing after a fault is read.
  */
 async function* splitChunks(
   firstChunk: Buffer,
@@ -361,8 +368,8 @@ function parseEntry(cells: readonly string[], columns: Columns, options: CsvOpti
 }
 
 /**
- * Reads a reason in the spelling of any provider; null for an unknown one. With `bounces` the file is a list of bounces, whose
- * reason column contains the reply of the server.
+ * Reads a reason in the spelling of any provider; null for an unknown one. If `isBounceList` is true, the reason column contains
+ * the reply of the server.
  */
 export function parseReason(
   text: string,

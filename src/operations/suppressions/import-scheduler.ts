@@ -1,6 +1,8 @@
 /**
- * Schedules the batches of imports into suppression lists, so that requests and deliveries keep half of the store's time. While a
- * node accepts messages, batches are small and each is followed by a pause as long as it took; a request waits for at most one batch.
+ * Schedules the batches of imports into suppression lists, so that at least half of the store's time remains for requests and
+ * deliveries. While a
+ * node accepts messages, batches are small and each is followed by a pause as long as it took; a request waits for at most one
+ * batch.
  * While no message is accepted, or no node is alive, batches are large and have no pause.
  */
 import type { Clock } from '../../clock.ts';
@@ -10,7 +12,7 @@ import type { OperatorStore } from '../../store/contract.ts';
 const MAX_BATCH_ROWS = 5_000;
 /** Rows of one batch while messages are accepted. */
 const MIN_BATCH_ROWS = 500;
-/** After this time without a new message, none is expected. */
+/** If no message was accepted for this long, no message is expected during the next batch. */
 const IDLE_MS = 1_000;
 
 /** The imports of this process. Their batches run one at a time. */

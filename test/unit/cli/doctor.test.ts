@@ -231,8 +231,8 @@ describe('the probe of the relay', () => {
   });
 
   test.each([
-    ['refuses us in its greeting', async (wire) => wire.writeLines('554 5.7.1 go away'), 'greeting'],
-    ['is silent', (wire) => wire.waitForClose(), 'greeting'],
+    ['rejects the client in its greeting', async (wire) => wire.writeLines('554 5.7.1 go away'), 'greeting'],
+    ['sends nothing', (wire) => wire.waitForClose(), 'greeting'],
     [
       'ends in NOOP',
       async (wire) => {
@@ -241,8 +241,11 @@ describe('the probe of the relay', () => {
       },
       'noop',
     ],
-  ] satisfies [string, Script, string][])('a relay that %s fails in time', async (_name, script, stage) => {
-    const session = await probe(script, {}, 1_000);
-    expect(session.probe.session).toMatchObject({ kind: 'failed', stage });
-  });
+  ] satisfies [string, Script, string][])(
+    'a session with a relay that %s fails within the time limit',
+    async (_name, script, stage) => {
+      const session = await probe(script, {}, 1_000);
+      expect(session.probe.session).toMatchObject({ kind: 'failed', stage });
+    },
+  );
 });

@@ -141,7 +141,7 @@ describe('a domain', () => {
     expect((await rig.run('domain', 'records', 'example.org')).out).toContain('keep the record until');
   });
 
-  it('lets its subdomains send only if that is set, and removal deletes it', async () => {
+  it('allows subdomains to send only if that is set, and a removal deletes it', async () => {
     const { rig } = await withDns();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
@@ -184,12 +184,12 @@ describe('an error is one line and changes nothing', () => {
   it('an SPF record without hosts has a comment about the hosts; one with hosts has none', async () => {
     const rig = await commandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).out).toContain(
-      'It names none until POSTRIDER_TRANSPORT is',
+      'It names no host until POSTRIDER_TRANSPORT is',
     );
     const relayed = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
     const { out } = await relayed.run('domain', 'add', 'acme', 'example.org');
     expect(out).toContain('a:relay.example.com');
-    expect(out).not.toContain('It names none');
+    expect(out).not.toContain('It names no host');
   });
 
   it('a domain of an account cannot be added again, and the error names the account', async () => {

@@ -10,7 +10,7 @@ it('an old Node prints one line with the required version and the remedy', () =>
   const oldNodeVersion =
     'data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.11.1"}})';
   const run = spawnSync(process.execPath, ['--import', oldNodeVersion, LAUNCHER, 'config'], { encoding: 'utf8' });
-  expect(run.stderr).toMatch(/^postrider: needs Node 24 or later, [^\n]*npm start[^\n]*npx postrider[^\n]*\n$/);
+  expect(run.stderr).toMatch(/^postrider: needs Node 24\.21 or later, [^\n]*npm start[^\n]*\n$/);
   expect({ status: run.status, stdout: run.stdout }).toEqual({ status: 1, stdout: '' });
 });
 

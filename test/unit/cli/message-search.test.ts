@@ -49,7 +49,7 @@ test('without --within it searches until the page is full or the search is compl
   expect(some).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 
-test('the text is a table, or that no message matches, and the flag for the next page', async () => {
+test('the output is a table or states that no message matches, and names the flag for the next page', async () => {
   const { rig, ids } = await rigWith(3);
   const found = await rig.run('message', 'search', 'even', '--limit', '1');
   expect(found.out).toContain(ids[0]);

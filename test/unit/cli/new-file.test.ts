@@ -34,7 +34,7 @@ test('two drafts of one file have different, unpredictable names', async () => {
 });
 
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
-  'nothing that is there is written over or followed, also not what comes meanwhile (%s)',
+  'an existing file or link is never overwritten or followed, even if it is created meanwhile (%s)',
   async (how) => {
     const folder = temporaryFolder();
     const publishing = how === 'link' ? undefined : noLinks(how);

@@ -72,7 +72,7 @@ describe('the trend of the queue', () => {
     expect(queueStatusOf({ queued: 500, recent: trafficMinutes(25, 28) })).toMatchObject({ trend: 'draining' });
   });
 
-  test('is not growing, nor six per minute, after one message in the first seconds', () => {
+  test('is not growing after one message in the first seconds, and its rate is not six per minute', () => {
     const fourSecondsLater = NOW + 4_000;
     const first = queueInput({ queued: 1, recent: [step(NOW, { accepted: 1 })] });
     expect(queueStatus(first, fourSecondsLater)).toMatchObject({

@@ -12,7 +12,7 @@ const PROGRAM = await buildProgram(processContext(), () => undefined);
 
 interface PrintedCommand {
   readonly path: string;
-  /** What follows `postrider `. */
+  /** The text after `postrider `. */
   readonly commandText: string;
 }
 
@@ -108,7 +108,7 @@ function findCommandFault(commandText: string): string | null {
       ? null
       : `there is no command ${commandWords[0]}`;
   if (rest.includes('--help') || rest[0] === '…') return null;
-  if (command.commands.length > 0) return `${command.name()} has no command ${rest[0] ?? 'of its own'}`;
+  if (command.commands.length > 0) return `${command.name()} has no command ${rest[0] ?? '(none given)'}`;
   let count = 0;
   for (let at = 0; at < rest.length; at += 1) {
     const word = rest[at] ?? '';
@@ -127,7 +127,7 @@ function findCommandFault(commandText: string): string | null {
     ? Infinity
     : command.registeredArguments.length;
   if (count < required) return `${command.name()} needs ${required} arguments`;
-  if (count > maxArguments) return `${command.name()} takes ${maxArguments} arguments`;
+  if (count > maxArguments) return `${command.name()} accepts at most ${maxArguments} arguments`;
   for (const option of command.options) {
     if (option.mandatory && !rest.some((word) => word === option.long)) return `${command.name()} needs ${option.long}`;
   }

@@ -129,7 +129,7 @@ describe('serve', () => {
         return this;
       };`;
     const late = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LATE)}`, POSTRIDER_LOG: 'debug' };
-    /** What is queued is delivered, and logged, as soon as the service starts. */
+    /** Queued messages are delivered and logged as soon as the service starts. */
     async function queued(): Promise<void> {
       mkdirSync(join(folder, 'data'));
       const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
@@ -171,7 +171,7 @@ describe('serve', () => {
     });
   });
 
-  it('two signals of one Ctrl-C, as under npm, stop the service in order', async () => {
+  it('two signals of one Ctrl-C, as under npm, stop the service normally', async () => {
     const { child, ended: exit } = await serve([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');

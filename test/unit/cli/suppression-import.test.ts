@@ -52,13 +52,13 @@ test('invalid rows are skipped, and the line numbers of at most a hundred are pr
   expect(await result).toMatchObject({ read: 153, added: 2, known: 1, skippedCount: 150 });
   expect(lines).toHaveLength(101);
   expect(lines[0]).toBe('line 2: "bad" is not an email address; skipped\n');
-  expect(lines[100]).toBe('and 50 more bad rows, skipped\n');
+  expect(lines[100]).toBe('and 50 more invalid rows, skipped\n');
 });
 
 test('a row of several lines is printed with its first and last line number', async () => {
   const { result, lines } = await runImport(`${rows(1)}"bob\n"\n`);
   expect(await result).toMatchObject({ skipped: [{ line: 2, lastLine: 3 }], skippedCount: 1 });
-  expect(lines[0]).toMatch(/^lines 2 to 3: a quote makes one row of these lines; /);
+  expect(lines[0]).toMatch(/^lines 2 to 3: a quoted cell joins these lines into one row; /);
 });
 
 test('a file without addresses fails with one line and exit code 1', async () => {

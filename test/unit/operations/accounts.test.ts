@@ -1,4 +1,4 @@
-/** Accounts, keys, tokens and the audit log as operations: what they answer, refuse and write into the audit log. */
+/** Operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
 import { accountPairs } from '../../../src/cli/account-text.ts';
 import type { Account } from '../../../src/model/account.ts';
@@ -17,7 +17,7 @@ import type { Operation } from '../../../src/operations/operation.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
 
-/** The value of the result, held against its schema; code and field of an error. */
+/** Performs an operation. Returns its value after validation by the schema, or the code and field of its error. */
 async function performChecked(rig: OperationRig, operation: Operation, given: Readonly<Record<string, unknown>>) {
   const performed = await rig.perform(operation, given);
   if (performed.ok) return performed.value;
@@ -26,7 +26,7 @@ async function performChecked(rig: OperationRig, operation: Operation, given: Re
 }
 
 const NOW = Date.UTC(2030, 0, 1);
-/** The warning was stored at the last bounce, when 7 of 100 had come back. */
+/** The warning was stored at the last bounce, when 7 of 100 emails had bounced. */
 const ACCOUNT: Account = {
   id: 1,
   name: 'acme',
@@ -40,7 +40,7 @@ const ACCOUNT: Account = {
   rateWindowAt: null,
 };
 
-test('the warning of an account follows its present counts', () => {
+test('the warning of an account has the current counts', () => {
   const shown = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: accountPairs(details, NOW) };

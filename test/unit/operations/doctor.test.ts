@@ -1,4 +1,4 @@
-/** The operations that look at the installation: results by their schemas, and faults as findings. */
+/** The operations that check the installation: results match their schemas, and faults are findings. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -39,12 +39,12 @@ describe('doctor', () => {
     const { installation } = rig.context;
     const broken = {
       ...rig.context,
-      installation: { ...installation, withStore: () => Promise.reject(new StoreError('the disk is gone')) },
+      installation: { ...installation, withStore: () => Promise.reject(new StoreError('the disk is missing')) },
     };
     const performed = await perform(runDoctor, {}, broken);
     const failures = (performed.ok ? performed.value : []).filter(({ result }) => result === 'failure');
     expect(failures).toEqual([
-      { check: 'database', result: 'failure', detail: 'the disk is gone', remedy: expect.any(String) },
+      { check: 'database', result: 'failure', detail: 'the disk is missing', remedy: expect.any(String) },
       { check: 'transport', result: 'failure', detail: expect.any(String), remedy: expect.any(String) },
     ]);
   });

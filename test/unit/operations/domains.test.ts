@@ -1,4 +1,4 @@
-/** The operations on sending domains: results by their schemas, errors by their codes, and every change in the audit log. */
+/** The operations on sending domains: results match their schemas, errors have codes, and the audit log has every change. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -115,7 +115,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     expect(await rig.audit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
-  test('a rotation in progress, or none to cancel, is a conflict', async () => {
+  test('a rotation during a rotation, and a cancellation without one, are conflicts', async () => {
     const rig = await operationRig();
     await rig.performOk(addDomain, { account: 'acme', domain });
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
@@ -144,7 +144,7 @@ describe('an operation that fails has a code and changes nothing', () => {
       expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
       return performed.error.code;
     };
-    // An answered check writes the domain; one without an answer does not.
+    // A check that DNS answers writes the domain; a check without an answer does not.
     expect(await errorCode(verifyDomain, {})).toBe('conflict');
     expect(await errorCode(rotateDomain, {})).toBe('conflict');
     expect(await errorCode(setDomain, { subdomains: true })).toBe('ok');
@@ -164,7 +164,7 @@ describe('an operation that fails has a code and changes nothing', () => {
 });
 
 describe('with Amazon SES', () => {
-  test('an action that the provider did not take is a warning of the result', async () => {
+  test('an action that the provider did not perform is a warning of the result', async () => {
     const ses = await startSesFake();
     onTestFinished(() => ses.close());
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);

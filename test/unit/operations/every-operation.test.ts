@@ -1,7 +1,6 @@
 /**
- * Every operation under src/operations, found by reading the folder: it has a command and a route, the document of the operator API
- * has its input and its result, and it does what its definition says. An operation joins by being exported there, and needs a
- * line in examples.ts.
+ * Every operation exported under src/operations has a command and a route, its input and result are in the document of the operator
+ * API, and it behaves as its definition states. A new operation needs an entry in examples.ts.
  */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -24,18 +23,18 @@ import { operationRig } from './operation-rig.ts';
 
 const NO_INBOX_COMMAND =
   'captured messages are for development and are read in a browser; their files lie in the data folder as a Maildir';
-/** Operations without a command, by their names, each with the reason. */
+/** The reason for each operation without a command, by the name of the operation. */
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'inbox.list': NO_INBOX_COMMAND,
   'inbox.show': NO_INBOX_COMMAND,
 };
-/** Operations with two commands, by their names, each with the reason. */
+/** The reason for each operation with two commands, by the name of the operation. */
 const TWO_COMMANDS: Readonly<Record<string, string>> = {
   'suppression.export': '`suppression list` prints what `suppression export` writes as CSV',
 };
-/** Operations without a route, by their names, each with the reason. */
+/** The reason for each operation without a route, by the name of the operation. */
 const WITHOUT_ROUTE: Readonly<Record<string, string>> = {
-  'message.list': 'GET /messages searches, and lists where nothing is searched for',
+  'message.list': 'GET /messages searches, and lists all messages without a search',
 };
 
 type Operation = OperationRoute['operation'] | UploadOperation | DownloadOperation;
@@ -167,15 +166,15 @@ describe('the document of the operator API, on files', () => {
         expect(description.requestBody).toMatchObject({
           content: { [performs.uploadType]: { schema: { type: 'string' } } },
         });
-        const { enumOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
-          readonly enumOf?: readonly object[];
+        const { oneOf } = (content?.['application/x-ndjson']?.['x-item-schema'] ?? {}) as {
+          readonly oneOf?: readonly object[];
         };
-        expect(enumOf).toEqual([
+        expect(oneOf).toEqual([
           JSON.parse(JSON.stringify(performs.progress)),
           expect.objectContaining({ properties: expect.objectContaining({ result: { const: 'ok' } }) }),
           JSON.parse(JSON.stringify(ErrorBody)),
         ]);
-        expect(enumOf?.[1]).toMatchObject(
+        expect(oneOf?.[1]).toMatchObject(
           JSON.parse(JSON.stringify({ properties: (performs.result as { properties?: object }).properties })),
         );
       }
@@ -189,7 +188,7 @@ describe('every operation', () => {
   });
 
   test.each(NAMED)(
-    '%s answers by its schema, and writes the audit log where it changes something',
+    '%s returns a result that matches its schema, and writes the expected audit log entries',
     async (name, operation) => {
       const example = EXAMPLES[name];
       if (example === undefined) throw new Error(`${name} has no example in test/unit/operations/examples.ts`);

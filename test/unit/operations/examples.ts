@@ -1,6 +1,6 @@
 /**
- * One successful call of every operation, by its name, for walk.test.ts: with what, after what, and which audit log entries it
- * writes. A new operation gets its line here.
+ * One successful call of each operation, by the name of the operation, for every-operation.test.ts: the input, the operations
+ * before it, and the audit log entries that it writes.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,13 +16,13 @@ import type { OperationRig } from './operation-rig.ts';
 
 export interface Example {
   readonly input: Readonly<Record<string, unknown>>;
-  /** The file, of an operation that takes one. */
+  /** The file of an upload operation. */
   readonly file?: string;
   /** Operations performed before it. */
   readonly precedingOperations?: readonly (readonly [Operation, Readonly<Record<string, unknown>>])[];
-  /** Whatever else there must be before it. */
+  /** Creates other state that the operation needs. */
   readonly prepare?: (rig: OperationRig, dns: FakeDns) => Promise<void>;
-  /** Action and subject of each entry that it writes; none where it changes nothing. */
+  /** Action and target of each audit log entry that the operation writes; omitted if it changes nothing. */
   readonly audit?: readonly string[];
 }
 
@@ -31,7 +31,7 @@ const MESSAGE = newMessage({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@exampl
 const acceptMessage = async ({ store }: OperationRig): Promise<void> => {
   await store.accept([MESSAGE]);
 };
-/** A report that is about nothing, which is kept. */
+/** Stores a feedback report that names no message. */
 const recordReport = async ({ store }: OperationRig): Promise<void> => {
   await store.recordFeedback([
     {
@@ -40,13 +40,13 @@ const recordReport = async ({ store }: OperationRig): Promise<void> => {
       source: 'smtp',
       at: Date.UTC(2030, 0, 1),
       digest: '0'.repeat(64),
-      summary: 'from nobody',
+      summary: 'unknown sender',
       raw: Buffer.from('hello'),
       isFinal: true,
     },
   ]);
 };
-/** A captured message, as `capture:` keeps it. */
+/** Stores a captured message in the same way as `capture:`. */
 const captureMessage = async ({ folder }: Pick<OperationRig, 'folder'>): Promise<void> => {
   mkdirSync(join(folder, 'inbox/new'), { recursive: true });
   const lines = ['Return-Path: <shop@example.org>', 'Delivered-To: ada@example.com', 'Subject: Hello', '', 'Hello', ''];
@@ -86,7 +86,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     precedingOperations: [[addDomain, DOMAIN]],
     audit: ['domain.set example.org'],
   },
-  // A check that finds what the last one found is no change.
+  // A check with an unchanged result writes no entry.
   'domain.verify': {
     input: { domain: 'example.org' },
     precedingOperations: [[addDomain, DOMAIN]],
@@ -137,7 +137,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'feedback.show': { input: { id: 1 }, prepare: recordReport },
   'overview.show': { input: { range: '1h' }, prepare: acceptMessage },
   'doctor.run': { input: {} },
-  // Nothing comes back from the transport of the example, which is a finding.
+  // The transport of the example receives no feedback, which is a finding.
   'doctor.loop': { input: { within: '1s' } },
   'config.show': { input: {} },
   'inbox.list': { input: {}, prepare: captureMessage },

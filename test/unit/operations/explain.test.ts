@@ -144,16 +144,16 @@ describe('the explanation', () => {
     expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
   });
 
-  it('names since when a queued message is due', () => {
+  it('names the time since which a queued message has been due', () => {
     expect(explainText({ dueAt: T0 })).toContain(
-      'No delivery attempt has been made yet; the next one is due since 2030-01-01 12:00:00Z',
+      'No delivery attempt has been made yet; the next one has been due since 2030-01-01 12:00:00Z',
     );
   });
 
   it('names an open circuit breaker, its cause and the next probe', () => {
     const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
     expect(text).toContain(
-      'is due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
+      'has been due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
     );
     expect(text).toContain(
       'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',

@@ -1,4 +1,4 @@
-/** Captured messages: pages of the list, one as it is read, and what is answered where there is none. */
+/** Operations on captured messages: pages of the list, one message, and the errors without a message or an inbox. */
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';
@@ -90,7 +90,7 @@ describe('one message', () => {
     expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
   });
 
-  test('and the list are not found without a capturing transport', async () => {
+  test('and the list are not found unless the transport is capture:', async () => {
     for (const answer of [await show(OLDEST, null), await list({}, null)])
       expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
   });
@@ -111,18 +111,18 @@ describe('reading', () => {
     ['header fields', 'X: y\r\n'.repeat(MIB / 6)],
     ['a folded field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
     ['encoded words', `Subject: ${'=?utf-8?Q?x?= '.repeat(MIB / 14)}\r\n\r\n`],
-    ['multiparts within one another', nested.join('')],
+    ['nested multiparts', nested.join('')],
     ['parts', `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\nx\r\n'.repeat(MIB / 10)}`],
     ['parameters', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
     ['NUL', '\0'.repeat(MIB)],
-  ])('1 MiB of %s is read without holding the service up', (_what, source) => {
+  ])('reading 1 MiB of %s does not block the service', (_what, source) => {
     const startedAt = performance.now();
     const read = parseCapturedMessage(Buffer.from(source), readEntity);
     expect(performance.now() - startedAt).toBeLessThan(3_000);
     expect(read.headers.length).toBeLessThanOrEqual(1_000);
   });
 
-  test('a long text is returned whole', () => {
+  test('a long text is returned completely', () => {
     const text = 'né '.repeat(MIB / 3);
     expect(parseCapturedMessage(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
   });

@@ -1,4 +1,7 @@
-/** Performs operations over a store in a folder as the operator `cli:tester`, and holds every answer against its definition. */
+/**
+ * Performs operations on a store in a folder as the operator `cli:tester`, and checks every result against the definition of the
+ * operation.
+ */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -26,31 +29,31 @@ import { commandRig } from '../cli/command-rig.ts';
 export interface OperationRig {
   readonly folder: string;
   readonly context: ServiceContext;
-  /** The whole store, to put there what operators do not: messages and reports. */
+  /** The whole store, for data that operators do not create: messages and reports. */
   readonly store: Store;
-  /** What operations have published. */
+  /** The events that operations have published. */
   readonly events: readonly ServiceEvent[];
-  /** The time that operations see. */
+  /** The time of the clock of the operations. */
   now: number;
-  /** Fails where the result does not have the shape of its schema, or the error a code that the operation does not name. */
+  /** Performs an operation. Fails if the result does not match its schema, or if the operation does not declare the error code. */
   perform<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<OperationResult<Static<R>>>;
-  /** The same, for a result that is no error. */
+  /** Like `perform`, and returns the value. Fails if the result is an error. */
   performOk<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
-  /** The result of an upload of `text`; each progress on the way is held against its schema too. */
+  /** Performs an upload of `text` and returns its result. Each progress report is checked against its schema too. */
   upload(operation: UploadOperation, rawInput: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
-  /** The pieces of a download. */
+  /** The pages of a download. */
   download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
-  /** Who, action and subject of every audit log entry, the oldest first. */
+  /** Actor, action and target of each audit log entry, oldest first. */
   audit(): Promise<readonly string[]>;
 }
 
-/** A store with the account `acme`. `environment` are further settings. */
+/** A store with the account `acme`. `environment` contains further settings. */
 export async function operationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
   const { folder, store } = await commandRig(environment);
   const variables = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment };
@@ -134,7 +137,7 @@ function expectShape(name: string, schema: TSchema, value: unknown): void {
   expect([name, validate, isValid.errors]).toEqual([name, true, null]);
 }
 
-/** The schema with every object closed, so that a member which it does not name is found. */
+/** The schema with `additionalProperties: false` in every object, so that undeclared members are found. */
 function closeSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closeSchema);
   if (typeof schema !== 'object' || schema === null) return schema;

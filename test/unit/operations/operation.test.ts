@@ -66,10 +66,10 @@ describe('an operation', () => {
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
     async run({ as }, { warn }) {
-      if (as === 'store') throw new StoreError('the store is away: postgres://u:secret-word@db/p');
-      if (as === 'secret') throw new SecretError('the secret is another; restore it');
+      if (as === 'store') throw new StoreError('the store does not answer: postgres://u:secret-word@db/p');
+      if (as === 'secret') throw new SecretError('the secret has changed; restore it');
       if (as === 'bug') throw new TypeError('a bug');
-      warn('almost', 'Only just.');
+      warn('almost', 'It almost failed.');
       return ok({ done: true });
     },
   });
@@ -79,20 +79,20 @@ describe('an operation', () => {
     const storeFault = await perform(failing, { as: 'store' }, context);
     expect(storeFault).toMatchObject({
       ok: false,
-      error: { code: 'unavailable', message: 'the store is away: postgres://u:********@db/p' },
+      error: { code: 'unavailable', message: 'the store does not answer: postgres://u:********@db/p' },
     });
-    // Asking again changes nothing, so it is no 503.
+    // A repeated request also fails, so the status is not 503.
     const secretFault = await perform(failing, { as: 'secret' }, context);
     expect(secretFault).toMatchObject({
       ok: false,
-      error: { code: 'conflict', message: 'the secret is another; restore it' },
+      error: { code: 'conflict', message: 'the secret has changed; restore it' },
     });
     await expect(perform(failing, { as: 'bug' }, context)).rejects.toThrow(TypeError);
   });
 
   test('returns its warnings with the result, and the route adds them to the answer', async () => {
     const performed = await perform(failing, { as: 'warning' }, await operationContext());
-    const warnings = [{ code: 'almost', message: 'Only just.' }];
+    const warnings = [{ code: 'almost', message: 'It almost failed.' }];
     expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
     const route = operationRoute('POST', '/tests', 'Tests', failing);
     expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
@@ -111,7 +111,7 @@ describe('an operation', () => {
   });
 });
 
-describe('every route that is an operation', () => {
+describe('every route of an operation', () => {
   test.each(OPERATION_ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
     '%s names its path parameters as members of its input, and a schema of its result that a validator accepts',
     (_name, { path, operation: { input, result, id, name, summary } }) => {
@@ -129,7 +129,7 @@ describe('every route that is an operation', () => {
 
   test('accepts a parameter only in its location of the request', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
-    if (route === undefined) throw new Error('the route is gone');
+    if (route === undefined) throw new Error('the route is missing');
     const params = { account: 'acme' };
     const validRequest = readRequestInput(routeInputOf(route), {
       params,

@@ -1,4 +1,4 @@
-/** What only a running service knows, and what nodes tell of each other: in the health of the parts and in what wants attention. */
+/** Health of the parts and problems: state that only a running service knows, and the state of other nodes. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';

@@ -34,7 +34,7 @@ describe('suppression lists of various sources', () => {
     const bytes = readFileSync(join(CORPUS, name));
     const expected: unknown = JSON.parse(readFileSync(join(CORPUS, name.replace('.csv', '.json')), 'utf8'));
     expect(await read(bytes)).toEqual(expected);
-    // The first chunk holds the first line, which tells the delimiter.
+    // The first chunk contains the first line, from which the delimiter is detected.
     for (const size of [bytes.indexOf(10) + 2, 64, 65_536]) {
       if (size > bytes.indexOf(10)) expect(await read(bytes, size)).toEqual(expected);
     }
@@ -70,13 +70,13 @@ describe('a file that is not CSV fails with one clause', () => {
   it('an error of the source is thrown unchanged', async () => {
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from('ada@example.com\n');
-      throw new Error('the disk is gone');
+      throw new Error('the disk is missing');
     }
     const rows: unknown[] = [];
     const reading = async () => {
       for await (const row of readCsv(broken(), 'the file', { reason: 'manual', now: NOW })) rows.push(row);
     };
-    await expect(reading()).rejects.toThrow('the disk is gone');
+    await expect(reading()).rejects.toThrow('the disk is missing');
   });
 });
 
@@ -85,7 +85,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   const BOUND_BYTES = 65_536;
 
   it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
-    'gives other work its turn while it reads rows of %j, whether they come out or not',
+    'lets the event loop run other work while it reads rows of %j, whether the rows are valid or not',
     async (row) => {
       let otherWorkRuns = 0;
       let reading = true;
@@ -101,7 +101,10 @@ describe('the smallest file that needs much memory is refused at its limit', () 
     },
   );
 
-  /** Reads a file of at most 40 MB that repeats `part` behind `begin`; resolves to the fault and the bytes that were read. */
+  /**
+   * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeated`. Resolves to the fault and the bytes that
+   * were read.
+   */
   async function readUntilFault(
     prefix: string,
     repeated: string,
@@ -148,7 +151,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   ])('%s', async (_name, prefix, repeated, fault) => {
     const { fault: reportedBytes, bytes } = await readUntilFault(prefix, repeated);
     expect(reportedBytes).toMatch(fault);
-    // What waits in the parser while it reads one chunk is a chunk too.
+    // The parser may buffer one more chunk.
     expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
   });
 
@@ -163,12 +166,12 @@ describe('the smallest file that needs much memory is refused at its limit', () 
 
 describe('rows with another number of cells than the first row cost no more than others', () => {
   it.each([
-    ['blank ones', ',\n'],
-    ['bad ones', 'x,y,z\n'],
-    ['good ones', 'bob@example.com,bounce\n'],
-    ['quoted ones', '"bob@example.com","bounce"\n'],
+    ['blank rows', ',\n'],
+    ['invalid rows', 'x,y,z\n'],
+    ['valid rows', 'bob@example.com,bounce\n'],
+    ['quoted rows', '"bob@example.com","bounce"\n'],
   ])('%s', async (_name, row) => {
-    // The parser's errors take the stack; nothing else does.
+    // Only the errors of the parser capture a stack.
     const stackReads = vi.spyOn(Error, 'captureStackTrace');
     onTestFinished(() => stackReads.mockRestore());
     const rows = await read(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));

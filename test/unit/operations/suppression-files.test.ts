@@ -1,4 +1,7 @@
-/** Imports of suppression lists: what a failing store, a stop or a broken file leave behind, and how an import leaves room for mail. */
+/**
+ * Imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity that an import
+ * leaves for deliveries.
+ */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import {
@@ -38,7 +41,7 @@ function runImport(
   return performUpload(importSuppressions, { account: 'acme' }, content, given, observer);
 }
 
-/** What the audit log has after each import, the newest first. */
+/** The audit log entries of imports, newest first. */
 async function auditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
   return entries.map(({ actor, action, target, after }) => [
@@ -79,7 +82,7 @@ test('an import that is killed between two batches has one entry with the counts
   const thirdBatch = Promise.withResolvers<void>();
   const testEnded = Promise.withResolvers<never>();
   let batches = 0;
-  // As a process that ends there: the batch never returns, and nothing after it runs.
+  // Simulates the end of the process: the batch never returns, and no later code runs.
   const blockingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
       batches += 1;
@@ -93,7 +96,7 @@ test('an import that is killed between two batches has one entry with the counts
   await thirdBatch.promise;
   const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
   expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
-  // What the test has opened is closed.
+  // Ends the import, so that the rig can close its resources.
   testEnded.reject(new StoreError('the test is over.'));
   await running;
 });
@@ -118,7 +121,7 @@ test('a store error ends the import, and its entry is stopped with the counts of
   });
   const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: csvRows(9_000).length };
   expect(await auditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
-  // The rest is added by importing the file again.
+  // Importing the file again adds the remaining rows.
   expect(await runImport(rig, toFileContent(csvRows(9_000)))).toMatchObject({
     ok: true,
     value: { added: 8_500, known: 500 },
@@ -148,9 +151,9 @@ test('import and export are unavailable while the store does not answer', async 
 });
 
 test.each([
-  ['a quote that never closes', '"open\n', /from line 14 on: a quote in this line is not closed/],
+  ['an unclosed quote', '"open\n', /from line 14 on: a quote in this line is not closed/],
   ['binary data', '\0\0\n', /line 14 contains binary data/],
-])('a file that ends in %s adds nothing at all', async (_, end, message) => {
+])('a file that ends in %s adds nothing', async (_, end, message) => {
   const rig = await operationRig();
   expect(await runImport(rig, toFileContent(`bad\n${csvRows(12)}${end}`))).toMatchObject({
     ok: false,
@@ -160,7 +163,7 @@ test.each([
   expect(await auditEntries(rig)).toEqual([]);
 });
 
-test('an unknown list and an unknown reason name the member at fault, and the file is not opened', async () => {
+test('the error of an unknown list or reason names the invalid member, and the file is not opened', async () => {
   const { context } = await operationRig();
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
   const performImport = (given: object) =>
@@ -171,7 +174,7 @@ test('an unknown list and an unknown reason name the member at fault, and the fi
   });
 });
 
-test('an upload of commas is refused at the limit of a line, and its rest is not read', async () => {
+test('an upload of commas is refused at the limit of a line, and the remaining bytes are not read', async () => {
   const rig = await operationRig();
   let count = 0;
   async function* commaChunks(): AsyncGenerator<Buffer> {
@@ -245,7 +248,7 @@ test('an import adds large batches if no node is alive, and small ones while a s
   expect(sizes).toEqual([500, 700, 500, 500, 200]);
 });
 
-/** A node that is alive whatever the time. */
+/** A node that is alive at any time. */
 const NODE = {
   name: 'a',
   roles: ['api'],

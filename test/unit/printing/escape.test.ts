@@ -24,7 +24,7 @@ const HARMLESS = 'Grüße 👩‍👩‍👧 日本 \u00a0\u200d\ufeff "\\/';
 const unescapedControls = (text: string) =>
   [...text].filter((character) => isUnprintable(character.charCodeAt(0)) || /\p{Cs}/u.test(character));
 
-test('JSON holds no control as it is, and whatever parses it gets the same text', () => {
+test('escaped JSON contains no control characters, and its parsed value is unchanged', () => {
   for (const control of [...CONTROLS, CONTROLS.join('')]) {
     const value = { [`k${control}`]: [`a${control}b`, HARMLESS] };
     const json = escapeJson(JSON.stringify(value));
@@ -39,7 +39,7 @@ test('JSON holds no control as it is, and whatever parses it gets the same text'
   );
 });
 
-test('a log line holds no control as it is, and whatever parses it gets the same text', () => {
+test('a log line contains no control characters, and its parsed value is unchanged', () => {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => lines.push(line) });
   const text = CONTROLS.slice(0, -1).join('x');
@@ -50,7 +50,7 @@ test('a log line holds no control as it is, and whatever parses it gets the same
   expect(JSON.parse(line)).toMatchObject({ detail: text, to: 'a\u0085b\u202ec' });
 });
 
-test('text for people has U+FFFD for each control, and everything else as it is', () => {
+test('printable text has U+FFFD for each control character, and other characters are unchanged', () => {
   for (const control of CONTROLS) {
     expect(printable(`a${control}b`)).toBe('a\uFFFDb');
     expect(printableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
@@ -60,7 +60,7 @@ test('text for people has U+FFFD for each control, and everything else as it is'
 
 const SECRET = 'hunter2SECRETword';
 
-/** What people write who mistype the URL `SCHEME://user:SECRET@host/name`. */
+/** Mistyped forms of the URL `SCHEME://user:SECRET@host/name`. */
 const MISTYPED: readonly ((scheme: string, secret: string) => string)[] = [
   (scheme, secret) => `${scheme}://user:${secret}@db.example/mail`,
   (scheme, secret) => `${scheme}://user:${secret}@db.example`,
@@ -142,7 +142,7 @@ const SETTINGS = [
   'POSTRIDER_MAX_REQUEST',
 ];
 
-/** All that `config` prints for a setting, or the error line in its place. */
+/** The whole output of `config` for a setting, or the error line. */
 function printed(name: string, value: string): string {
   try {
     return JSON.stringify(describeSettings({ [name]: value }, null));
@@ -153,7 +153,7 @@ function printed(name: string, value: string): string {
 
 describe('a password in a setting', () => {
   test.each(MISTYPED.map((write) => [write('postgres', 'PW'), write] as const))(
-    'is in no output, whatever is mistyped: %j',
+    'is in no output, for the mistyped form %j',
     (_shown, write) => {
       for (const scheme of SCHEMES) {
         const value = write(scheme, SECRET);
@@ -169,7 +169,7 @@ describe('a password in a setting', () => {
     },
   );
 
-  test('is in no output, whatever characters it has', () => {
+  test('is in no output, for any characters in it', () => {
     const word = fc.string({ unit: fc.constantFrom(...'aZ09:/?#@%&=+, ![]~'), maxLength: 12 });
     fc.assert(
       fc.property(word, word, fc.constantFrom(...SCHEMES), (before, after, scheme) => {
@@ -203,7 +203,7 @@ describe('masking', () => {
     'smtp://[::1]:25',
     'postgres://a.example:5432,b.example:5433/mail?sslmode=verify-full&options=-c%20search_path%3Dx',
     'postgres:///mail?host=/run/postgresql',
-  ])('leaves %s as it is', (value) => expect(maskUrl(value)).toBe(value));
+  ])('does not change %s', (value) => expect(maskUrl(value)).toBe(value));
 
   test('of a line hides the logins of URLs, secret parameters and keys, and nothing else', () => {
     const key = `pr_${'A'.repeat(43)}`;
@@ -234,7 +234,7 @@ describe('masking', () => {
     );
   const around = fc.constantFrom(['', ''], ['see ', ' for help'], ['"', '".'], ['<', '>'], ['(', ')']);
 
-  test('of a line leaves every link without a login as it is, whatever its path and query', () => {
+  test('of a line does not change a link without a login, for any path and query', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('http', 'https', 'HTTPS'),
@@ -251,7 +251,7 @@ describe('masking', () => {
     );
   });
 
-  test('of a line hides the password of every URL, whatever stands behind its host, and keeps scheme and user', () => {
+  test('of a line hides the password of every URL, for any text after its host, and keeps scheme and user', () => {
     const word = part('aZ09:/?#@%&=+,![]~$;*().-_');
     fc.assert(
       fc.property(
@@ -271,8 +271,8 @@ describe('masking', () => {
     );
   });
 
-  test('takes time linear in a hostile text', () => {
-    // Each would take minutes if it were quadratic; nothing is measured but that it ends.
+  test('runs in linear time on hostile text', () => {
+    // In quadratic time each text would take minutes. The test checks only that the function returns.
     const size = 100_000;
     for (const part of ['//', ':', '@', '=', '%', 'sqlite:', 'a=%25', '&a=', 'pr_', '//a:b@', '%2525', 'x=y ', ',:a'])
       for (const mask of [maskUrl, maskSecrets])
