@@ -1,6 +1,6 @@
 /**
  * The test command: lint, types, house rules, then every Vitest test. It continues after a failure, so that one run
- * reports every failure, and ends with the line `N passed, N failed`. The exit code is 1 if anything failed or no test passed.
+ * reports every failure. Its last line is `N passed, N failed`. The exit code is 1 if a check failed or no test passed.
  * With `--long` (`npm run test:long`) it also runs the tests below test/long, and the others with their full counts.
  * Further arguments select test files by a part of their path.
  */
@@ -43,7 +43,7 @@ function record(counts: TestCounts, name: string, faults: readonly string[], rea
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
 }
 
-/** Runs a tool of this checkout with this Node. Returns its output if the exit code is not 0. */
+/** Runs a tool of this checkout with the same Node executable. Returns its output if the exit code is not 0. */
 function runTool(script: string, args: readonly string[]): readonly string[] {
   const run = spawnSync(process.execPath, [join(MODULES, script), ...args], {
     cwd: ROOT,
@@ -75,7 +75,7 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
       return;
     }
     counts.passed += report.numPassedTests;
-    // A skipped test counts as failed, and so does a file that could not be loaded.
+    // Skipped tests and files that could not be loaded count as failed.
     const notLoaded = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((one) => one.status === 'failed'),
     );
@@ -92,8 +92,8 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
 }
 
 /**
- * The files whose process ended before its tests did; Vitest counts them as passed. The last output of the process, such as
- * V8's `Fatal error`, is above in the output.
+ * One line per test file whose process ended before all its tests; Vitest counts these tests as passed. The output
+ * above contains the last output of that process, such as a `Fatal error` of V8.
  */
 function missingResults(report: VitestReport, filters: readonly string[]): readonly string[] {
   const lines: string[] = [];

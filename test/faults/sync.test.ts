@@ -9,10 +9,10 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { submit } from '../rig/service.ts';
 
-async function serviceWithFate(more: Record<string, string> = {}) {
+async function serviceWithControlledCommit(more: Record<string, string> = {}) {
   const path = join(temporaryFolder(), 'postrider.db');
-  const decide = (fate: 'well' | 'slow' | 'fail') => writeFileSync(`${path}-fate`, fate);
-  decide('well');
+  const setCommitMode = (mode: 'normal' | 'slow' | 'fail') => writeFileSync(`${path}-commit-mode`, mode);
+  setCommitMode('normal');
   const settings = loadSettings(
     {
       POSTRIDER_DATABASE: `sqlite:${path}`,
@@ -29,13 +29,13 @@ async function serviceWithFate(more: Record<string, string> = {}) {
     drainMs: 500,
   });
   onTestFinished(async () => {
-    decide('well');
+    setCommitMode('normal');
     await service.stop();
   });
   const url = service.publicUrl ?? '';
   return {
     path,
-    decide,
+    setCommitMode,
     url,
     send: () => submit(url, service.firstKey ?? '', { to: 'success@simulator.postrider.test' }),
   };
@@ -50,27 +50,28 @@ test('the embedded database is opened in WAL mode with full sync', () => {
 
 test('the client waits during the sync, and the 201 follows it', async () => {
   // Without delivery, so that only the requests commit.
-  const { path, decide, send, url } = await serviceWithFate({ POSTRIDER_ROLES: 'api' });
+  const { path, setCommitMode, send, url } = await serviceWithControlledCommit({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);
-  decide('slow');
+  setCommitMode('slow');
   rmSync(`${path}-synced`, { force: true });
   let answered = false;
   const answer = send().then((response) => {
     answered = true;
     return { status: response.status, synced: existsSync(`${path}-synced`) };
   });
-  const held = () => (existsSync(`${path}-held`) ? readFileSync(`${path}-held`, 'utf8') : null);
-  await expect.poll(held).toBe('2');
+  const waitingCommit = () =>
+    existsSync(`${path}-waiting-commit`) ? readFileSync(`${path}-waiting-commit`, 'utf8') : null;
+  await expect.poll(waitingCommit).toBe('2');
   // The rows are written and wait only for their sync. A premature answer would arrive before they do.
   for (let n = 0; n < 5; n += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(answered).toBe(false);
-  decide('well');
+  setCommitMode('normal');
   expect(await answer).toEqual({ status: 201, synced: true });
 });
 
 test('a failing sync is a 500 and never a 201, and readiness reports it until commits work again', async () => {
-  const { decide, send, url } = await serviceWithFate();
-  decide('fail');
+  const { setCommitMode, send, url } = await serviceWithControlledCommit();
+  setCommitMode('fail');
   const response = await send();
   expect(response.status).toBe(500);
   expect(await response.json()).toEqual({ result: 'error', message: 'Internal server error' });
@@ -80,13 +81,13 @@ test('a failing sync is a 500 and never a 201, and readiness reports it until co
     503,
     { result: 'error', message: expect.stringContaining('the store cannot commit') },
   ]);
-  decide('well');
+  setCommitMode('normal');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(200);
   expect((await send()).status).toBe(201);
 });
 
 test('readiness detects a store that cannot commit even without requests', async () => {
-  const { decide, url } = await serviceWithFate();
-  decide('fail');
+  const { setCommitMode, url } = await serviceWithControlledCommit();
+  setCommitMode('fail');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
 });

@@ -1,6 +1,7 @@
 /**
- * Which layer may import what, as data. A layer is a folder of src. A layer with effects imports itself, the pure layers, and types
- * of other layers. src/main.ts injects everything else, so that each layer can be tested and replaced alone.
+ * The imports that each layer may have, as data. A layer is a folder of src. A layer with side effects may import
+ * itself, the pure layers, and types of other layers. src/main.ts injects all other dependencies, so that each layer
+ * can be tested and replaced separately.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
@@ -21,7 +22,7 @@ const EFFECT_LAYERS = [
 ];
 /** The wiring layers may import everything. No other layer imports them. */
 const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
-/** Layers that a layer may load in addition to the pure ones. */
+/** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The pure parts of the store: search queries, steps of the traffic figures.
   operations: ['config', 'domains', 'doctor', 'store'],
@@ -109,7 +110,7 @@ function folderFault(path: string, layer: string, specifier: string, typeOnly: b
   if (PURE_LAYERS.includes(other) || ALLOWED_LAYERS[layer]?.includes(other) === true) return null;
   if (other === CLOCK) return 'the clock is injected; import its type only';
   if (PURE_LAYERS.includes(layer)) return `${layer} is pure and may load only pure layers (${PURE_LAYERS.join(', ')})`;
-  return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and let main.ts inject the rest`;
+  return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and inject other dependencies in main.ts`;
 }
 
 function nodeFault(layer: string, specifier: string, typeOnly: boolean, names: readonly string[]): string | null {
@@ -137,7 +138,7 @@ function packageFault(layer: string, specifier: string, typeOnly: boolean): stri
   return `${layer} may load ${allowed.length === 0 ? 'no package' : `only ${allowed.join(', ')}`}; see test/house/import-rule.ts`;
 }
 
-/** One line for each layer that is in no list: a new layer is a decision. */
+/** One line for each layer that is in no list, so that a new layer is classified explicitly. */
 export function unknownLayers(paths: readonly string[]): readonly string[] {
   const known = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK];
   const layers = new Set(paths.map(layerOf));

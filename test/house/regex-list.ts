@@ -1,6 +1,6 @@
 /**
- * Every regular expression in a layer that reads bytes from outside, with the reason why it takes linear time.
- * An expression that is not listed fails the check: write a scanner, or add the expression with its reason.
+ * Every regular expression in a layer that reads bytes from outside, with the reason why it runs in linear time. A
+ * regular expression that is not listed fails the check. Replace it by a scanner, or add it with its reason.
  */
 
 /** Layers with input from clients, relays and remote servers. */
@@ -21,7 +21,7 @@ export const EXPOSED_LAYERS: readonly string[] = [
 
 export interface ListedRegex {
   readonly file: string;
-  /** As in the code, with its flags. */
+  /** The literal in the code, with its flags. */
   readonly regex: string;
   readonly reason: string;
 }

@@ -1,6 +1,6 @@
 /**
- * The house rules that no linter has, each with its reason. A rule returns one line for every violation; an empty list means
- * that it holds. test/all.ts runs them and counts each as one test.
+ * The house rules that the linter cannot check, each with its reason. A rule returns one line for every violation.
+ * test/all.ts runs the rules and counts each as one test.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -42,8 +42,8 @@ const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'to
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
 /**
- * Names in docs/flow.md that the code does not have. A path with a folder is a file of src; a name after it, in code marks and of
- * letters only, must be in that file.
+ * Files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name that follows it,
+ * in backticks and of letters only, must be in that file.
  */
 function unknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
@@ -67,23 +67,23 @@ function findInCode(files: readonly SourceFile[], pattern: RegExp, label: string
 
 export const RULES: readonly Rule[] = [
   {
-    name: 'a layer imports only what it may',
-    reason: 'a layer that imports only types and pure layers can be tested and replaced alone',
+    name: 'a layer imports only allowed modules',
+    reason: 'a layer that imports only types and pure layers can be tested and replaced separately',
     check: ({ src }) => [...unknownLayers(src.map((file) => file.path)), ...src.flatMap(importViolations)],
   },
   {
     name: 'docs/flow.md names files and functions that exist',
-    reason: 'a reader follows a message through the code by these names',
+    reason: 'readers use these names to follow a message through the code',
     check: ({ src }) => unknownNames(readFileSync(join(ROOT, 'docs/flow.md'), 'utf8'), src),
   },
   {
     name: 'no import cycles',
-    reason: 'the files of a cycle can be read, tested and moved only together; types count too',
+    reason: 'the files of a cycle can be read, tested and moved only together; type imports are included',
     check: ({ src }) => importCycles(src, true).map((files) => `${files} import each other`),
   },
   {
     name: 'pure layers read no clock, randomness, process or network',
-    reason: 'a test must be able to repeat what they compute',
+    reason: 'a test must be able to repeat their results',
     check: ({ src }) => {
       const pure = src.filter((file) => PURE_LAYERS.includes(layerOf(file.path)));
       const effects =
@@ -121,7 +121,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no default exports',
-    reason: 'an export has the same name in every file',
+    reason: 'an export must have the same name in every file',
     check: ({ all }) => findInCode(all, /\bexport\s+default\b|\bexport\s*\{[^}]*\bas default\b/g, 'export it by name'),
   },
   {
@@ -136,7 +136,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no check is disabled in a comment',
-    reason: 'a disabled check also hides the next error',
+    reason: 'a disabled check also hides later errors',
     check: ({ all, pages }) =>
       [...all, ...pages]
         .filter((file) => !file.path.startsWith('test/house/'))
@@ -176,7 +176,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'every regular expression that reads bytes from outside is listed',
-    reason: 'one nested quantifier lets a remote peer stop the service; test/house/regex-list.ts has the reasons',
+    reason: 'with one nested quantifier a remote peer can stop the service; test/house/regex-list.ts has the reasons',
     check: ({ src }) => {
       const exposed = src.filter((file) => EXPOSED_LAYERS.includes(layerOf(file.path)));
       const found = exposed.flatMap((file) => file.regexes.map((found) => ({ file: file.path, ...found })));
@@ -194,18 +194,18 @@ export const RULES: readonly Rule[] = [
       return [
         ...unlisted,
         ...built,
-        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed but does not exist`),
+        ...stale.map((listed) => `${listed.file}: ${listed.regex} is listed but not used`),
       ];
     },
   },
   {
     name: 'importing a file has no side effect',
-    reason: 'code that runs at import gets no injected clock, store or setting, and cannot be stopped',
+    reason: 'code that runs at import cannot get an injected clock, store or setting, and cannot be stopped',
     check: ({ src }) => {
       const files = src.map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
       const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
-        const kept = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
-        if (kept.length > 0) { process.stderr.write('left open: ' + kept.join(', ')); process.exitCode = 1; }`;
+        const open = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
+        if (open.length > 0) { process.stderr.write('open resources: ' + open.join(', ')); process.exitCode = 1; }`;
       const run = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
         cwd: ROOT,
         encoding: 'utf8',
@@ -220,7 +220,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'the lockfile names no registry',
-    reason: 'a clone installs from the registry that its npm is set to',
+    reason: 'npm must install from the registry that the user has configured',
     check: () =>
       readFileSync(join(ROOT, 'package-lock.json'), 'utf8')
         .split('\n')

@@ -16,7 +16,7 @@ function violations(path: string, text: string) {
 }
 
 describe('the scanner behind the house rules', () => {
-  it('it finds imports of every form and which of them are type-only', () => {
+  it('it finds imports in every syntax and identifies type-only imports', () => {
     const text = [
       "import './bare.ts';",
       "import type { A } from './a.ts';",
@@ -63,7 +63,7 @@ describe('the scanner behind the house rules', () => {
 });
 
 describe('the import rule', () => {
-  it('a layer imports types from every layer, and values from itself and the pure layers', () => {
+  it('a layer may import types from every layer, and values from itself and the pure layers', () => {
     expect(violations('src/http/a.ts', "import type { Store } from '../store/contract.ts';")).toEqual([]);
     expect(
       violations('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
@@ -74,7 +74,7 @@ describe('the import rule', () => {
     expect(violations('src/queue/a.ts', "import { systemClock } from '../clock.ts';")).toHaveLength(1);
   });
 
-  it('only main.ts opens the log, and only observability writes it', () => {
+  it('only main.ts may open the log, and only observability may write it', () => {
     for (const path of ['src/queue/a.ts', 'src/wiring/a.ts', 'src/cli/a.ts']) {
       expect(violations(path, "import { createLog } from '../observability/log.ts';")).toHaveLength(1);
       expect(violations(path, "import type { Log } from '../observability/log.ts';")).toHaveLength(1);
@@ -83,7 +83,7 @@ describe('the import rule', () => {
     expect(violations('src/main.ts', "import { createLog } from './observability/log.ts';")).toEqual([]);
   });
 
-  it('a pure layer loads nothing with side effects', () => {
+  it('a pure layer may not load modules with side effects', () => {
     expect(violations('src/model/a.ts', "import { createHash } from 'node:crypto';")).toEqual([]);
     expect(violations('src/model/a.ts', "import { randomBytes } from 'node:crypto';")).toHaveLength(1);
     expect(violations('src/model/a.ts', "import { readFileSync } from 'node:fs';")).toHaveLength(1);
@@ -91,7 +91,7 @@ describe('the import rule', () => {
     expect(violations('src/message/a.ts', "import nodemailer from 'nodemailer';")).toHaveLength(1);
   });
 
-  it('model imports no other folder, types included', () => {
+  it('model may import no other folder, types included', () => {
     expect(violations('src/model/a.ts', "import type { Store } from '../store/contract.ts';")).toHaveLength(1);
     expect(violations('src/model/a.ts', "import { mask } from '../printing/escape.ts';")).toHaveLength(1);
   });
@@ -103,12 +103,12 @@ describe('the import rule', () => {
     expect(violations('src/cli/serve.ts', "import { startService } from '../main.ts';")).toEqual([]);
   });
 
-  it('only the store loads SQLite, and no layer starts programs', () => {
+  it('only the store may load SQLite, and no layer may start programs', () => {
     expect(violations('src/operator/a.ts', "import { DatabaseSync } from 'node:sqlite';")).toHaveLength(1);
     expect(violations('src/main.ts', "import { spawn } from 'node:child_process';")).toHaveLength(1);
   });
 
-  it('a new layer is a decision', () => {
+  it('a layer that is in no list is reported', () => {
     expect(unknownLayers(['src/http/a.ts', 'src/clock.ts', 'src/gadgets/a.ts'])).toHaveLength(1);
   });
 });
@@ -116,7 +116,7 @@ describe('the import rule', () => {
 describe('import cycles', () => {
   const file = (path: string, text: string) => parseSource(path, text);
 
-  it('are groups of files that reach each other; type imports count if requested', () => {
+  it('are groups of files that import each other; type imports are included if requested', () => {
     const files = [
       file('src/a.ts', "import { b } from './b.ts';"),
       file('src/b.ts', "import { c } from './c.ts';"),

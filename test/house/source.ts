@@ -1,6 +1,6 @@
 /**
- * Reads a TypeScript file for the house rules: its code with comments and strings blanked, its regular expressions and its
- * imports. It is a scanner, not a parser; its test has the relevant cases. Line numbers are preserved.
+ * Reads a TypeScript file for the house rules: its code with comments and strings blanked, its regular expressions and
+ * its imports. It is a scanner, not a parser; source.test.ts covers the supported syntax. Line numbers are preserved.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 export interface Import {
   readonly line: number;
   readonly specifier: string;
-  /** True if nothing of the import remains at run time. */
+  /** True if the import does not exist at run time. */
   readonly typeOnly: boolean;
   /** Names as exported by the other module, also `default` and `*`; empty for an import without names. */
   readonly names: readonly string[];
@@ -26,7 +26,10 @@ export interface SourceFile {
 
 export const ROOT = join(import.meta.dirname, '..', '..');
 
-/** All files below a folder of the project whose names have this ending; none if the folder does not exist. */
+/**
+ * All files in a folder of the project and its subfolders with this file name ending. Empty if the folder does not
+ * exist.
+ */
 export function filesUnder(folder: string, ending: string): readonly string[] {
   try {
     return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
@@ -52,7 +55,7 @@ export function parseSource(path: string, text: string): SourceFile {
   return { path, text, code, regexes, imports: findImports(text, code) };
 }
 
-/** After one of these a slash starts a regular expression; after anything else it is a division. */
+/** A slash after one of these starts a regular expression. Any other slash is a division. */
 const CHARACTERS_BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
 const KEYWORDS_BEFORE_REGEX = new Set([
   'return',

@@ -1,7 +1,7 @@
 /**
- * Twenty minutes of hostile clients (resets, unread pipelines, idle connections, hostile reports, kills) beside a
- * steady load, in windows with and without them. The rates are printed and fail no test; `npm run bench -- hostile`
- * measures them.
+ * Twenty minutes of constant load with and without hostile clients (resets, unread pipelines, idle connections, hostile
+ * reports, kills), in alternating windows. The test prints the rates and does not check them;
+ * `npm run bench -- hostile` measures them.
  */
 import { expect, test } from 'vitest';
 import { runHostile } from '../../bench/hostile.ts';

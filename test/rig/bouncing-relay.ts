@@ -1,7 +1,7 @@
 /**
- * A relay like Postfix: it accepts every message and later sends a delivery status notification to the envelope sender, or a
- * complaint (RFC 5965). The local part of the recipient selects the report: `gone`, `full`, `late`, `spam`, `away`, `odd`; every
- * other message is delivered.
+ * A relay like Postfix: it accepts every message and later sends a delivery status notification to the envelope sender,
+ * or a complaint (RFC 5965). The local part of the recipient selects the report: `gone`, `full`, `late`, `spam`,
+ * `away`, `odd`; messages to other recipients are delivered.
  */
 
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ export interface BouncingRelay {
   close(): Promise<void>;
 }
 
-/** `feedback` returns the port of the feedback listener; it is called for each report. */
+/** `feedback` returns the port of the feedback listener and is called for each report. */
 export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
   const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();

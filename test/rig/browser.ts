@@ -1,7 +1,7 @@
 /**
- * Browsers of operators: one Chromium for each test file, one context for each operator of a test. A test fails if a page causes an
- * error in the console, an exception, a violation of its content security policy, a dialog, a window, or a request to another
- * server.
+ * Browsers of operators, with one Chromium per test file and one context per operator of a test. A test fails if a page
+ * causes an error in the console, an exception, a violation of its content security policy, a dialog, a window, or a
+ * request to another server.
  */
 import type {
   Browser,
@@ -16,7 +16,7 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { launchChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
-/** The part of a service that a browser needs. */
+/** The members of a service that a browser test uses. */
 export interface BrowsedService {
   readonly operatorUrl: string;
   /** The output of `serve --json`; its first line contains the sign-in link. */
@@ -37,18 +37,18 @@ export interface BrowserUser {
   readonly context: BrowserContext;
   /** Opens a path of the service, such as `/messages?state=queued`, and waits for the heading of the page. */
   visit(path: string): Promise<void>;
-  /** Allows lines of the console that the test causes on purpose. */
+  /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
-  /** The faults of the pages so far; the end of the test checks that there are none. */
+  /** The faults of the pages so far. The test fails at its end if there are any. */
   faults(): readonly string[];
 }
 
 export interface BrowserRig {
   /** Discards the faults so far; only for the tests of this rig. */
   clearFaults(): void;
-  /** A browser that is not signed in. */
+  /** Opens a browser that is not signed in. */
   signedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
-  /** A browser that is signed in by the link of the service, on the page of that path. */
+  /** Opens a browser that is signed in by the link of the service, and visits the path. */
   signedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
   /** Calls the operator API. @throws Error with the response if it is not a success */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
@@ -62,7 +62,7 @@ const PHONE_HEIGHT = 780;
 export function browserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
-  // The link is valid once; later browsers of this file use the same session.
+  // The link can be used once. All browsers of this test file use the same session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
   const sessionOf = (service: BrowsedService) => {
     const session = sessions.get(service.operatorUrl) ?? signInByLink(signInLink(service));
@@ -142,14 +142,14 @@ export function browserRig(): BrowserRig {
   };
 }
 
-/** Answers the requests of the page to these addresses instead of the service, until the returned function is called. */
+/** Replaces the responses of the service to these addresses until the returned function is called. */
 export async function replaceResponses(
   page: Page,
   addresses: string | RegExp,
   answer: (route: Route) => Promise<void>,
 ): Promise<() => void> {
   let isRestored = false;
-  // The route stays and forwards requests: after an unroute, a request in progress would never get a response.
+  // The route is not removed but forwards requests, because after an unroute a request in progress would never get a response.
   await page.route(addresses, (route) => (isRestored ? route.continue() : answer(route)));
   return () => {
     isRestored = true;
@@ -193,7 +193,7 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   context.on('page', (other) => {
     if (other !== page) observedFaults.push(`window: ${other.url()}`);
   });
-  // A request that the content security policy blocked reached no server; the console has its error.
+  // A request that the content security policy blocks reaches no server. The console has its error.
   const isToOtherOrigin = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
     return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== serviceOrigin;

@@ -12,8 +12,9 @@ import { ROOT } from '../house/source.ts';
 const PACKAGE = '@sparticuz/chromium';
 
 /**
- * The arguments of the package are for cloud functions: one process, without the same-origin policy. The tests check the policy of
- * the pages, so they use other arguments. No host name is resolved: the browser must reach only this machine.
+ * The default arguments of the package are for cloud functions: one process, without the same-origin policy. The tests
+ * check the policy of the pages, so they use other arguments. Host names are not resolved, so that the browser reaches
+ * only this machine.
  */
 const ARGS = [
   '--no-sandbox',
@@ -35,8 +36,8 @@ export async function launchChromium(): Promise<Browser> {
 }
 
 /**
- * The folder with the unpacked browser. Several processes may call this at once: each unpacks into its own folder, the first to
- * finish renames its folder, and the others remove theirs.
+ * The folder with the unpacked browser. Several processes may call this function at the same time. Each unpacks into
+ * its own folder. The first to finish renames its folder, and the others remove theirs.
  */
 export async function unpackedChromium(): Promise<string> {
   const cache = join(ROOT, 'node_modules/.cache');
@@ -45,7 +46,7 @@ export async function unpackedChromium(): Promise<string> {
   mkdirSync(cache, { recursive: true });
   const unpackFolder = mkdtempSync(join(cache, 'unpacking-'));
   try {
-    // The package unpacks into the temporary folder, which is set for this child process.
+    // The package unpacks into TMPDIR, which is set for this child process.
     const script = `const { default: chromium } = await import('${PACKAGE}'); await chromium.executablePath();`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
       cwd: ROOT,
@@ -54,7 +55,7 @@ export async function unpackedChromium(): Promise<string> {
     writeFileSync(join(unpackFolder, 'fonts.conf'), fontsConfig(folder));
     renameSync(unpackFolder, folder);
   } catch (error) {
-    // Another process was first; its folder exists.
+    // Another process has already created the folder.
     if (!existsSync(folder)) throw error;
   } finally {
     rmSync(unpackFolder, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** A proxy in front of PostgreSQL (without TLS) that can lose a COMMIT or the response to it. */
+/** A proxy for PostgreSQL connections (without TLS) that can drop a COMMIT or the response to it. */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
@@ -15,7 +15,7 @@ export interface CommitProxy {
 /** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
 const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
 
-/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
+/** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
   let nextFault: 'answer' | 'commit' | null = null;
   let faultCount = 0;

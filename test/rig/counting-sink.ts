@@ -5,11 +5,11 @@ import { onTestFinished } from 'vitest';
 
 export interface CountingSink {
   readonly port: number;
-  /** How often each message was accepted, by id. */
+  /** The number of times that each message was accepted, by id. */
   readonly received: ReadonlyMap<string, number>;
   /** Ids in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
-  /** Starts to reply after `answerContent: false`. */
+  /** Starts to reply to the final dot if the sink was started with `answerContent: false`. */
   startAnswering(): void;
 }
 

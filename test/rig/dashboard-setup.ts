@@ -1,10 +1,10 @@
-/** The operator's pages as they are in this checkout: built anew before the tests where what they are made of has changed since. */
+/** Builds the dashboard before the tests if its sources have changed since the last build. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../house/source.ts';
 
-/** The sources of the dashboard. Its pages include some pure parts of src. */
+/** The sources of the dashboard, including the pure files of src that it imports. */
 const SOURCES = [
   'dashboard/src',
   'dashboard/public',

@@ -1,7 +1,8 @@
 /**
- * A store thread whose COMMIT (the statement that syncs) is controlled by the file `*-fate` next to the database: `slow` waits until
- * the content changes, `fail` fails as SQLite does when the sync of the disk fails. The thread writes the number of messages that
- * the waiting transaction sees to the file `*-held`.
+ * A store thread whose COMMIT (the statement that syncs) is controlled by the content of the file
+ * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as SQLite does
+ * when the sync of the disk fails. The thread writes the number of messages that the waiting transaction reads to the
+ * file `DATABASE-waiting-commit`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -12,13 +13,13 @@ import { serveThread } from '../../src/store/sqlite/thread.ts';
 
 function openWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   const database = openDatabase(path, locked);
-  const readCommand = () => readFileSync(`${path}-fate`, 'utf8');
+  const readCommand = () => readFileSync(`${path}-commit-mode`, 'utf8');
   const exec = database.exec.bind(database);
   database.exec = (sql) => {
     if (sql !== 'COMMIT') return exec(sql);
     if (readCommand() === 'slow') {
       const { n } = database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {};
-      writeFileSync(`${path}-held`, String(n));
+      writeFileSync(`${path}-waiting-commit`, String(n));
     }
     while (readCommand() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     if (readCommand() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });

@@ -1,13 +1,14 @@
 /**
- * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change at any time. A name
- * can have a fault: timeout, SERVFAIL, REFUSED, truncated responses, or bytes that are not a DNS message.
+ * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change at any
+ * time. A name can have a fault: a timeout, SERVFAIL, REFUSED, a truncated response, or bytes that are not a DNS
+ * message.
  */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
 
 export interface ZoneEntry {
-  /** One value for each record; a list is a record of several strings. */
+  /** One value per record. A list is one record with several strings. */
   readonly TXT?: readonly (string | readonly string[])[];
   readonly MX?: readonly (readonly [number, string])[];
   readonly A?: readonly string[];
@@ -18,7 +19,7 @@ export interface ZoneEntry {
   readonly fault?: 'timeout' | 'SERVFAIL' | 'REFUSED' | 'truncate' | 'garbage';
 }
 
-/** Entries by name, in lower case and without the final dot. A missing name is NXDOMAIN. */
+/** Entries by name, in lower case and without the final dot. A name without an entry gets NXDOMAIN. */
 export type Zone = Record<string, ZoneEntry>;
 
 export interface FakeDns {
@@ -150,7 +151,7 @@ function maxUdpBytes(query: Buffer, end: number): number {
 
 function encodeMessage(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {
   const head = Buffer.from(query.subarray(0, end));
-  // A response, authoritative, recursion desired and available.
+  // A response with the flags authoritative, recursion desired and recursion available.
   head.writeUInt16BE(0x8580 | flags, 2);
   head.writeUInt16BE(1, 4);
   head.writeUInt16BE(answers.length, 6);
@@ -187,7 +188,7 @@ function recordsOf(entry: ZoneEntry, type: string): readonly Buffer[] {
   }
 }
 
-/** RFC 1035 section 3.3: a string has at most 255 octets; a longer text becomes several. */
+/** RFC 1035 section 3.3: a string has at most 255 octets. A longer text is divided into several strings. */
 function characterStrings(text: string): Buffer[] {
   const bytes = Buffer.from(text);
   const strings: Buffer[] = [];
@@ -203,7 +204,7 @@ function nameBytes(name: string): Buffer {
   return Buffer.concat([...labels, Buffer.of(0)]);
 }
 
-/** Eight groups, or fewer with one `::`. */
+/** An address of eight groups, or of fewer groups with one `::`. */
 function ipv6Bytes(address: string): Buffer {
   const [left = '', right] = address.split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));

@@ -1,8 +1,11 @@
-/** Hostile message content: scripts, links and resources that a page must not run, follow or load. */
+/**
+ * Hostile message content with scripts that a page must not run, links that it must not follow, and resources that it
+ * must not load.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server outside the service, which records every request. */
+/** A server that is not part of the service and records every request. */
 export interface RecordingServer {
   readonly url: string;
   readonly requests: () => readonly string[];
@@ -42,7 +45,7 @@ export function hostileTexts(otherServerUrl: string): readonly string[] {
   ];
 }
 
-/** A hostile HTML body. Each link has its own name. */
+/** A hostile HTML body. Each link has a unique name. */
 export function hostileHtml(otherServerUrl: string): string {
   return `<!doctype html><html><head>
 <meta http-equiv="refresh" content="0;url=${otherServerUrl}/refresh">

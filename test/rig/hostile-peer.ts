@@ -11,12 +11,12 @@ export interface Target {
   readonly tls: boolean;
 }
 
-/** Maximum wait of a peer that half-closed. */
+/** Maximum time that a half-closed peer waits. */
 const MAX_HALF_CLOSED_MS = 2_000;
 
 /**
- * Sends the first `bytes` of `whole` and disconnects. Resolves when the connection is closed. With `waits` it disconnects after the
- * first bytes of a response, or when the connection is closed.
+ * Sends the first `byteCount` bytes of `content` and disconnects. Resolves when the connection is closed. With
+ * `waitForResponse` it disconnects after the first bytes of a response, or when the server closes the connection.
  */
 export function sendAndDisconnect(
   target: Target,
@@ -49,13 +49,13 @@ export function sendAndDisconnect(
       if (waitForResponse) disconnectOnce();
     });
     appSocket.once(target.tls ? 'secureConnect' : 'connect', () => {
-      // The bytes have reached the kernel, so the reset follows them.
+      // The kernel has the bytes, so it sends them before the reset.
       appSocket.write(content.subarray(0, byteCount), () => {
         if (!waitForResponse) disconnectOnce();
       });
       if (byteCount === 0 && !waitForResponse) disconnectOnce();
     });
-    // The server sent a complete response and closed the connection.
+    // The server has sent a complete response and closed the connection.
     appSocket.on('end', () => appSocket.end());
   });
 }

@@ -1,4 +1,7 @@
-/** A reports' thread that never finishes a report with `spin`, exhausts its memory on one with `exhaust`, and reads all others. */
+/**
+ * A report reader thread for tests. It never finishes a report that contains `spin`, exhausts its memory on a report
+ * that contains `exhaust`, and reads all others.
+ */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from '../../src/feedback/read/read-feedback-events.ts';
 

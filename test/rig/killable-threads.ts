@@ -1,6 +1,6 @@
 /**
- * Loaded into a service first (`NODE_OPTIONS=--import`): the threads of the service end when a file `die` exists in the working
- * directory, as they do when they run out of memory.
+ * A module that is loaded into a service before its code (`NODE_OPTIONS=--import`). It ends the threads of the service
+ * when the file `die` exists in the working directory, as if they had run out of memory.
  */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

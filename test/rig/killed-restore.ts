@@ -1,5 +1,5 @@
 /**
- * Runs `restore` and kills the process (SIGKILL) before its Nth step that changes names or content. Usage:
+ * Runs `restore` and kills the process (SIGKILL) before its Nth step that changes a file name or a file content. Usage:
  * `node killed-restore.ts BACKUP DATABASE STEP links|no-links`. The exit code is 0 if there are fewer steps.
  */
 import { linkSync, renameSync, rmSync, writeSync } from 'node:fs';

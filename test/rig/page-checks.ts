@@ -1,16 +1,16 @@
 /**
- * Checks for every page: no serious accessibility violation that axe finds, and no horizontal overflow. Code that runs in the page is
- * a string, because its globals are those of a browser.
+ * Checks for every page: no serious accessibility violation that axe finds, and no horizontal overflow. Code that runs
+ * in the page is a string, because it uses the globals of a browser.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
-/** The minified source, half the size of the default source of the package. */
+/** The minified source, which has half the size of the default source of the package. */
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/** Frames with captured messages are excluded: their content is from the sender, and they run no script. */
+/** Frames with captured messages are excluded, because the sender determines their content and they run no script. */
 const RUN_AXE = `axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'], iframes: false }).then(({ violations }) =>
   violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -33,7 +33,7 @@ const FIND_GAPS = `[...document.querySelectorAll('form .mantine-InputWrapper-roo
   .filter((field) => field.getBoundingClientRect().bottom > field.lastElementChild.getBoundingClientRect().bottom + 8)
   .map((field) => field.textContent)`;
 
-/** No animation runs and no placeholder is visible; during an animation the colours are not final. */
+/** True if no animation runs and no placeholder is visible. During an animation the colours are not final. */
 const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
   document.getAnimations().every(({ playState, effect }) =>
     playState !== 'running' || effect.getComputedTiming().iterations === Infinity)`;
@@ -44,7 +44,7 @@ export async function waitUntilSettled(page: Page): Promise<void> {
   await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
 }
 
-/** Switches the page to the size of a phone and dark colours. */
+/** Sets the page to the size of a phone and to dark colours. */
 export async function emulateDarkPhone(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 360, height: 780 });
@@ -55,7 +55,7 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-/** One text for each serious or critical violation: the rule, and the element. */
+/** One line for each serious or critical violation, with the rule and the element. */
 export async function seriousFaults(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
@@ -68,7 +68,7 @@ export async function gapsInForms(page: Page): Promise<readonly string[]> {
   return page.evaluate<readonly string[]>(FIND_GAPS);
 }
 
-/** Empty, or the number of pixels by which the page is too wide, and the elements that overflow. */
+/** The number of pixels by which the page is too wide, and the elements that overflow. Empty if the page fits. */
 export async function horizontalOverflow(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_OVERFLOW);

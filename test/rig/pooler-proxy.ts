@@ -1,4 +1,6 @@
-/** A proxy in front of PostgreSQL (without TLS) that handles startup parameters and SET as connection poolers do. */
+/**
+ * A proxy for PostgreSQL connections (without TLS) that handles startup parameters and SET as connection poolers do.
+ */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
@@ -13,7 +15,7 @@ export interface PoolerProxy {
 
 const SSL_REQUEST = 80_877_103;
 
-/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. With `withoutSet` no SET has an effect. */
+/** Starts a proxy for `port` on loopback and stops it at the end of the test. With `ignoresSet`, SET has no effect. */
 export async function startPoolerProxy(
   port: number,
   { options, ignoresSet = false }: { readonly options: StartupOptions; readonly ignoresSet?: boolean },

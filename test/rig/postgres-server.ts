@@ -1,7 +1,7 @@
 /**
- * A real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback and a password.
- * PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell in between reads a pipe of this process: when
- * the process ends in any way, the shell stops the server and removes the folder.
+ * A real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback and
+ * a password. PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell reads a pipe of this
+ * process. When the process ends for any reason, the shell stops the server and removes the folder.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { accessSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import pg from 'pg';
 const NOBODY_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
-/** Durable as in production, with little memory, because many tests share one machine. */
+/** The settings are durable as in production, with little memory, because many tests share one machine. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -31,7 +31,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 export interface Server {
   readonly port: number;
   readonly folder: string;
-  /** URL of a database on it. */
+  /** URL of a database on this server. */
   url(database: string): string;
   /** Runs statements on a database as the superuser. */
   run(sql: string, database?: string): Promise<pg.QueryResult>;
@@ -65,7 +65,7 @@ export interface ServerOptions {
 
 let serverCount = 0;
 
-/** Starts a server; `stop` ends it and removes its folder. */
+/** Starts a server. `stop` ends it and removes its folder. */
 export async function startServer({
   version = 'newest',
   settings = {},
@@ -198,7 +198,7 @@ function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/** The folder of the binaries; a copy if the user that runs the server cannot read the original. */
+/** The folder of the binaries. It is a copy if the user that runs the server cannot read the original. */
 function readableBinaries(version: ServerVersion, folder: string, asRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();

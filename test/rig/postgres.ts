@@ -6,7 +6,7 @@ import { SHARED_SERVERS, testedVersion } from './postgres-version.ts';
 
 export type PostgresServer = Server;
 
-/** Creates an empty database on the shared server; it is dropped after the test. */
+/** Creates an empty database on the shared server and drops it after the test. */
 export async function temporaryDatabase(version: ServerVersion = testedVersion()): Promise<string> {
   const url = await sharedDatabase(version);
   const { pathname } = new URL(url);
@@ -16,7 +16,7 @@ export async function temporaryDatabase(version: ServerVersion = testedVersion()
   return url;
 }
 
-/** Creates an empty database on the shared server; it exists until the end of the run. */
+/** Creates an empty database on the shared server, which exists until the end of the run. */
 export async function sharedDatabase(version: ServerVersion = testedVersion()): Promise<string> {
   const url = new URL(sharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
@@ -31,14 +31,14 @@ function sharedServer(version: ServerVersion): string {
   return shared;
 }
 
-/** Starts a server for one test, which may stop, restart or fail over it. */
+/** Starts a separate server for one test, which may stop or restart it. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const server = await startServer({ version: testedVersion(), ...options });
   onTestFinished(() => server.stop());
   return server;
 }
 
-/** Starts a synchronous standby: every commit on `primary` waits for it. */
+/** Starts a synchronous standby of `primary`. Every commit on `primary` waits for it. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await startPostgres({ standbyOf: primary });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");

@@ -1,4 +1,6 @@
-/** A queue on a real embedded database in this thread, with a clock and a transport that the test controls. */
+/**
+ * A queue with a real embedded database in the current thread, and with a clock and a transport that the test controls.
+ */
 
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -18,7 +20,7 @@ import { NO_LIMITS, newAttempt } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
-/** A closed circuit breaker: it always admits. */
+/** A circuit breaker that is always closed and allows every attempt. */
 export const CLOSED_BREAKER: CircuitBreaker = {
   allowsAttempt: () => true,
   retryAt: () => null,
@@ -31,18 +33,18 @@ export interface AttemptRecord {
   readonly at: number;
 }
 
-/** Runs a store call as a promise, so that SQLite's errors are rejections as with the store's thread. */
+/** Runs a store call as a promise, so that errors of SQLite are rejections, as with the thread of the store. */
 async function runAsPromise<T>(run: () => T): Promise<T> {
   return run();
 }
 
-/** A complete queue; `parts` replaces dispatcher parts, `respond` simulates the next hop. */
+/** Creates a complete queue. `parts` replaces parts of the dispatcher, and `respond` simulates the next hop. */
 export function queueRig(
   options: {
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
-    /** What the transport answers by itself, whatever the address. */
+    /** The local answer of the transport to every address. */
     localAnswer?: LocalAnswer;
   } = {},
 ) {

@@ -1,5 +1,6 @@
 /**
- * How many cases a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full counts.
+ * The number of cases that a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full
+ * counts.
  */
 
 /** True under `npm run test:long`. */

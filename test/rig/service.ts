@@ -12,7 +12,7 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The raw API key of the first start on an empty store, else null. */
+  /** The API key that the first start on an empty store prints, else null. */
   readonly key: string | null;
   readonly stderr: () => string;
   /** Resolves to the exit code or signal of the process. */
@@ -23,8 +23,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * The database setting of this run: empty for the embedded database; for PostgreSQL the database of the service in `folder`, which
- * the first call creates.
+ * The database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it is a database
+ * for `folder`, which the first call creates.
  */
 export async function storeSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
@@ -46,8 +46,8 @@ export function environment(settings: Record<string, string>): Record<string, st
 }
 
 /**
- * Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before. `wrap` adds a shell prefix
- * to the command. `launcher` is the command of another installation.
+ * Starts `serve` in `folder`. Resolves when it listens; rejects with its standard error if it ends before that. `wrap`
+ * adds a shell prefix to the command. `launcher` is the command of another installation.
  */
 export async function startProcess(
   folder: string,

@@ -1,6 +1,7 @@
 /**
- * A fake of the SESv2 API (REST, JSON) on loopback that a test controls: it accepts messages, throttles, stalls, sends invalid
- * responses or closes connections. It has only the calls that Postrider uses: SendEmail, GetAccount, and domain identities.
+ * A fake of the SESv2 API (REST, JSON) on loopback. A test can make it accept messages, throttle, stall, send invalid
+ * responses or close connections. It has only the operations that Postrider uses: SendEmail, GetAccount, and domain
+ * identities.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -12,8 +13,8 @@ export interface SesAnswer {
   readonly body: unknown;
 }
 
-/** `take`: success; `stall`: no response; `die`: closes the connection without a response; `cut`: closes it within the response; `garbage`: 200 without JSON. */
-export type SesBehaviour = SesAnswer | 'take' | 'stall' | 'die' | 'cut' | 'garbage';
+/** `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: it is closed within the response; `garbage`: 200 without JSON. */
+export type SesBehaviour = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
 
 export interface ReceivedMessage {
   readonly id: string;
@@ -30,7 +31,7 @@ export interface Identity {
   tokens: readonly string[];
   selector: string | null;
   privateKey: string | null;
-  /** The zone in which Easy DKIM publishes its keys; without it the response has none. */
+  /** The zone in which Easy DKIM publishes its keys. Without it the response has no zone. */
   keyZone?: string;
   mailFrom?: { readonly domain: string; readonly status: string; readonly behaviour: string };
 }
@@ -42,7 +43,7 @@ export interface SesFake {
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** The behaviour for each message; default `take`. */
+  /** The behaviour for each message; default `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
   account: SesBehaviour;
   close(): Promise<void>;
@@ -165,14 +166,14 @@ export async function startSesFake(): Promise<SesFake> {
 
   function respondAs(behaviour: SesBehaviour, response: ServerResponse, succeed: () => SesAnswer) {
     switch (behaviour) {
-      case 'take':
+      case 'accept':
         return answer(response, succeed());
       case 'stall':
         return;
-      case 'die':
+      case 'disconnect':
         response.socket?.destroy();
         return;
-      case 'cut':
+      case 'truncate':
         response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
         response.write('{"MessageId":"0102', () => response.socket?.destroy());
         return;
@@ -199,8 +200,8 @@ export async function startSesFake(): Promise<SesFake> {
     get connections() {
       return connections;
     },
-    send: () => 'take',
-    account: 'take',
+    send: () => 'accept',
+    account: 'accept',
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -6,7 +6,7 @@ export type SessionHeaders = {
   readonly 'Postrider-Session': string;
 };
 
-/** Signs in with the word of a link or a password. @throws Error with the response if it is refused */
+/** Signs in with the token of a link or with a password. @throws Error with the response if it is refused */
 export async function signIn(
   operatorUrl: string,
   credential: { readonly link: string } | { readonly password: string },
@@ -18,7 +18,7 @@ export async function signIn(
   });
   const text = await answer.text();
   const cookie = answer.headers.get('set-cookie')?.split(';')[0];
-  if (cookie === undefined) throw new Error(`signing in was answered with ${answer.status} ${text}`);
+  if (cookie === undefined) throw new Error(`the response to the sign-in is ${answer.status} ${text}`);
   const { session } = JSON.parse(text) as { readonly session: string };
   return { Cookie: cookie, 'Postrider-Session': session };
 }

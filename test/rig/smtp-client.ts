@@ -1,4 +1,4 @@
-/** An SMTP client that a test controls line by line, so that it can send what no client library sends. */
+/** An SMTP client that a test controls line by line, so that it can send data that no client library sends. */
 import { once } from 'node:events';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls';
 export interface SmtpClient {
   /** Sends a line (CR LF is added) and resolves to the whole reply, or `closed` if the connection ends. */
   command(line: string): Promise<string>;
-  /** Sends these bytes and nothing else. */
+  /** Sends exactly these bytes. */
   write(bytes: string | Uint8Array): void;
   /** The next reply, or `closed`. */
   readReply(): Promise<string>;
@@ -17,7 +17,7 @@ export interface SmtpClient {
   close(): void;
 }
 
-/** Connects, reads the greeting and sends EHLO. `localAddress` is another address of the loopback network. */
+/** Connects, reads the greeting and sends EHLO. `localAddress` sets the source address, from the loopback network. */
 export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
   let received = '';

@@ -1,7 +1,7 @@
 /**
- * An SMTP server that runs a script of the test, byte for byte: it can split replies, stay silent, send invalid replies and close the
- * connection. A script that still runs when the connection ends is ignored; a script that fails for another reason makes `close`
- * reject.
+ * An SMTP server that sends exactly the bytes of a test script. A script can split replies, send none, send invalid
+ * replies and close the connection. If the connection ends while a script runs, the script ends without an error. If a
+ * script fails for another reason, `close` rejects.
  */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -14,7 +14,7 @@ export interface SmtpPeer {
   readonly connections: number;
   /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
-  /** Complete messages received, without dot-stuffing. */
+  /** Complete messages received so far, without dot-stuffing. */
   readonly messages: readonly Buffer[];
   /** Closes the server; rejects if a script failed. */
   close(): Promise<void>;
@@ -22,7 +22,7 @@ export interface SmtpPeer {
 
 export type Script = (connection: PeerConnection, connectionNumber: number) => Promise<void>;
 
-/** Thrown in a script that waits when the connection ends. */
+/** Thrown in a waiting script when the connection ends. */
 class ConnectionEnded extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];

@@ -44,7 +44,7 @@ export async function startSmtpServer(options: SMTPServerOptions = {}): Promise<
       });
     },
   });
-  // Many tests close the connection early, which is no error here.
+  // Many tests close the connection early. This is not an error.
   server.on('error', () => undefined);
   const listening = server.listen(0, '127.0.0.1');
   await once(listening, 'listening');

@@ -1,6 +1,6 @@
 /**
- * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, with a certificate of the test's
- * authority. The service is configured as operators do: `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`.
+ * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, with a certificate of a
+ * test authority. The service is configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`, as an operator would do.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ export interface SnsHost {
   readonly signer: Authority;
   /** Environment of the service. */
   readonly environment: Record<string, string>;
-  /** Subscriptions confirmed, by their URL's path. */
+  /** The URL paths of the confirmed subscriptions. */
   readonly confirmed: readonly string[];
   close(): Promise<void>;
 }

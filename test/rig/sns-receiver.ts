@@ -12,7 +12,7 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { connectionsFor } from './connections.ts';
 import { type Authority, CERT_URL, createAuthority, sesEvent, TOPIC } from './sns.ts';
 
-/** A root, the signing certificate of SNS issued by it, and a certificate of another root. */
+/** A root, a signing certificate that it issued for the name of SNS, and a certificate of another root. */
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
@@ -48,13 +48,13 @@ export async function snsRig(
     get: customGet = null,
     certificate = null,
   }: {
-    /** Response by URL: PEM text or a status. */
+    /** Responses by URL: PEM text or a status. */
     readonly responses?: Readonly<Record<string, string | number>>;
     readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;
-    /** Replaces `served`. */
+    /** Replaces `responses`. */
     readonly get?: typeof fetch | null;
-    /** With a certificate the receiver uses HTTPS. */
+    /** The certificate of the receiver. If it is set, the receiver uses HTTPS. */
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {
@@ -112,7 +112,7 @@ export async function snsRig(
   };
 }
 
-/** A fetch that sends every request to a server of the test. */
+/** A fetch function that sends every request to a test server. */
 export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -8,14 +8,14 @@ export interface SigningPair {
 }
 
 export interface Authority extends SigningPair {
-  /** Issues a certificate for the name of SNS, or for another name. */
+  /** Issues a certificate for the name of SNS, or for the given name. */
   issue(
     name?: string,
     options?: { readonly ca?: boolean; readonly days?: number; readonly since?: Date },
   ): Promise<Authority>;
 }
 
-/** Creates a root, or with `by` an intermediate authority. */
+/** Creates a root authority, or with `issuer` an intermediate authority. */
 export async function createAuthority(
   name = 'Test Root',
   issuer: SigningPair | null = null,
@@ -57,7 +57,7 @@ const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 };
 
-/** A signed message of SNS; `fields` replaces members before signing, `after` replaces them afterwards. */
+/** A signed message of SNS. `fields` replaces members before signing, `afterSigning` replaces them after signing. */
 export function snsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,

@@ -15,7 +15,7 @@ export interface SqsFake {
   readonly queueUrl: string;
   /** Messages not deleted yet. */
   readonly remaining: number;
-  /** How often each message was received, by number from 0. */
+  /** The number of times that each message was received, by message number from 0. */
   readonly receiveCounts: readonly number[];
   /** Requested visibility timeouts, in seconds. */
   readonly visibilityTimeoutsS: readonly number[];
@@ -24,7 +24,7 @@ export interface SqsFake {
   /** Receive requests that ended without a message. */
   readonly emptyAnswers: number;
   send(body: string, sentAt?: number): void;
-  /** Requests so far, answered or not. */
+  /** Number of requests so far, with or without a response. */
   readonly requests: number;
   /** The next requests get this status. */
   failNext(count: number, status?: number): void;
@@ -108,7 +108,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     const deadline = Date.now() + waitS * 1_000;
     polling += 1;
     for (;;) {
-      // The newest first: SQS guarantees no order.
+      // Newest first, because SQS guarantees no order.
       const found = [...queued.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()

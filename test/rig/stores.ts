@@ -1,4 +1,4 @@
-/** The stores on which every contract suite runs. */
+/** The stores that every contract suite tests. */
 import { join } from 'node:path';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
@@ -10,7 +10,7 @@ import { testedVersion } from './postgres-version.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
-  /** Opens an empty store that exists for one test; the caller closes it. */
+  /** Opens an empty store for one test. The caller closes it. */
   readonly open: (options?: Pick<OpenOptions, 'environment'>) => Promise<Store>;
 }
 
@@ -27,7 +27,7 @@ const POSTGRES: TestedStore = {
 /** SQLite and the newest PostgreSQL; in the project `postgres-15` only the oldest PostgreSQL. */
 export const STORES: readonly TestedStore[] = testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 
-/** The setting of a PostgreSQL URL. */
+/** Parses a PostgreSQL URL to a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {
   const parsed = parseDatabaseUrl(url);
   if (!parsed.ok) throw new Error(parsed.fault);

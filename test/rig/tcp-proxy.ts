@@ -4,15 +4,15 @@ import { onTestFinished } from 'vitest';
 
 export interface TcpProxy {
   readonly port: number;
-  /** Accepts bytes and new connections, but forwards nothing. */
+  /** Accepts bytes and new connections but does not forward them. */
   pause(): void;
-  /** Closes all connections, whose bytes are lost, and forwards new ones. */
+  /** Closes all connections, which loses their bytes, and forwards new connections. */
   resume(): void;
-  /** Closes every connection at once. */
+  /** Closes every connection immediately. */
   closeAll(): void;
 }
 
-/** Starts a proxy in front of `port` on loopback; it stops at the end of the test. */
+/** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startTcpProxy(port: number): Promise<TcpProxy> {
   let isPaused = false;
   const sockets = new Set<Socket>();

@@ -200,6 +200,6 @@ test('doctor warns of the sandbox and fails for a paused account', async () => {
   expect(await finding()).toBe('failure');
   ses.account = errorAnswer(403, 'AccessDeniedException', 'no');
   expect(await finding()).toBe('failure');
-  ses.account = 'take';
+  ses.account = 'accept';
   expect(await finding()).toBe('ok');
 });

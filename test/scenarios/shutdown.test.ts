@@ -8,8 +8,8 @@ const rig = scenario();
 const SENDERS = 40;
 
 interface RequestOutcome {
-  /** `refused`: no byte of an answer came; `cut`: only a part of one came. */
-  readonly kind: 'answered' | 'refused' | 'cut';
+  /** `refused`: no byte of an answer came; `truncated`: only a part of one came. */
+  readonly kind: 'answered' | 'refused' | 'truncated';
   readonly status: number;
   readonly text: string;
 }
@@ -24,7 +24,7 @@ function send(url: string, key: string): Promise<RequestOutcome> {
       incoming.on('data', (chunk: Buffer) => {
         text += chunk.toString();
       });
-      incoming.on('close', () => resolve({ kind: incoming.complete ? 'answered' : 'cut', status, text }));
+      incoming.on('close', () => resolve({ kind: incoming.complete ? 'answered' : 'truncated', status, text }));
     });
     outgoing.on('error', () => resolve({ kind: 'refused', status: 0, text: '' }));
     outgoing.end(JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' }));
@@ -51,7 +51,7 @@ test('running requests at SIGTERM get a complete answer, and no message with a 2
   expect(await ended).toBe(0);
   expect(service.stderr()).toBe('');
 
-  expect(outcomes.filter(({ kind }) => kind === 'cut')).toEqual([]);
+  expect(outcomes.filter(({ kind }) => kind === 'truncated')).toEqual([]);
   const answered = outcomes.filter(({ kind }) => kind === 'answered');
   expect(answered.filter(({ status }) => ![201, 429, 500, 503].includes(status))).toEqual([]);
   const ids = answered.filter(({ status }) => status === 201).map(({ text }) => idOf(text));

@@ -99,8 +99,8 @@ describe('the response of the provider', () => {
       errorAnswer(400, 'BadRequestException', 'An unknown error'),
       { kind: 'deferred', reason: 'unknown', scope: 'message' },
     ],
-    ['die', { kind: 'unanswered' }],
-    ['cut', { kind: 'unanswered' }],
+    ['disconnect', { kind: 'unanswered' }],
+    ['truncate', { kind: 'unanswered' }],
     ['garbage', { kind: 'unanswered' }],
     [{ status: 200, body: {} }, { kind: 'unanswered' }],
     [{ status: 200, body: { MessageId: 'a b\u0000' } }, { kind: 'unanswered' }],
@@ -199,7 +199,7 @@ describe('the send rate', () => {
     const { fake, transport } = await startFixture();
     fake.account = accountAnswer({}, { MaxSendRate: 100 });
     fake.send = ({ count }) =>
-      count <= 2 ? errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'take';
+      count <= 2 ? errorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'accept';
     const attempt = await transport.attempt(outgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
