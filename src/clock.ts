@@ -5,13 +5,19 @@
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
   now(): number;
-  /** Calls `run` once after `delayMs`; the returned function cancels the call. It does not keep the process alive. */
+  /**
+   * Calls `run` once after `delayMs`. The returned function cancels the call. The timer does not keep the process
+   * alive.
+   */
   after(delayMs: number, run: () => void): () => void;
 }
 
 /** A clock that also measures durations. */
 export interface MonotonicClock extends Clock {
-  /** Milliseconds since an arbitrary origin. It is never set: a duration is the difference of two readings. */
+  /**
+   * Milliseconds since an arbitrary origin. No clock adjustment changes it. A duration is the difference of two
+   * readings.
+   */
   monotonic(): number;
 }
 
@@ -26,7 +32,7 @@ export const systemClock: MonotonicClock = {
   },
 };
 
-/** Calls `run` every `everyMs`; the returned function stops it. */
+/** Calls `run` every `everyMs`. The returned function stops the calls. */
 export function runEvery(clock: Clock, everyMs: number, run: () => void): () => void {
   let cancel = clock.after(everyMs, tick);
   function tick(): void {
@@ -36,18 +42,19 @@ export function runEvery(clock: Clock, everyMs: number, run: () => void): () => 
   return () => cancel();
 }
 
-/** A clock that is synchronized to another clock, such as the database server's, which all nodes share. */
+/** A clock that is synchronized to another clock, such as the clock of the database server, which all nodes share. */
 export interface SynchronizedClock extends MonotonicClock {
   /**
-   * The other clock read `now` (ms since the epoch) at some time between `requestedAt` and `answeredAt` of `monotonic`.
-   * The offset changes only when it is wrong by more than this uncertainty, so that the time does not jitter.
+   * Sets the offset from one reading of the other clock. `now` is the reading (ms since the epoch), taken between
+   * `requestedAt` and `answeredAt` on the monotonic clock. The offset changes only if its error exceeds half of that
+   * interval, so that the time does not jitter.
    */
   synchronize(now: number, requestedAt: number, answeredAt: number): void;
 }
 
 /**
- * Returns a clock that shows the other clock's time and advances by `monotonic` between two readings. A change of the machine's
- * clock has no effect. Before the first reading it shows the time of `base`.
+ * Returns a clock that returns the time of the other clock and advances with `monotonic` between two readings. A change
+ * of the system clock has no effect. Before the first reading it returns the time of `base`.
  */
 export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();

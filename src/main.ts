@@ -1,9 +1,10 @@
 /**
  * Builds the parts of a process for its roles, starts them in order and stops them in reverse order.
  *
- * Guarantees: a failed start leaves nothing running and rejects with an error of one line. `stop` answers the requests in
- * flight, waits a bounded time for delivery attempts, releases the other leases, and closes the store and then the log. It stops
- * every part, also when one fails to stop.
+ * Guarantees: if the start fails, every part that was started is stopped, and the promise rejects with a one-line
+ * error. `stop` completes the requests in progress, waits a limited time for the delivery attempts in progress,
+ * releases the other leases, and then closes the store and the log. It stops every part even if one of them fails to
+ * stop.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -36,7 +37,10 @@ import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 
-/** Longest wait for delivery attempts in progress at a stop. Requests in progress get a fifth of it, before the attempts. */
+/**
+ * Maximum wait for the delivery attempts in progress during a stop. Before that, the requests in progress are completed
+ * within one fifth of this time.
+ */
 const DRAIN_MS = 25_000;
 
 export interface Service {
@@ -44,15 +48,18 @@ export interface Service {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The raw API key created on an empty store, else null. */
+  /** The raw API key, if the start created it on an empty store; otherwise null. */
   readonly firstKey: string | null;
   /** Addresses of the listeners for bounces and complaints. */
   readonly feedback: FeedbackAddresses;
-  /** Folder of the Maildir of `capture:`, else null. */
+  /** Folder of the Maildir if the transport is `capture:`; otherwise null. */
   readonly inboxPath: string | null;
-  /** Resolves, and never rejects, when the service cannot work any more; the process must then be restarted. */
+  /** Resolves when the service can no longer work; the process must then be restarted. Never rejects. */
   readonly failed: Promise<Error>;
-  /** Stops every part, also when one fails to stop; rejects then with the first error. */
+  /**
+   * Stops every part. If a part fails to stop, the others are still stopped, and the promise rejects with the first
+   * error.
+   */
   stop(): Promise<void>;
 }
 
@@ -64,25 +71,30 @@ export interface ServiceOptions {
   readonly drainMs?: number;
   /** The log writes nothing to standard output before this resolves or the start fails. */
   readonly delayLogUntil?: Promise<unknown>;
-  /** Called with one line when the start waits longer than a few seconds for something. Default: the log. */
+  /**
+   * Called with a one-line text if the start waits for more than a few seconds. Default: writes the text to the log.
+   */
   readonly onWait?: (line: string) => void;
-  /** Receives the transport of the settings and returns the transport to use. */
+  /** Receives the configured transport and returns the transport to use. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** Data for the operator API; without it the listener serves no operator API. */
+  /** Data for the operator API. Without it the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
 
-/** Starts the service. Rejects with an Error of one line. */
+/** Starts the service. Rejects with a one-line Error. */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<Service> {
   try {
     return await start(settings, options);
   } catch (error) {
-    // The reason of the failed start matters more than an error while stopping.
+    // The cause of the failed start is more useful than a later error during the stop.
     throw firstError(error);
   }
 }
 
-/** Starts the parts from top to bottom; they are disposed from bottom to top. A failed start disposes of what it started. */
+/**
+ * Starts the parts in the order of this function and disposes of them in reverse order. If the start fails, the parts
+ * that were started are disposed of.
+ */
 async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, delayLogUntil = null } = options;
@@ -111,7 +123,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
   const { clock } = ownNode;
   const reportFailure = createFailureReporter(publish, clock);
-  // When leaving fails, the liveness timeout removes the node.
+  // If the removal fails, the other nodes treat this node as dead after the liveness timeout.
   stack.defer(() => ownNode.leave().catch((error: unknown) => reportFailure('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
@@ -166,7 +178,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.deliveryStatus(),
   });
-  // The role `api` stores it at the end of its start, if there is no account yet.
+  // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = newApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(

@@ -1,9 +1,10 @@
 /**
- * One delivery attempt, from the leased message to the outcome: prepare the message, wait for a free slot of the transport, check the
- * account, the suppression list and the circuit breaker, transmit.
+ * Runs one delivery attempt for a leased message: prepares the message, waits for a free slot of the transport, checks
+ * the account, the suppression lists and the circuit breaker, and transmits the message.
  *
- * Guarantees: never rejects. A transport that throws, or does not answer within `MAX_ATTEMPT_MS`, gives an outcome too. An unknown
- * failure is temporary. Under `POSTRIDER_ON_UNCERTAIN=hold` the store has a synced mark before the message is complete.
+ * Guarantees: `run` never rejects. Every attempt has an outcome, also if the transport throws or does not answer within
+ * `MAX_ATTEMPT_MS`. An unknown failure is temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store has committed a mark
+ * before the transport sends the end of the message.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { canonicalAddress, parseAddress } from '../model/address.ts';
@@ -14,9 +15,9 @@ import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
 
 export const LEASE_MS = 20 * 60_000;
-/** An attempt that takes longer is aborted. The time limits of every transport add up to less. */
+/** An attempt that takes longer is aborted. The sum of the timeouts of each transport is less than this limit. */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** The store has to write the mark within this time; otherwise the message is not completed. */
+/** Maximum time for the store to write the mark. After it, the end of the message is not sent. */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -24,18 +25,21 @@ export interface AttemptParts {
   readonly policy: DeliveryPolicy;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  /** Writes the mark of `hold`: from now on the message may have been delivered. */
+  /** Writes the mark that `hold` requires. After it, the message may have been delivered. */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
-  /** Composes and signs the message. A rejection defers it. */
+  /** Composes and signs the message. If it rejects, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
-  /** True where no attempt may be made now (`createAttemptGuard`). */
+  /** True if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
-  /** False where the recipient has been suppressed since the lease began; called last before the message is transmitted. */
+  /** False if the recipient was suppressed after the start of the lease. Called immediately before the transmission. */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** `mustNotAttempt` of a node: the message's account is locked, or another node may have recovered the lease. */
+/**
+ * Returns `mustNotAttempt` of a node: true if the account of the message is locked, or if another node may have
+ * recovered the lease.
+ */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
   membership: Pick<Membership, 'isLeaseValid'>,
@@ -47,25 +51,28 @@ type AttemptResult =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
   /** The circuit breaker is open: the message waits in memory for the next probe. */
   | { readonly kind: 'circuit-open' }
-  /** The message must not be sent now: its lease is to be released. */
+  /** The message must not be sent now. The caller releases its lease. */
   | { readonly kind: 'not-attempted' };
 
 interface AttemptRunner {
   run(message: LeasedMessage): Promise<AttemptResult>;
-  /** Begins no further attempt: each message that waits for a slot gets the result `unused`. */
+  /** Starts no further attempt. Each message that waits for a slot gets the result `not-attempted`. */
   stop(): void;
   /** Aborts attempts that run for longer than `MAX_ATTEMPT_MS`. */
   abortOverdue(): void;
 }
 
-/** `fault`: the service itself failed, so the outcome is not the next hop's. */
+/** `fault`: this service failed, so the outcome does not come from the next hop. */
 type Transmitted = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
 
 interface Transmission {
   readonly startedAt: number;
-  /** Time of the monotonic clock: a step of the clock aborts no attempt. */
+  /** Time of the monotonic clock, so that a step of the system clock does not abort the attempt. */
   readonly startedMonotonic: number;
-  /** `incomplete`: the message cannot have been delivered. `completing`: it may have been. `ended`: the result is known. */
+  /**
+   * `incomplete`: the message cannot have been delivered. `completing`: the message may have been delivered. `ended`:
+   * the result is known.
+   */
   stage: 'incomplete' | 'completing' | 'ended';
   readonly end: (transmitted: Transmitted) => void;
 }
@@ -75,7 +82,7 @@ const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
-  /** In the order in which they began. */
+  /** In the order of their start. */
   const transmissions = new Set<Transmission>();
   let usedSlots = 0;
   const waitingForSlot: ((acquired: boolean) => void)[] = [];
@@ -90,14 +97,15 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     } catch (error) {
       return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
     }
-    // No next hop: neither the transport's concurrency nor the circuit breaker limits a local answer.
+    // A local answer contacts no next hop, so neither the concurrency of the transport nor the circuit breaker limits
+    // it.
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoing)).attempt };
     }
-    // Messages are prepared before there is a slot, so that signing continues while the transport is busy.
+    // The message is prepared before it waits for a slot, so that messages are signed while the transport is busy.
     if (!(await acquireSlot())) return NOT_ATTEMPTED;
     try {
-      // State may have changed while the message waited for the slot.
+      // The account, the lease or the suppression lists may have changed during the wait for the slot.
       if (stopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
       const mayReceive = parts.mayReceive(message);
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;
@@ -109,12 +117,13 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     } catch (error) {
       return { kind: 'attempted', attempt: attemptWithFault(error, startedAt, startedMonotonic) };
     } finally {
-      // After the circuit breaker has the outcome, so that the next attempt depends on it.
+      // The slot is released after the circuit breaker has recorded the outcome, because the next attempt depends on
+      // its state.
       releaseSlot();
     }
   }
 
-  /** Waits for a free slot of the transport. False once the runner is stopped. */
+  /** Waits for a free slot of the transport. Resolves to false if the runner is stopped. */
   function acquireSlot(): boolean | Promise<boolean> {
     if (stopped) return false;
     if (usedSlots >= transport.concurrency) return new Promise((resolve) => waitingForSlot.push(resolve));
@@ -122,7 +131,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     return true;
   }
 
-  /** Passes the slot to the message that has waited longest, or frees it. */
+  /** Passes the slot to the message that has waited the longest time. If none waits, frees the slot. */
   function releaseSlot(): void {
     const resolveNext = waitingForSlot.shift();
     if (resolveNext === undefined) usedSlots -= 1;
@@ -171,7 +180,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /** The attempt where the message could not be prepared, or the transport has a bug. */
+  /** The attempt of a message that could not be prepared, or whose transport threw an error. */
   function attemptWithFault(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
@@ -218,17 +227,21 @@ function hasLocalAnswer({ localAnswer }: Transport, { to }: LeasedMessage): bool
   return localAnswer !== undefined && localAnswer(to) !== null;
 }
 
-// The last check of the suppression list before a message is transmitted. The store checked the list when the message was accepted or
-// leased. This node knows at once which recipients it has suppressed itself. For a lease that is older than a second it queries the
-// store again, in batches, for suppressions by others.
+// The last check of the suppression lists before a message is transmitted. The store has already checked them when the
+// message was accepted or leased. This node keeps the recipients that it has suppressed recently in memory. If the
+// lease is older than one second, the node also queries the store, in batches, to find suppressions by other nodes and
+// operators.
 
 const NEW_LEASE_MS = 1_000;
-/** TTL of this node's cache of its own suppressions. By then the store has them, and knows whether they were removed. */
+/**
+ * TTL of the cache of suppressions by this node. After this time the store has committed them, and also their removal
+ * if an operator removed them.
+ */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
 interface SuppressionCheck {
-  /** False where the recipient is suppressed. */
+  /** False if the recipient is suppressed. */
   mayReceive(message: LeasedMessage): boolean | Promise<boolean>;
   /** Records a change that the store is about to write. */
   recordChange(message: LeasedMessage, change: StateChange): void;
@@ -263,40 +276,43 @@ export function createSuppressionCheck(
   };
 }
 
-/** Account and canonical recipient, as suppression lists store it. */
+/** The account and the canonical form of the recipient, as in the suppression lists. */
 function suppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
 }
 
-// The circuit breaker of the next hop: closed → open → half-open, with one probe.
+// The circuit breaker of the next hop. It has three states: closed, open and half-open.
 //
-// Opens after three consecutive deferrals with the scope `transport`. While it is open no attempt is made. Once the wait is over one
-// probe is made; each probe that fails doubles the wait (2 s to 5 min, reduced by up to a quarter at random). Any other outcome closes
-// it. Pure: time and randomness are injected.
+// It opens after three consecutive failures of the transport. While it is open, no attempt is made. After a wait it
+// becomes half-open and allows one probe. Each failed probe doubles the wait, from 2 s to 5 min, with a random
+// reduction of up to a quarter. Any other outcome closes it. The caller provides time and random numbers.
 
 const MIN_FAILURES_TO_OPEN = 3;
 const MIN_OPEN_MS = 2_000;
 const MAX_OPEN_MS = 300_000;
 
 interface CircuitBreakerParts {
-  /** Returns a number from 0 to below 1, as `Math.random` does. */
+  /** Returns a random number in [0, 1), like `Math.random`. */
   readonly random: () => number;
   readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
 }
 
 export interface CircuitBreaker {
-  /** True where an attempt may be made now. While not closed, true reserves the probe: record its outcome, or release it. */
+  /**
+   * True if an attempt may start now. If the circuit breaker is not closed, the result true reserves the probe: the
+   * caller must record its outcome or release it.
+   */
   allowsAttempt(now: number): boolean;
-  /** Records the outcome of an attempt, probe or not. */
+  /** Records the outcome of an attempt, which may be a probe. */
   recordOutcome(outcome: Outcome, now: number): void;
-  /** Releases a probe that was not made. */
+  /** Releases the probe if no attempt was made. */
   releaseProbe(now: number): void;
-  /** When the next attempt may be made (milliseconds since the epoch), or null while closed. */
+  /** When the next attempt may start (ms since the epoch), or null if the circuit breaker is closed. */
   retryAt(now: number): number | null;
 }
 
-/** A closed circuit breaker. */
+/** Creates a closed circuit breaker. */
 export function createCircuitBreaker({
   random,
   publish,
@@ -304,12 +320,12 @@ export function createCircuitBreaker({
   let state: BreakerState = 'closed';
   let failures = 0;
   let nextOpenMs = MIN_OPEN_MS;
-  /** When the state was entered. */
+  /** When the current state began. */
   let since = 0;
-  /** Open: when a probe may begin. Half-open: when another probe may begin if this one never ends. */
+  /** Open: when a probe may start. Half-open: when another probe may start if the current one does not end. */
   let until = 0;
 
-  // A clock that is set back must not keep it open for longer than the wait.
+  // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
   const retryAt = (now: number): number | null => (state === 'closed' ? null : now < since ? now : until);
 
   function enter(next: BreakerState, now: number, durationMs: number): void {
@@ -355,7 +371,7 @@ export function createCircuitBreaker({
           open(now);
           return;
         case 'open':
-          // The attempt began before the circuit breaker opened.
+          // The attempt started before the circuit breaker opened.
           return;
       }
     },
@@ -374,7 +390,7 @@ function isTransportFailure(outcome: Outcome): boolean {
     case 'deferred':
       return outcome.scope === 'transport';
     case 'unanswered':
-      // A next hop that fails after each complete message would cause a duplicate of each.
+      // A next hop that fails after each complete message would cause a duplicate of each message.
       return true;
   }
 }

@@ -1,14 +1,15 @@
 /**
- * The dispatcher of one node: receives new messages, claims due ones, makes delivery attempts and settles them. It contains no SMTP and
- * no SQL.
+ * The dispatcher of one node: receives new messages, claims due ones, makes delivery attempts and settles them. It
+ * contains neither SMTP nor SQL.
  *
- * The path of a message: `submit` → `offer` (accepted and already leased) → `dispatch`, or `claim` → `dispatch`; then `deliver` →
- * `attemptOnce` (`run` of attempt.ts) → `leaseEndAfter` → `settle` (`record` of leases.ts). The functions stand in this order. The mode
- * (leases.ts) decides which of them may run.
+ * The path of a message: `submit` → `offer` (accepted and already leased) → `dispatch`, or `claim` → `dispatch`; then
+ * `deliver` → `attemptOnce` (`run` of attempt.ts) → `buildLeaseEnd` → `settle` (`record` of leases.ts). The functions
+ * have this order in the file. The mode (leases.ts) decides which of them may run.
  *
- * Guarantees: an attempt begins only under a lease that lasts longer than the attempt. A lease stays in memory until its end is
- * recorded. Attempts continue while a limited number of outcomes are not recorded yet; once the record of one fails, no attempt begins.
- * After a failure anywhere the message is recovered at the end of its lease; no message is dropped.
+ * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
+ * its end is recorded. Attempts start while the number of unrecorded outcomes is below its limit. If the store cannot
+ * record an outcome, no attempt starts until it can. No message is lost: after any failure, the message is recovered
+ * when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -35,27 +36,36 @@ import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, memoryBytesOf } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
-/** An attempt begins only under a lease with this much time left: for the attempt, and for the record of its outcome. */
+/**
+ * An attempt starts only if the lease lasts at least this much longer: the time for the attempt and for the record of
+ * its outcome.
+ */
 const MIN_LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
-/** Together with the running attempts, this limits the number of duplicates after a crash. */
+/**
+ * Maximum number of outcomes that are not recorded. Together with the running attempts, it limits the number of
+ * duplicates after a crash.
+ */
 export const MAX_UNRECORDED_OUTCOMES = 256;
 /**
- * Attempts beyond the concurrency of the transport: their messages are composed and signed while they wait for a slot, so that
- * processors and connections are busy at the same time.
+ * Maximum number of attempts beyond the concurrency of the transport. Their messages are composed and signed while they
+ * wait for a slot, so that processors and connections are busy at the same time.
  */
 const MAX_PREPARED_AHEAD = 64;
-/** Wake-ups are hints. The poll finds what no wake-up reported. */
+/** Poll interval. A wake-up may be missed; the poll finds every due message. */
 const POLL_MS = 1_000;
 
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
-  /** The jitter of retries, in [0, 1). */
+  /** Returns a random number in [0, 1) for the jitter of retries. */
   readonly random: () => number;
   readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
-  /** The recipient of `doctor --loop`. Its outcomes suppress no address and count in no reputation. */
+  /**
+   * The recipient of the test message of `doctor --loop`. Its outcomes neither suppress an address nor count toward the
+   * reputation.
+   */
   readonly loopRecipient?: string | null;
   /** Called with each change before the store writes it. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
@@ -63,27 +73,27 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
 }
 
 export interface Dispatcher {
-  /** Begins to claim and to make attempts. Throws where it was started or drained before. */
+  /** Starts claims and attempts. Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * A lease for a message of `bytes` (`memoryBytesOf`) that is about to be accepted, or null where this node cannot send it at once.
-   * Each lease is passed back by `offer` or `returnLease`.
+   * Returns a lease for a new message of `bytes` (`memoryBytesOf`) before its acceptance, or null if this node cannot
+   * send the message at once. The caller must end each lease with `offer` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
-  /** Returns the lease of a message of `bytes` that was refused or not stored. */
+  /** Returns the unused lease of a message of `bytes` that was refused or not stored. */
   returnLease(bytes: number): void;
-  /** Passes on a message that was accepted under such a lease. */
+  /** Adds a message that was accepted with such a lease. */
   offer(message: LeasedMessage): void;
-  /** Wake-up: a message may be due in the store. */
+  /** Wakes the dispatcher, because a message in the store may be due. */
   wake(): void;
   /**
-   * Begins no further attempt, releases unused leases, and waits up to `timeoutMs` for the running attempts and the record of their
-   * outcomes. A further call waits for the same.
+   * Starts no further attempt, releases unused leases, and waits up to `timeoutMs` until the running attempts have
+   * ended and their outcomes are recorded. Every further call returns the same promise.
    */
   drain(timeoutMs: number): Promise<void>;
-  /** The ids of all messages that this node has a lease for. */
+  /** The ids of all messages that this node has leased. */
   leasedMessageIds(): readonly string[];
-  /** Running attempts, and outcomes that are not recorded yet. */
+  /** Number of running attempts and of outcomes that are not recorded yet. */
   readonly inFlight: number;
 }
 
@@ -93,7 +103,7 @@ type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
 
 /** What happens to a lease after `attemptOnce`. */
 type NextStep =
-  /** There is an outcome, or the message is past its maximum age. */
+  /** The attempt has an outcome, or the message has exceeded its maximum age. */
   | { readonly kind: 'settle'; readonly end: LeaseEnd }
   /** The message must not be sent now. */
   | { readonly kind: 'release' }
@@ -101,10 +111,11 @@ type NextStep =
   | { readonly kind: 'wait' };
 
 /**
- * Whether the store has due messages, as far as this node knows. `due`: it may have some, and new messages are queued behind them.
- * `claiming`: a claim is running. `claiming-again`: a claim is running, and a wake-up has come since it began.
+ * What this node knows about due messages in the store. `empty`: there are none. `due`: there may be some, and new
+ * messages wait behind them. `claiming`: a claim is running. `claiming-woken`: a claim is running, and a wake-up
+ * arrived after its start.
  */
-type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-again';
+type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish } = parts;
@@ -115,9 +126,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const budget = createLeaseBudget();
   const attempts = createAttemptRunner({ ...parts, onError });
   const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError });
-  /** From the begin of each lease to the record of its end. */
+  /** The ids of leased messages, from the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
-  /** Leases for messages that are being accepted. */
+  /** Number of leases for messages whose acceptance is in progress. */
   let leasesForNewMessages = 0;
   let runningAttempts = 0;
   let attemptsEndedSincePoll = 0;
@@ -141,7 +152,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  /** Begins, claims or releases what the mode and the limits allow now. Called after every change of either. */
+  /**
+   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
+   * the mode or of a count.
+   */
   function dispatch(): void {
     switch (mode.current) {
       case 'starting':
@@ -151,7 +165,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
           const message = ready.dequeue();
           if (message !== undefined) void deliver(message);
         }
-        // While the circuit breaker is open for longer, messages wait in the store, where an operator sees and cancels them.
+        // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them.
         if (ready.size > 0 && !isProbeDue()) void release(ready.dequeueAll());
         if (backlog === 'due') void claim();
         return;
@@ -165,7 +179,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** While the circuit breaker is open, no attempt begins until the probe is due; then one begins. */
+  /**
+   * While the circuit breaker is open, no attempt may start until the probe is due. Then only one attempt may start.
+   */
   function canStartAttempt(): boolean {
     if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.failing || recorder.pending >= MAX_UNRECORDED_OUTCOMES) return false;
@@ -174,7 +190,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return retryAt === null || (retryAt <= now && runningAttempts === 0);
   }
 
-  /** True also while the circuit breaker is closed. */
+  /** Also true if the circuit breaker is closed. */
   function isProbeDue(): boolean {
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
@@ -186,7 +202,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   const inFlight = () => runningAttempts + recorder.pending;
-  const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-again';
+  const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
   async function claim(): Promise<void> {
     const now = clock.now();
@@ -209,15 +225,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       backlog = more || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
-      // The next poll claims.
+      // The next poll starts another claim.
       backlog = 'empty';
     }
     dispatch();
   }
 
-  const wasWokenDuringClaim = () => backlog === 'claiming-again';
+  const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
-  /** While the circuit breaker is not closed, one message for the probe, and only where no message is in memory. */
+  /**
+   * If the circuit breaker is not closed, the limit is one message, for the probe, and only while no message is in
+   * memory.
+   */
   function nextClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.claimLimits(ready.size);
     const retryAt = breaker.retryAt(now);
@@ -226,7 +245,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   function wake(): void {
-    backlog = isClaiming() ? 'claiming-again' : 'due';
+    backlog = isClaiming() ? 'claiming-woken' : 'due';
     dispatch();
   }
 
@@ -246,7 +265,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         ready.enqueue(message);
         break;
     }
-    // The next attempt begins before this outcome is committed.
+    // The next attempt starts before this outcome is committed.
     dispatch();
   }
 
@@ -288,7 +307,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function settle(message: LeasedMessage, end: LeaseEnd): Promise<void> {
     const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
     const result = await recorder.record([message.id], () => parts.settle(settlement));
-    // Before a drain can end, since subscribers write their totals at the shutdown.
+    // Published before a drain can end, because subscribers write their totals at shutdown.
     publishLeaseEnd(message, end, result);
     dropFromMemory([message]);
   }
@@ -302,7 +321,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** `answer` is null where the end was not recorded before the stop. */
+  /** `result` is null if the dispatcher stopped before the end was recorded. */
   function publishLeaseEnd(
     { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
     end: LeaseEnd,
@@ -324,7 +343,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** Ends leases under which no attempt was made. */
+  /** Ends leases without an attempt. */
   async function release(messages: readonly LeasedMessage[]): Promise<void> {
     const leases = messages.map(({ id, attempts: count }) => ({ id, owner: node, attempts: count }));
     await recorder.record(
@@ -385,23 +404,24 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// Accepts a message from the listener: gets a lease where this node can send it at once, commits it in a batch with others, and passes
-// it to the dispatcher from memory.
+// Accepts a message from the listener: requests a lease, which it gets if this node can send the message at once,
+// commits the message in a batch with others, and passes it to the dispatcher from memory.
 //
-// Guarantees: `submit` resolves after the sync. The dispatcher has the message before `submit` resolves, so the attempt may begin before
-// the client has the 201. Fails: rejects where the batch was not committed; the lease is then returned.
+// Guarantees: `submit` resolves after the commit is synced. The dispatcher has the message before `submit` resolves, so
+// the attempt may start before the client receives the 201. Fails: rejects if the batch was not committed, and returns
+// the lease.
 
 interface IntakeParts {
-  /** Group commit over the store's `accept`. */
+  /** Group commit of the `accept` operation of the store. */
   readonly commit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'cutoffFor'>;
-  /** Null on a node that does not deliver. */
+  /** Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
   /** A local answer of the transport may suppress the message. */
   readonly transport: Pick<Transport, 'localAnswer'>;
 }
 
-/** Makes the listener's `submit`. After a rejection the message may or may not be stored. */
+/** Creates the `submit` function of the listener. If it rejects, the message may or may not be stored. */
 export function createIntake({
   commit,
   ages,

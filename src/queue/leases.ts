@@ -6,34 +6,41 @@ import type { Clock } from '../clock.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
-// The lease budget limits the number and the size of the leases in memory. A low number keeps the work of a dead node small, and
-// lets an operator cancel messages that wait for a slow next hop. The size limit keeps memory constant for large messages.
+// The lease budget limits the number and the size of the leased messages in memory. With a low number, few messages
+// wait for recovery after a node dies, and an operator can cancel most messages that wait for a slow next hop. The size
+// limit bounds the memory for large messages.
 //
 // Guarantees: a message that is larger than the size limit is leased alone.
 
-/** The limit on leases is the number of attempts in `LEASE_SECONDS` at the current rate, between these two limits. */
+/**
+ * The limit on leases is the number of attempts in `LEASE_BUFFER_SECONDS` at the current rate, at least the minimum and
+ * at most the maximum.
+ */
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
 const LEASE_BUFFER_SECONDS = 4;
-/** Text of all leased messages, in bytes of memory. */
+/** Maximum memory for the text of all leased messages. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
-/** Text of the messages of one claim. It is in memory twice while the store's thread passes it on. */
+/** Maximum size of the messages of one claim. They are in memory twice while the thread of the store passes them on. */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
 
-/** The memory that the text of a message needs at most, in bytes: two for each UTF-16 code unit. */
+/** The maximum memory for the text of a message, in bytes: two bytes for each UTF-16 code unit. */
 export function memoryBytesOf({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }
 
 interface LeaseBudget {
   readonly leaseCount: number;
-  /** True where one more message of `bytes` may be leased. */
+  /** True if one more message of `bytes` may be leased. */
   fits(bytes: number): boolean;
   reserve(bytes: number): void;
   release(bytes: number): void;
   /** Sets the limit on leases from the number of attempts that ended in the last second. */
   setAttemptRate(perSecond: number): void;
-  /** What the next claim may lease, or null where that is too little for a claim. `waiting` leased messages wait for an attempt. */
+  /**
+   * The limits of the next claim, or null if they are too low for a claim. `waitingCount` is the number of leased
+   * messages that wait for an attempt.
+   */
   claimLimits(waitingCount: number): ClaimLimits | null;
 }
 
@@ -60,27 +67,28 @@ export function createLeaseBudget(): LeaseBudget {
     },
     claimLimits(waitingCount) {
       if (count >= limit || (count > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
-      // Without these thresholds each message that ends would cause a claim.
+      // Without these thresholds, each ended message would cause a claim.
       if (waitingCount > limit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
-      // The store counts bytes of UTF-8: at least one for each code unit, which needs two bytes of memory.
+      // The store counts UTF-8 bytes: at least one for each code unit, which needs two bytes of memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
       return { messages: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
   };
 }
 
-// The leased messages that wait for an attempt. Accounts take turns, so that a backlog of one account does not delay another account.
+// The queue of leased messages that wait for an attempt. Accounts are served round-robin, so that a backlog of one
+// account does not delay another account.
 
 interface ReadyQueue {
   readonly size: number;
   enqueue(message: LeasedMessage): void;
-  /** Removes and returns the next message; undefined where the queue is empty. */
+  /** Removes and returns the next message; undefined if the queue is empty. */
   dequeue(): LeasedMessage | undefined;
   /** Removes and returns all messages. */
   dequeueAll(): LeasedMessage[];
 }
 
-/** The queue of one account: an array with a moving head, so that removing the first message is O(1). */
+/** The queue of one account: an array with a head index, so that the first message is removed in constant time. */
 interface AccountQueue {
   messages: LeasedMessage[];
   head: number;
@@ -108,7 +116,7 @@ export function createReadyQueue(): ReadyQueue {
       queue.head = 0;
     }
     if (queues.size > 1) {
-      // A Map iterates in insertion order: inserting the account again makes it the last.
+      // A Map iterates in insertion order. An account that is deleted and inserted again moves to the end.
       queues.delete(accountId);
       queues.set(accountId, queue);
     }
@@ -136,32 +144,35 @@ export function createReadyQueue(): ReadyQueue {
 
 // Writes the ends of leases (outcomes, and leases released without an attempt) into the store.
 //
-// Guarantees: never rejects; repeats a failed write until it succeeds or the node has stopped. After a stop the next start, or another
-// node, recovers the lease.
+// Guarantees: `record` never rejects. It repeats a failed write until the write succeeds or the node stops. After a
+// stop, the lease is recovered by another node or at the next start of this node.
 
-/** Pauses between the tries of one write while the store fails. */
+/** Delays before a failed write is repeated. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 2_000, 5_000] as const;
 const MAX_RECORD_RETRY_DELAY_MS = 5_000;
 
 interface RecorderParts {
   readonly clock: Pick<Clock, 'after'>;
-  /** True once a failed write is no longer repeated. */
+  /** True if failed writes must no longer be repeated. */
   readonly isStopped: () => boolean;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
 interface Recorder {
-  /** Number of leases whose end is not written yet. */
+  /** Number of leases whose end is not yet written. */
   readonly pending: number;
-  /** True while the last write of any pending lease has failed. */
+  /** True while the most recent write of a pending lease has failed. */
   readonly failing: boolean;
-  /** Runs `write`, which ends the leases `ids`, until it succeeds. Resolves to its result, or to null where the node has stopped. */
+  /**
+   * Runs `write`, which ends the leases of the messages `ids`, until it succeeds. Resolves to the result of `write`, or
+   * to null if the node has stopped.
+   */
   record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null>;
 }
 
 export function createRecorder({ clock, isStopped, onError }: RecorderParts): Recorder {
   let pending = 0;
-  /** Pending leases whose write has failed at least once. */
+  /** Number of pending leases whose write has failed at least once. */
   let failing = 0;
 
   return {
@@ -201,14 +212,14 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
 /**
  * The mode of a dispatcher and its transitions.
  *
- * | mode | leases for new messages | claims | attempts begin | leased messages in memory | ends of leases are written |
+ * | mode | leases for new messages | claims | attempts start | leased messages in memory | ends of leases are written |
  * |---|---|---|---|---|---|
  * | `starting` | no | no | no | none | |
  * | `running` | yes | yes | yes | wait for their attempt | until the write succeeds |
  * | `draining` | no | no | no | are released | until the write succeeds |
- * | `stopped` | no | no | no | are released | once more at most |
+ * | `stopped` | no | no | no | are released | at most once more |
  *
- * A transition that the table does not have throws: it is a bug.
+ * A transition that is not in `MODE_TRANSITIONS` throws, because it is a bug.
  */
 export type DispatcherMode = 'starting' | 'running' | 'draining' | 'stopped';
 
@@ -222,11 +233,11 @@ export const MODE_TRANSITIONS: Readonly<Record<DispatcherMode, readonly Dispatch
 
 interface ModeHolder {
   readonly current: DispatcherMode;
-  /** Changes the mode. Throws, and changes nothing, where the table has no such transition. */
+  /** Changes the mode. Throws without a change if `MODE_TRANSITIONS` does not allow the transition. */
   enter(next: DispatcherMode): void;
 }
 
-/** The mode of one dispatcher, at first `starting`. */
+/** Creates the mode of one dispatcher. The first mode is `starting`. */
 export function createModeHolder(): ModeHolder {
   let current: DispatcherMode = 'starting';
   return {

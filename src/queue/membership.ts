@@ -1,10 +1,11 @@
 /**
- * The membership of this node in the cluster: its heartbeat, and whether its leases are still its own. And the age clock, which measures
- * ages on every node alike.
+ * The membership of this node in the cluster: it sends heartbeats and decides whether the leases of this node are still
+ * valid. This file also contains the age clock, which measures ages in the same way on every node.
  *
- * Guarantees: no attempt begins under a lease that another node may have recovered. A node measures the time since its last heartbeat
- * from before the heartbeat was sent, on the monotonic clock, and stops earlier than other nodes recover its leases. After an outage of
- * the store, a node treats no other node as dead until its own heartbeats have succeeded for the liveness timeout.
+ * Guarantees: no attempt starts under a lease that another node may have recovered. A node measures the time since its
+ * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent, and stops its attempts before
+ * other nodes recover its leases. After an outage of the store, a node treats no other node as dead until its own
+ * heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeIdentity } from '../model/node.ts';
@@ -13,13 +14,13 @@ import type { NodeStore } from '../store/contract.ts';
 
 export const HEARTBEAT_MS = 3_000;
 export const LIVENESS_TIMEOUT_MS = 15_000;
-/** A node stops using its leases this much before its liveness timeout. */
+/** A node stops using its leases this long before its liveness timeout. */
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
-  /** True where a lease that began at `leasedAt`, in the time of `clock`, still belongs to this node. Cheap. */
+  /** True if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The call is cheap. */
   isLeaseValid(leasedAt: number): boolean;
-  /** True where this node may decide which other nodes are dead. */
+  /** True if this node may treat other nodes as dead. */
   canDetectDeadNodes(): boolean;
   /** Stops the heartbeat and removes the node from the store. */
   leave(): Promise<void>;
@@ -28,21 +29,21 @@ export interface Membership {
 interface MembershipParts {
   readonly node: NodeIdentity;
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
-  /** The time of leases; its timers. */
+  /** The clock of lease times and of the timers. */
   readonly clock: Clock;
-  /** Milliseconds from any origin. They continue while the process is stopped, and no one can set them. */
+  /** Milliseconds since an arbitrary origin. The clock continues while the process is suspended and cannot be set. */
   readonly monotonic: () => number;
-  /** Called with the store's time at each heartbeat, and the monotonic times before and after the query. */
+  /** Called at each heartbeat with the time of the store and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves after the first heartbeat. Rejects where the store refuses it. */
+/** Resolves after the first heartbeat. Rejects if the store cannot record it. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError } = parts;
   /** When the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
-  /** The start of the current period of heartbeats without a gap, on the monotonic clock and in the time of `clock`. */
+  /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
   let aliveSince = 0;
   let aliveSinceTime = 0;
   let stopped = false;
@@ -56,7 +57,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
-    // Checked after the answer, since a process that was stopped while it waited has a gap too.
+    // Checked after the answer, because a process that was suspended during the query has a gap too.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
       aliveSince = answeredAt;
       aliveSinceTime = clock.now();
@@ -91,31 +92,32 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   };
 }
 
-/** The membership of the only node on its store: no other node can recover its leases. */
+/** The membership of a node that shares its store with no other node. No other node can recover its leases. */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
   leave: async () => undefined,
 };
 
-// The age clock measures ages in running time: the time in which the service ran. It is computed from the clock and the monotonic clock,
-// and kept in the store, so that it continues after a restart and is the same on every node.
+// The age clock measures ages in running time: the time during which the service ran. It computes the running time from
+// the clock and the monotonic clock and saves it in the store, so that it continues after a restart and is the same on
+// every node.
 //
-// Guarantees: a step of the clock changes no age, from the moment of the step. While the store fails, ages stay right; only the copy in
-// the store is late.
+// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct, and only the
+// saved running time is out of date.
 
 const WRITE_INTERVAL_MS = 15_000;
-/** A restart that takes no longer than this counts as running time. */
+/** Maximum duration of a restart that counts as running time. */
 const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
-  /** The latest time that is at least `ageMs` ago in running time. */
+  /** The latest time whose age is at least `ageMs` of running time. */
   cutoffFor(ageMs: number): number;
-  /** Converts the time of a record to the clock as it is set now. */
+  /** Converts the time of a record to the current setting of the clock. */
   toCurrentClock(at: number): number;
   /**
-   * False for the liveness timeout after a step of the clock. Until then heartbeats of other nodes, and leases that are being
-   * committed, may have times of the clock before the step.
+   * False after a step of the clock, for the duration of the liveness timeout. During this time, heartbeats of other
+   * nodes and leases in progress may have times from before the step.
    */
   isClockStable(): boolean;
 }
@@ -126,7 +128,10 @@ interface AgeClockParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves once the running time is read and written. Rejects where the store refuses it. `stop` writes it a last time. */
+/**
+ * Resolves when the running time has been read and written. Rejects if the store cannot write it. `stop` writes it one
+ * last time.
+ */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();

@@ -1,8 +1,9 @@
 /**
- * The periodic work on stored data: expires messages past their maximum age, recovers leases that have expired, resets due times that a
- * clock set back has left too far ahead, and purges bodies, reports and time series after their retention.
+ * Runs periodic work on stored data: expires messages that exceed their maximum age, recovers expired leases, resets
+ * due times that are too far in the future after the clock was set back, and purges bodies, reports and time series at
+ * the end of their retention.
  *
- * Guarantees: a round that fails is published and repeated at the next interval.
+ * Guarantees: a failed round is published as an event and repeated after the interval.
  */
 import type { Clock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -12,24 +13,24 @@ import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
-/** Every sixth of these rounds also recovers leases of this node that are not in its memory. */
+/** Number of rounds of `expire` after which a round also recovers leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
-/** A lease that is not in memory this long after it began never will be: every answer of the store comes sooner. */
+/** Maximum time for the store to answer a claim. A lease that is older and not in memory was lost with its answer. */
 const MAX_CLAIM_RESPONSE_MS = 60_000;
 const PURGE_BODIES_INTERVAL_MS = 60_000;
 const RESET_DUE_TIMES_INTERVAL_MS = 60_000;
-/** How long reports are kept to recognise repeated ones. Return paths are valid for half of this time. */
+/** Retention of reports, which detects repeated reports. Return paths are valid for half of this time. */
 const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
 const PURGE_FEEDBACK_INTERVAL_MS = 600_000;
 const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
-/** Reports that were not understood: only the newest are kept. */
+/** Maximum number of stored reports that were not understood. The oldest are purged. */
 const MAX_STORED_REPORTS = 10_000;
-/** Rows of one round. It is small, so that a round delays no accept. */
+/** Maximum number of rows per transaction. It is small, so that a round does not delay the acceptance of messages. */
 const MAX_ROWS_PER_ROUND = 500;
 
-/** The store returns only the ids of expired messages. */
+/** The fields that are unknown for an expired message, because the store returns only its id. */
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
@@ -48,14 +49,17 @@ export interface SweeperParts {
   readonly ages: AgeClock;
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
   readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
-  /** True where this node may recover the leases of dead nodes. */
+  /** True if this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
-  /** The messages that this node has a lease for. Their leases are not recovered, whatever the clock shows. */
+  /**
+   * The ids of the messages that this node has leased. Their leases are not recovered, even if they have expired by the
+   * clock.
+   */
   readonly leasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
 }
 
-/** Starts the sweeps. The returned function stops them and resolves after the running rounds. */
+/** Starts the periodic work. The returned function stops it and resolves when the running rounds have ended. */
 export function startSweeper({
   node,
   clock,
@@ -69,7 +73,10 @@ export function startSweeper({
   let stopped = false;
   const stopFunctions: (() => Promise<void>)[] = [];
 
-  /** Runs `round` now and then every `intervalMs`; repeats it at once while it handles `MAX_ROWS`. */
+  /**
+   * Runs `round` at once and then every `intervalMs`. Repeats it without a pause while it handles `MAX_ROWS_PER_ROUND`
+   * rows.
+   */
   function runPeriodically(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
     let running = Promise.resolve();
@@ -97,7 +104,7 @@ export function startSweeper({
     for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
     expireRounds += 1;
-    // A claim that was committed although its answer was lost: this node does not know of these leases.
+    // Leases of a claim whose commit succeeded but whose answer was lost. This node does not have them in memory.
     const ownLeases =
       expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
         ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }

@@ -1,7 +1,8 @@
 /**
- * Executes a search, newest first, until the page is full, everything is searched or the time is over. Where index
- * segments cover a range, only their candidate rows are read; elsewhere every row is read. The result is therefore the
- * same with and without an index. query.ts alone decides whether a message matches.
+ * Executes a search from the newest message to the oldest. It ends when the page is full, when all messages have been
+ * searched, or at the time limit. In a range that index segments cover, it reads only the candidate rows; elsewhere it
+ * reads every row. Only query.ts decides whether a message matches, so the result is the same with and without an
+ * index.
  */
 import type { State } from '../../model/message.ts';
 import { minIdOfSeq, seqOf } from '../rules/messages.ts';
@@ -33,19 +34,19 @@ interface SearchOutcome<Message> {
   readonly searchedTo: string | null;
 }
 
-/** Rows read between two checks of the time: the first batch, and the largest one. */
+/** Number of rows that are read between two checks of the time limit: of the first batch and of the largest batch. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
-/** The same where the database itself decides what matches, which is much faster. */
+/** The largest batch if the database itself selects the matching rows, which is much faster. */
 const MAX_NATIVE_BATCH_ROWS = 32_768;
-/** Segments read together: the first group, and the largest one. */
+/** Number of segments that are read together: in the first group and in the largest group. */
 const MIN_GROUP_SEGMENTS = 2;
 const MAX_GROUP_SEGMENTS = 32;
-/** The most frequent state. It alone has no index. */
+/** The most frequent state. It is the only state without an index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
- * A state with at most the first number of messages is scanned by its own index. Of a state with at most the second
- * number, all sequence numbers are read first.
+ * A state with at most `MAX_SCANNED_IN_STATE` messages is scanned with its own index. For a state with at most
+ * `MAX_PRELOADED_IN_STATE` messages, the sequence numbers of all its messages are read first.
  */
 const MAX_SCANNED_IN_STATE = 500;
 const MAX_PRELOADED_IN_STATE = 20_000;
@@ -77,7 +78,10 @@ export function* executeSearch<Message extends SearchableMessage>(
   const searchedTo = usesStateIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
   return { messages: matched, searchedTo };
 
-  /** Reads every row of a range. Null at its end, otherwise the id that it has reached. */
+  /**
+   * Reads every row of a range. Returns null if it has reached the end of the range, otherwise the id at which it
+   * stopped.
+   */
   function* scanRange({ first, end: rangeEnd }: IdRange): Coroutine<string | null> {
     let end = rangeEnd;
     for (
@@ -110,7 +114,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     return criteria.length === 0 && !usesStateIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
-  /** Keeps the rows that match. Returns the last one's id if the page is full. */
+  /** Adds the matching rows to the page. If the page is full, returns the id of its last message. */
   function collect(rows: readonly Message[]): string | null {
     for (const message of rows) {
       if (accountId !== null && message.accountId !== accountId) continue;
@@ -130,7 +134,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const group = consecutiveSegments(segments, index, groupSize);
       const [newest] = group;
       const unindexedFrom = newest === undefined ? idRange.first : laterId(minIdOfSeq(newest.end), idRange.first);
-      // Rows newer than the index, or between its segments.
+      // These rows are newer than the index or between two segments.
       if (unindexedFrom < end) {
         const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
         if (stoppedAt !== null) return stoppedAt;
@@ -157,7 +161,7 @@ export function* executeSearch<Message extends SearchableMessage>(
         for (const number of candidates) pending.push({ segment: segment.number, number });
         continue;
       }
-      // The segment gives no candidates: first the waiting candidates, then each of its rows.
+      // The segment has no candidate list. The pending candidates are read first, then every row of the segment.
       const segmentRange = clip(segment, end);
       const stoppedAt =
         (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
@@ -173,9 +177,9 @@ export function* executeSearch<Message extends SearchableMessage>(
     return { first: laterId(firstIdOf(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }
 
-  /** Reads the rows of candidates. No other row in the range can match. */
+  /** Reads the rows of the candidates. No other row in the range can match. */
   function* readCandidates(candidates: readonly Candidate[], { first, end }: IdRange): Coroutine<string | null> {
-    // The greatest sequence number that has an id before `past`.
+    // The greatest sequence number of an id before `end`.
     const maxSeq = minIdOfSeq(seqOf(end)) < end ? seqOf(end) : seqOf(end) - 1;
     const seqsInState =
       isPreloaded && indexedState !== null && candidates.length > MIN_BATCH_ROWS
@@ -187,7 +191,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const batch = candidates.slice(offset, offset + (seqsInState === null ? batchSize : MAX_NATIVE_BATCH_ROWS));
       offset += batch.length;
       const seqs = yield* readSeqs(source, batch);
-      // A segment was replaced during the search: its rows are read instead.
+      // A segment was replaced during the search, so all rows of the range are read.
       if (seqs === null)
         return yield* scanRange({ first, end: lastSeq === Number.POSITIVE_INFINITY ? end : minIdOfSeq(lastSeq) });
       const requestedSeqs = seqs.filter(
@@ -220,7 +224,7 @@ interface Candidate {
 
 const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, end: 0, messageCount: 0 };
 
-/** Consecutive segments from `at` on: each begins where the next newer one ends. */
+/** Returns consecutive segments from the index `start`. Each one begins where the next newer one ends. */
 function consecutiveSegments(
   segments: readonly SegmentInfo[],
   start: number,
@@ -234,7 +238,7 @@ function consecutiveSegments(
   return group;
 }
 
-/** The oldest segment covers everything before it. */
+/** The first id of a segment. A segment that begins at the least sequence number covers all older ids. */
 function firstIdOf({ first }: SegmentInfo): string {
   return first <= MIN_SEQ ? MIN_ID : minIdOfSeq(first);
 }
@@ -249,17 +253,19 @@ function termRangesOfSearch({ criteria, accountId }: MessageSearch): readonly Te
 }
 
 /**
- * A prefix that spans more pages of a segment is not used there: so many terms have it that almost every group of rows
- * matches.
+ * Maximum number of pages for one term range. A prefix that spans more pages of a segment has so many terms that the
+ * index excludes almost no rows, so it is not used in this segment.
  */
 const MAX_PAGES_PER_RANGE = 12;
 
 type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
-/** Candidates of a segment: row numbers in it, newest first. Null if the segment cannot narrow the search. */
+/**
+ * The candidates of a segment: row numbers within the segment, newest first. Null if the segment cannot exclude rows.
+ */
 type Candidates = readonly number[] | null;
 
-/** The candidates of each segment. */
+/** Returns the candidates of each segment. */
 export function* findCandidates(
   source: Source,
   segments: readonly SegmentInfo[],
@@ -285,7 +291,7 @@ export function* findCandidates(
       const bits = new Uint8Array(remaining.length);
       for (const key of keys) {
         const page = pages.get(key);
-        // The segment was replaced meanwhile.
+        // The segment was replaced during the search.
         if (page === undefined) return null;
         markMatches(page, range, bits);
       }
@@ -299,7 +305,7 @@ function termPageKeys(segment: number, [from, to]: readonly [number, number]): r
   return Array.from({ length: Math.max(0, to - from) }, (_, page) => termsKey(segment, from + page));
 }
 
-/** Greatest first. */
+/** Returns the positions of all set bits in descending order. */
 function setBits(bits: Uint8Array): readonly number[] {
   const numbers: number[] = [];
   for (let byteIndex = bits.length - 1; byteIndex >= 0; byteIndex -= 1) {
@@ -309,7 +315,7 @@ function setBits(bits: Uint8Array): readonly number[] {
   return numbers;
 }
 
-/** The sequence numbers of candidates, in the given order. Null if a segment was removed. */
+/** Returns the sequence numbers of the candidates in the same order, or null if a segment was removed. */
 function* readSeqs(
   source: Source,
   candidates: readonly { readonly segment: number; readonly number: number }[],

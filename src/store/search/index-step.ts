@@ -1,10 +1,10 @@
 /**
- * One step of index maintenance: `nextJob` chooses the job; `indexSteps` reads its rows and returns the change to be
- * written. It runs on its own thread, and the rows that it reads are not locked.
+ * One step of index maintenance. `nextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
+ * change to write. It runs on its own thread and does not lock the rows that it reads.
  *
- * Messages are indexed after their acceptance, newest first: those newer than the index once there are enough for a
- * segment, then older ones down to the first message. Each segment is verified once, some minutes later, because a
- * message may be committed after its neighbours. Small segments are merged.
+ * Messages are indexed after their acceptance. Messages that are newer than the index are indexed first, when there are
+ * enough of them for a segment, then older messages down to the first one. Each segment is verified once, some minutes
+ * later, because a message may be committed after messages with greater ids. Small segments are merged.
  */
 import { seqOf } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
@@ -13,19 +13,19 @@ import { type Coroutine, type MaybePromise, MIN_ID, MIN_SEQ, type SegmentInfo, w
 
 /** One step of index maintenance. */
 export interface IndexStep {
-  /** All messages with lesser ids are committed, except for a few late ones. */
+  /** All messages with lesser ids are committed, except for a few that are committed late. */
   readonly horizon: string;
-  /** The number of messages newer than the index that is enough for a segment. */
+  /** Minimum number of messages newer than the index for a new segment. */
   readonly minSegmentMessages: number;
   readonly now: number;
 }
 
 export interface IndexProgress {
-  /** True if the step changed something: the next step may find more work. */
+  /** True if the step changed the index. The next step may then find more work. */
   readonly changed: boolean;
-  /** Messages up to the horizon that are newer than the index and not indexed yet, up to the counting limit. */
+  /** Number of messages up to the horizon that are newer than the index and not yet indexed, counted up to a limit. */
   readonly unindexedCount: number;
-  /** The number of them that this step has indexed. */
+  /** Number of these messages that this step has indexed. */
   readonly indexedCount: number;
 }
 
@@ -34,14 +34,14 @@ export interface NewSegment extends EncodedSegment {
   readonly end: number;
 }
 
-/** What is to be written in one transaction. */
+/** The change that is written in one transaction. */
 export interface IndexChange {
   readonly add: readonly NewSegment[];
   /** Numbers of the segments that the added ones replace. */
   readonly replace: readonly number[];
-  /** The number of a segment that was verified and found complete. */
+  /** The number of a segment that was verified as complete. */
   readonly verified: number | null;
-  /** The number of the segment before which there is no message. */
+  /** The number of the oldest segment if no message is older than it. */
   readonly firstSegment: number | null;
   readonly purge: number | null;
   readonly at: number;
@@ -52,12 +52,12 @@ export interface BuiltStep {
   readonly progress: IndexProgress;
 }
 
-/** What a step reads. */
+/** The data that a step reads. */
 export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
-  /** Counts messages with sequence numbers from `first` to before `past`, up to `most`. */
+  /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
   count(first: number, end: number, maxCount: number): MaybePromise<number>;
-  /** Reads them in order of id: the oldest ones, or the newest. */
+  /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest ones. */
   rows(
     first: number,
     end: number,
@@ -66,12 +66,12 @@ export interface IndexSource {
   ): MaybePromise<readonly SearchableMessage[]>;
 }
 
-/** Leaves space in a segment for late messages. */
+/** Maximum number of messages in a new segment. It leaves capacity for messages that are committed late. */
 const MAX_NEW_SEGMENT_MESSAGES = MAX_SEGMENT_MESSAGES - 384;
 const MAX_COUNT = 200_000;
 /**
- * Maximum number of characters in one segment: twice the size of a full segment of usual messages. A full segment of
- * the longest subjects with only different words would need hundreds of megabytes while it is built.
+ * Maximum number of characters in one segment: twice the size of a full segment of typical messages. Without this
+ * limit, a full segment of very long subjects with distinct words would need hundreds of megabytes of memory.
  */
 const MAX_SEGMENT_CHARACTERS = 3_000_000;
 
@@ -126,7 +126,7 @@ export function* planIndexStep(
     }
   }
 
-  /** As many segments as the range needs. */
+  /** Builds as many segments as the range needs. */
   function* buildSegments(from: number, end: number): Coroutine<readonly NewSegment[]> {
     const built: NewSegment[] = [];
     for (let first = from; first < end; first = built.at(-1)?.end ?? end) {
@@ -140,7 +140,10 @@ export function* planIndexStep(
   }
 }
 
-/** The first messages, as many as fit into one segment. `whole` is true if these are all messages of the range. */
+/**
+ * Returns as many of the first messages as fit into one segment. `isComplete` is true if these are all messages of the
+ * range.
+ */
 function fitIntoSegment(
   messages: readonly SearchableMessage[],
   limit: number,
@@ -156,8 +159,9 @@ function fitIntoSegment(
 }
 
 /**
- * Without a given end the segment ends with its messages. The messages with the last sequence number are then left to
- * the next segment, because not all of that number may have been read.
+ * Builds a segment from messages. If `first` or `end` is null, the messages define this bound. The messages with the
+ * sequence number at this bound are then excluded and belong to the next segment, because some of them may not have
+ * been read.
  */
 function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
   const [oldest, newest] = [seqOf(messages.at(0)?.id ?? MIN_ID), seqOf(messages.at(-1)?.id ?? MIN_ID)];
@@ -167,7 +171,7 @@ function buildSegment(messages: readonly SearchableMessage[], first: number | nu
   return { first: firstSeq, end: endSeq, ...encodeSegment(included) };
 }
 
-/** A segment as stored. */
+/** A stored segment. */
 export interface StoredSegment extends SegmentInfo {
   readonly builtAt: number;
   readonly verified: boolean;
@@ -177,15 +181,18 @@ export interface StoredSegment extends SegmentInfo {
 export type Job =
   | { readonly kind: 'index-newer'; readonly first: number }
   | { readonly kind: 'index-older'; readonly end: number }
-  /** Counts the messages of the segment again. */
+  /** Counts the messages of the segment again and rebuilds the segment if the count differs. */
   | { readonly kind: 'verify'; readonly segment: StoredSegment }
   /** Merges consecutive segments, newest first. */
   | { readonly kind: 'merge'; readonly segments: readonly StoredSegment[] }
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
-/** A segment is verified once, this long after it was built. The index misses a message whose commit takes longer. */
+/**
+ * A segment is verified once, this long after it was built. A message that is committed later is missing from the
+ * index.
+ */
 const VERIFY_AFTER_MS = 5 * 60_000;
-/** A search that began before a segment was replaced can read it for this long. */
+/** A search that began before a segment was replaced can still read the old segment during this time. */
 const REPLACED_SEGMENT_TTL_MS = 60_000;
 /** Minimum size of a merged segment, so that no segment is merged repeatedly. */
 const MIN_MERGED_MESSAGES = MAX_SEGMENT_MESSAGES * 0.75;
@@ -196,9 +203,9 @@ export interface IndexState {
   readonly replaced: readonly StoredSegment[];
   /** The number of messages newer than the index. */
   readonly unindexedCount: number;
-  /** The number of them that is enough for a segment. */
+  /** Minimum number of these messages for a new segment. */
   readonly minSegmentMessages: number;
-  /** `start`: the least possible sequence number. `horizon`: messages before it are old enough to be indexed. */
+  /** `start` is the least sequence number. Messages before `horizon` are old enough to be indexed. */
   readonly start: number;
   readonly horizon: number;
   readonly now: number;

@@ -1,10 +1,10 @@
 /**
- * Maintains the search index of a store. While few messages are accepted, it runs one step at a time with pauses; when
- * many messages wait to be indexed, it runs at any load. A failed step is reported and retried in the next round.
+ * Maintains the search index of a store in rounds. At low load it runs one step at a time with pauses. At high load it
+ * runs only if many messages are not indexed. A failed step is reported and retried in the next round.
  *
- * A message is indexed some seconds after its acceptance, when earlier messages have been committed too. The limit is
- * the newest message of the previous round; where nodes share the store, it is also their common time minus some
- * seconds.
+ * A message is indexed some seconds after its acceptance, when earlier messages are committed too. A round indexes
+ * messages up to the newest message of the previous round. If nodes share the store, it also excludes the messages of
+ * the last ten seconds.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
@@ -13,10 +13,13 @@ import type { IndexProgress } from './index-step.ts';
 
 const ROUND_INTERVAL_MS = 5_000;
 const COMMIT_DELAY_MS = 10_000;
-/** Messages that are enough for a segment, at low and at high load. A search reads each unindexed message. */
+/**
+ * Minimum number of messages for a new segment, at low and at high load. A search reads every message that is not
+ * indexed.
+ */
 const MIN_SEGMENT_MESSAGES = 2_048;
 const MIN_SEGMENT_MESSAGES_BUSY = 100_000;
-/** Above this acceptance rate the load is high, and accepting has priority. */
+/** Above this acceptance rate the load is high, and the acceptance of messages has priority. */
 const MAX_LOW_LOAD_PER_SECOND = 500;
 /** How often an idle index checks for segments to verify. */
 const IDLE_CHECK_INTERVAL_MS = 300_000;
@@ -24,7 +27,7 @@ const MIN_PAUSE_MS = 20;
 
 export interface IndexerParts {
   readonly clock: Clock;
-  /** In ms. */
+  /** Milliseconds since an arbitrary origin. */
   readonly monotonic: () => number;
   /** True if other nodes accept messages into the same store. */
   readonly sharesStore: boolean;
@@ -72,7 +75,7 @@ export function startIndexer({
         return;
       }
       if (!isLoadLow && progress.unindexedCount < MIN_SEGMENT_MESSAGES_BUSY) return;
-      // Pauses as long as it has worked.
+      // The pause is as long as the step.
       await pause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
     }
   }

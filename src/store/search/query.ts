@@ -1,22 +1,23 @@
 /**
- * Parses the text of a search and decides whether a message matches. Pure. Both stores decide by it, whatever their
- * indexes return, so they give the same results.
+ * Parses the text of a search and decides whether a message matches. Both stores apply these functions to the rows that
+ * their indexes return, so both give the same results.
  *
- * Words may stand in any order, and each must occur in one of its fields. The last word may be a prefix, unless it ends
- * with a double quote. A word with an `@` inside is an address or its prefix; one that begins with `@` is a domain or
- * its prefix. The id of a message matches that message. Messages and searches are split into words by the same rules:
- * case, accents and compatibility forms make no difference (`GRÜSSE` and `Grüße` are equal; `gruesse` is not).
+ * The order of the words does not matter. Each word must occur in one of the searched fields. The last word may be a
+ * prefix, unless it ends with a double quote. A word that contains an `@` is an address or the prefix of one. A word
+ * that begins with `@` is a domain or the prefix of one. The id of a message matches that message. The same rules split
+ * messages and searches into words. Case, accents and compatibility forms are ignored: `GRÜSSE` and `Grüße` are equal,
+ * but `gruesse` is different.
  */
 import type { State, StoredMessageSummary } from '../../model/message.ts';
 import { isMessageId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
-/** One condition of a search: it must hold in one of its fields. */
+/** One condition of a search. At least one of its fields must match. */
 export type SearchCriterion =
   | { readonly kind: 'word'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
-  /** Including its `@`. */
+  /** The text includes the `@`. */
   | { readonly kind: 'domain'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'id'; readonly id: string };
 
@@ -32,15 +33,15 @@ export interface SearchableMessage {
 }
 
 export interface MessageSearch {
-  /** All of them must match. An empty list matches every message. */
+  /** A message must match all criteria. An empty list matches every message. */
   readonly criteria: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
-  /** Accepted at or after this time, by the time in the id. */
+  /** Only messages accepted at or after this time (ms since the epoch), which the id contains. */
   readonly since: number | null;
-  /** Accepted before this time. */
+  /** Only messages accepted before this time (ms since the epoch). */
   readonly until: number | null;
-  /** With ids less than this one, for the next page. */
+  /** Only messages with ids less than this one. It selects the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
@@ -49,8 +50,9 @@ export interface MessageSearchResult {
   /** Newest first, at most `limit`. */
   readonly messages: readonly StoredMessageSummary[];
   /**
-   * Null if everything has been searched. Otherwise the next call continues with this id as `before`: either the page
-   * is full, or the time was over and the page may have fewer messages, or none.
+   * Null if all messages have been searched. Otherwise the next call continues with this id as `before`. Either the
+   * page is full, or the search has reached its time limit; in the latter case the page may have fewer messages or
+   * none.
    */
   readonly searchedTo: string | null;
 }
@@ -59,10 +61,10 @@ export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
 const ADDRESSES: readonly Field[] = ['to', 'from'];
 /** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
-/** Characters around a word that was copied from a header or a sentence. */
+/** Characters that may surround a word that was copied from a header or a sentence. They are ignored. */
 const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
-/** Null if the text contains nothing that can be searched for. */
+/** Parses the text of a search. Returns null if the text contains no letter, digit or symbol to search for. */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
   const criteria = words.flatMap((word, index) => parseWord(word, index === words.length - 1, fields));
@@ -92,7 +94,7 @@ function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): 
 
 function stripWrapping(word: string): string {
   let [begin, end] = [0, word.length];
-  // The quotes of a local part belong to it: "rita smith"@example.com.
+  // The quotes of a quoted local part are part of the address: "rita smith"@example.com.
   if (word.startsWith('"') && word.indexOf('"@') > 0) return word;
   while (begin < end && WRAPPING_CHARACTERS.has(word.charAt(begin))) begin += 1;
   while (end > begin && WRAPPING_CHARACTERS.has(word.charAt(end - 1))) end -= 1;
@@ -116,7 +118,7 @@ export function matches(criteria: readonly SearchCriterion[], message: Searchabl
   );
 }
 
-/** The normalized texts of a field. */
+/** Returns the normalized texts of a field. */
 export function fieldTexts(message: SearchableMessage, field: Field): readonly string[] {
   if (field !== 'to') return [foldText(message[field])];
   const to = foldText(message.to);
@@ -133,7 +135,7 @@ function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: '
       return criterion.prefix ? domain.startsWith(criterion.text) : domain === criterion.text;
     }
     case 'word': {
-      // A fast check that excludes most texts.
+      // This check is fast and excludes most texts.
       if (!text.includes(criterion.text)) return false;
       return splitWords(text).some((word) =>
         criterion.prefix ? word.startsWith(criterion.text) : word === criterion.text,
@@ -142,14 +144,14 @@ function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: '
   }
 }
 
-/** Longer words are compared by this many characters only. */
+/** Maximum length of a compared word. Only this many characters of a longer word are compared. */
 const MAX_WORD_LENGTH = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
 const ASCII_WORDS = /[a-z0-9]+/g;
 /**
- * In scripts without spaces between words, each letter with its marks is a word, so that a part of a sentence is found
- * by its letters.
+ * In scripts without spaces between words, each letter with its marks is a word, so that a search finds any part of a
+ * sentence.
  */
 const WORDS =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
@@ -157,18 +159,18 @@ const WORDS =
 /** Normalizes a text for comparison. */
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  // Upper case first: it maps ß to SS. A final sigma is compared as a sigma.
+  // The text is converted to upper case first, because this maps ß to SS. A final sigma equals a sigma.
   const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
   return cased.normalize('NFC');
 }
 
-/** The words of a normalized text, in order. */
+/** Returns the words of a normalized text in order. */
 export function splitWords(folded: string): readonly string[] {
   const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
   return found.map((word) => truncate(MAX_WORD_LENGTH, word));
 }
 
-/** The first `most` UTF-16 units of the text, without splitting a character. */
+/** Returns the first `maxLength` UTF-16 code units of the text without splitting a character. */
 export function truncate(maxLength: number, text: string): string {
   if (text.length <= maxLength) return text;
   const last = text.charCodeAt(maxLength - 1);

@@ -1,14 +1,15 @@
 /**
- * A segment: the immutable index of some thousand consecutive messages. Its terms are sorted and stored in pages of
- * about two kilobytes, each term with the numbers of the messages that contain it (0 is the oldest of the segment). The
- * directory holds the first term of each page. Separate pages hold the sequence numbers (`seqOf`) of the messages.
+ * A segment is the immutable index of several thousand consecutive messages. Its terms are sorted and stored in pages
+ * of about 2 KB. Each term has the list of the messages that contain it, by their number in the segment, where 0 is the
+ * oldest message. The directory contains the first term of each page. Separate pages contain the sequence numbers
+ * (`seqOf`) of the messages.
  *
- * A term is a word or a domain with its `@`, followed by a NUL and the letter of the field; or `#` and an account id.
- * Every message that matches a condition has one of its terms (`termRangesOf`). Not every message with such a term
- * matches; query.ts decides.
+ * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
+ * followed by an account id. Every message that matches a criterion has a term in each of its ranges (`termRangesOf`).
+ * A message with such terms does not always match; query.ts decides.
  *
- * Encoding of a term in a page: the length of the prefix that it shares with the term before, the rest as text, twice
- * the size of its numbers (plus one for a bitmap), and the numbers, as a bitmap or as differences.
+ * The encoding of a term in a page is: the length of the prefix that it shares with the previous term, the remaining
+ * text, twice the size of its list of numbers (plus one for a bitmap), and the list as a bitmap or as differences.
  */
 import { seqOf } from '../rules/messages.ts';
 import {
@@ -21,11 +22,11 @@ import {
   truncate,
 } from './query.ts';
 
-/** A bitmap of this many bits is 2 KB. The numbers of a term are never larger. */
+/** A bitmap of this many bits has 2 KB. The encoded list of a term is never larger. */
 export const MAX_SEGMENT_MESSAGES = 16_384;
-/** Four fit into a page of either database. A larger page holds a single term. */
+/** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
 const PAGE_BYTES = 1_950;
-/** Maximum encoded length of the size of a term's numbers. */
+/** Maximum encoded length of the size of a list of numbers. */
 const SIZE_BYTES = 2;
 /** Sequence numbers per page. */
 export const SEQS_PER_PAGE = 512;
@@ -37,7 +38,7 @@ export interface EncodedSegment {
   readonly seqPages: readonly Uint8Array[];
 }
 
-/** Encodes messages in order of id, at most MAX_SEGMENT_MESSAGES. */
+/** Encodes messages, which must be in order of id and at most `MAX_SEGMENT_MESSAGES`. */
 export function encodeSegment(messages: readonly SearchableMessage[]): EncodedSegment {
   const numbers = new Map<string, number[]>();
   for (const [number, message] of messages.entries()) {
@@ -103,7 +104,7 @@ function sharedPrefixLength(previousTerm: string, term: string): number {
   const maxLength = Math.min(previousTerm.length, term.length);
   let shared = 0;
   while (shared < maxLength && previousTerm.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
-  // A surrogate pair is not split.
+  // The prefix must not end within a surrogate pair.
   const unit = term.charCodeAt(shared - 1);
   return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
 }
@@ -126,7 +127,7 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   return pages;
 }
 
-/** The sequence numbers of one page, in order. */
+/** Returns the sequence numbers of one page in order. */
 export function decodeSeqs(page: Uint8Array): readonly number[] {
   const reader = new ByteReader(page);
   const sign = reader.readNumber() === 1 ? -1 : 1;
@@ -139,7 +140,7 @@ export function decodeSeqs(page: Uint8Array): readonly number[] {
   return seqs;
 }
 
-/** The first term of each page, in order. */
+/** Returns the first term of each page in order. */
 export function decodeDirectory(directory: Uint8Array): readonly string[] {
   const reader = new ByteReader(directory);
   const terms: string[] = [];
@@ -147,12 +148,12 @@ export function decodeDirectory(directory: Uint8Array): readonly string[] {
   return terms;
 }
 
-/** The pages that may hold terms of the range: from the first number to before the second. */
+/** Returns the pages that may contain terms of the range: the first page (inclusive) and the end (exclusive). */
 export function pageRange(directory: readonly string[], { first, end }: TermRange): readonly [number, number] {
   return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, end, false)];
 }
 
-/** How many terms are less than `term`, or less than or equal to it with `orEqual`. */
+/** Counts the terms that are less than `term`, or less than or equal to it if `orEqual` is true. */
 function countBelow(directory: readonly string[], term: string, orEqual: boolean): number {
   let [low, high] = [0, directory.length];
   while (low < high) {
@@ -164,7 +165,7 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
   return low;
 }
 
-/** Sets the bits of all messages that this page lists for a term of the range. */
+/** Sets the bits of all messages that have a term of the range in this page. */
 export function markMatches(
   page: Uint8Array,
   { first, end, fieldLetters: letters }: TermRange,
@@ -190,20 +191,23 @@ export function markMatches(
   }
 }
 
-/** Longer domains are compared by this many characters only. Real domains are shorter. */
+/** Maximum length of a domain in a term. Longer domains are truncated; real domains are shorter. */
 const MAX_DOMAIN_LENGTH = 120;
 const TERM_END = '\u0000';
 const AFTER_TERM_END = '\u0001';
 const FIELD_LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
 
-/** Terms from `first` to before `past` that end with one of the letters; all of them if `letters` is null. */
+/**
+ * Terms from `first` (inclusive) to `end` (exclusive) that end with one of the letters. If `fieldLetters` is null, they
+ * may end with any letter.
+ */
 export interface TermRange {
   readonly first: string;
   readonly end: string;
   readonly fieldLetters: string | null;
 }
 
-/** Every term of a message. The list may contain duplicates. */
+/** Returns every term of a message. The list may contain duplicates. */
 export function termsOf(message: SearchableMessage): readonly string[] {
   const terms = [accountTerm(message.accountId)];
   for (const field of ALL_FIELDS) {
@@ -211,7 +215,7 @@ export function termsOf(message: SearchableMessage): readonly string[] {
     for (const text of fieldTexts(message, field)) {
       for (const word of splitWords(text)) terms.push(word + suffix);
       if (field === 'subject') continue;
-      // A quoted local part may contain an @.
+      // A quoted local part may contain an @, so each @ may begin the domain.
       for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1))
         terms.push(truncateDomain(text.slice(at)) + suffix);
     }
@@ -224,7 +228,10 @@ export function accountRange(accountId: number): TermRange {
   return { first: term, end: term + TERM_END, fieldLetters: null };
 }
 
-/** The ranges that a matching message must all have terms in. The index alone returns too much. */
+/**
+ * Returns the ranges of a criterion. A matching message has a term in each of them. Other messages may have such terms
+ * too.
+ */
 export function termRangesOf(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const range = (text: string, prefix: boolean): TermRange => {
@@ -263,7 +270,7 @@ class ByteWriter {
     return this.#length;
   }
 
-  /** Writes an integer from 0 to 2^53, seven bits per byte. */
+  /** Writes an integer from 0 to 2^53 with seven bits per byte. */
   writeNumber(value: number): void {
     let remaining = value;
     this.#reserve(8);
@@ -274,7 +281,7 @@ class ByteWriter {
     this.#bytes[this.#length++] = remaining;
   }
 
-  /** Writes UTF-8 text after its length. */
+  /** Writes the length of the text and then the text in UTF-8. */
   writeText(value: string): void {
     const size = Buffer.byteLength(value);
     this.writeNumber(size);

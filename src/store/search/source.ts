@@ -1,20 +1,20 @@
 /**
- * What a store provides for a search, and the coroutines that a search consists of. The embedded store answers
- * synchronously inside its thread; PostgreSQL answers asynchronously. A search is therefore a generator that pauses
- * where an answer is pending. All lists are newest first.
+ * The data source of a search, and the coroutines that execute a search. The embedded store answers synchronously in
+ * its thread; PostgreSQL answers asynchronously. Therefore a search is a generator that yields each pending promise.
+ * All lists have the newest message first.
  */
 import type { State } from '../../model/message.ts';
 import { minIdAt, seqOf } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** Conditions that the database itself checks. Null means any. */
+/** Conditions that the database checks. Null matches every value. */
 export interface RowFilter {
   readonly accountId: number | null;
   readonly state: State | null;
 }
 
-/** An index segment (segment.ts). It covers sequence numbers from `first` to before `past`. */
+/** An index segment (segment.ts). It covers sequence numbers from `first` (inclusive) to `end` (exclusive). */
 export interface SegmentInfo {
   readonly number: number;
   readonly first: number;
@@ -25,47 +25,53 @@ export interface SegmentInfo {
 export interface SearchSource<Message extends SearchableMessage> {
   byId(id: string, filter: RowFilter): MaybePromise<Message | null>;
   rows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
-  /** The id of the `count`th message of the range, counted from the newest; null if it has fewer. */
+  /**
+   * Returns the id of the message at position `count` of the range, counted from the newest. Returns null if the range
+   * has fewer messages.
+   */
   nth(range: IdRange, count: number): MaybePromise<string | null>;
-  /** Messages in one state, by the state's own index. Never called for a state without an index. */
+  /** Returns messages in one state from the index of this state. Never called for a state without an index. */
   fromState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
-  /** Their number, counted up to `most`. */
+  /** Counts the messages in one state, up to `maxCount`. */
   countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
   seqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
-  /** Segments that overlap the range. */
+  /** Returns the segments that overlap the range. */
   segments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
-  /** Directories of segments. Removed segments are missing from the result. */
+  /** Returns the directories of segments. The result does not contain removed segments. */
   directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
-  /** Pages by their keys (`termsKey`, `seqsKey`). Pages of removed segments are missing from the result. */
+  /** Returns pages by their keys (`termsKey`, `seqsKey`). The result does not contain pages of removed segments. */
   pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   bySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
 }
 
-/** Half of these keys are for pages of terms, half for pages of sequence numbers. A segment needs fewer of either. */
+/**
+ * Number of page keys of a segment. One half is for pages of terms, the other for pages of sequence numbers. A segment
+ * has fewer pages of each kind.
+ */
 const PAGES_PER_SEGMENT = 65_536;
 
-/** The key of a page of terms. */
+/** Returns the key of a page of terms. */
 export function termsKey(segment: number, page: number): number {
   return segment * PAGES_PER_SEGMENT + page;
 }
 
-/** The key of a page of sequence numbers. */
+/** Returns the key of a page of sequence numbers. */
 export function seqsKey(segment: number, page: number): number {
   return segment * PAGES_PER_SEGMENT + PAGES_PER_SEGMENT / 2 + page;
 }
 
-/** The keys of all pages of a segment: from the first number to before the second. */
+/** Returns the range of the keys of all pages of a segment: the first key (inclusive) and the end (exclusive). */
 export function pageKeyRange(segment: number): readonly [number, number] {
   return [segment * PAGES_PER_SEGMENT, (segment + 1) * PAGES_PER_SEGMENT];
 }
 
-/** Ids from `first` to before `past`. */
+/** Ids from `first` (inclusive) to `end` (exclusive). */
 export interface IdRange {
   readonly first: string;
   readonly end: string;
 }
 
-/** Less than every id, and greater than every id. */
+/** `MIN_ID` is less than every id, and `AFTER_LAST_ID` is greater than every id. */
 export const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const AFTER_LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
@@ -80,25 +86,25 @@ export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' 
   };
 }
 
-/** A part of a coroutine; `yield*` returns its value. */
+/** A coroutine. `yield*` runs it and returns its result. */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
-/** A value that is available at once or later. */
+/** A value or a promise of it. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Waits for a value if it is pending. */
+/** Waits for the value if it is a promise. */
 export function* waitFor<T>(value: MaybePromise<T>): Coroutine<T> {
   return value instanceof Promise ? ((yield value) as T) : value;
 }
 
-/** Runs a coroutine that never waits. */
+/** Runs a coroutine that yields no promise. Throws if it yields one. */
 export function runSync<T>(steps: Coroutine<T>): T {
   const step = steps.next();
   if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
   return step.value;
 }
 
-/** Runs a coroutine and waits where it waits. */
+/** Runs a coroutine and awaits each promise that it yields. */
 export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
   let step = steps.next();
   while (step.done !== true) {
@@ -114,18 +120,18 @@ export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
   return step.value;
 }
 
-/** About 10 MB. */
+/** Maximum number of cached directories. They need about 10 MB. */
 const MAX_CACHED_DIRECTORIES = 1_000;
 
 export class DirectoryCache {
   readonly #cache = new Map<number, readonly string[]>();
 
-  /** The numbers that are not cached. */
+  /** Returns those of `numbers` that are not cached. */
   missing(numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => !this.#cache.has(number));
   }
 
-  /** The cached directories of `numbers`, and those just read, which enter the cache. */
+  /** Adds the directories in `read` to the cache and returns the directories of `numbers`. */
   update(
     numbers: readonly number[],
     read: readonly (readonly [number, Uint8Array])[],
@@ -136,7 +142,7 @@ export class DirectoryCache {
       const directory = decoded.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
       all.set(number, directory);
-      // The most recently used entry is last.
+      // The most recently used entry is the last one.
       this.#cache.delete(number);
       this.#cache.set(number, directory);
     }
