@@ -1,8 +1,10 @@
 /**
- * Carries events from their publishers to the subscribers, in the order of subscription, within the call of `publish`.
+ * Passes events from publishers to subscribers. `publish` calls the subscribers synchronously, in the order of their
+ * subscription.
  *
- * Guarantees: a publisher never fails because of a subscriber; an error of a subscriber is published as `node.operation_failed`. A
- * subscriber that is added during the start also receives the earlier events. An event without a subscriber costs one map lookup.
+ * Guarantees: a publisher never fails because of a subscriber. An error of a subscriber is published as
+ * `node.operation_failed`. A subscriber that subscribes during the start also receives the earlier events. An event
+ * without a subscriber costs one map lookup.
  */
 import type { EventOf, EventType, Publish, ServiceEvent } from '../model/events.ts';
 
@@ -11,9 +13,9 @@ export type Handlers = { readonly [Type in EventType]?: ((event: EventOf<Type>) 
 
 export interface Events {
   readonly publish: Publish;
-  /** Calls the handlers from now on, until the returned function is called. */
+  /** Calls the handlers for each event until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
-  /** Ends the start phase: a later subscriber receives only later events. */
+  /** Ends the start phase. After it, a new subscriber receives only later events. */
   endStartup(): void;
 }
 
@@ -27,7 +29,7 @@ export function createEvents(clock: { now(): number }): Events {
     try {
       handler(event);
     } catch (error) {
-      // An error of a handler of `node.operation_failed` is not published: it would cause itself without end.
+      // An error of a handler of `node.operation_failed` is not published, because this would cause an infinite loop.
       if (event.type !== 'node.operation_failed') {
         publish({ type: 'node.operation_failed', at: clock.now(), operation: event.type, error });
       }

@@ -1,9 +1,9 @@
 /**
  * Live updates of the dashboard: publishes changed topics to subscribers, at most twice per second.
  *
- * Guarantees: while there is a subscriber, a change by this process is published within half a second, and a change by another
- * process, which is found by polling the change feed of the store, within two seconds. Without a subscriber there is no subscription to
- * events and no poll, and changes are not published. A failed poll is repeated.
+ * Guarantees: while there is a subscriber, a change by this process is published within half a second. A change by
+ * another process is published within two seconds, because the change feed of the store is polled. Without a
+ * subscriber, there is no subscription to events and no poll, and changes are not published. A failed poll is repeated.
  */
 
 import type { Clock } from '../clock.ts';
@@ -14,14 +14,17 @@ import type { Events, Handlers } from './events.ts';
 
 const MIN_INTERVAL_MS = 500;
 const POLL_INTERVAL_MS = 1_500;
-/** Entries of the audit log that one poll reads; where there are more, all topics that operators change are published. */
+/**
+ * Maximum number of audit log entries that one poll reads. If there are more, all topics that operators can change are
+ * published.
+ */
 const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
   publish(...topics: readonly Topic[]): void;
-  /** Polls the change feed at once, after a change by an operator through this process. */
+  /** Polls the change feed at once. Called after an operator has made a change through this process. */
   poll(): void;
-  /** Calls `onChange` with the changed topics until the returned function is called. */
+  /** Calls `onChange` with the changed topics after each change until the returned function is called. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
   /** Removes all subscribers. */
   stop(): void;
@@ -29,9 +32,12 @@ export interface LiveUpdates {
 
 export interface LiveUpdateParts {
   readonly clock: Clock;
-  /** The topics of this installation; others are not published. */
+  /** The topics of this installation. Other topics are not published. */
   readonly topics: readonly Topic[];
-  /** The topics that have changed in the store since the last call. The first answer after a pause is not published. */
+  /**
+   * Resolves to the topics that have changed in the store since the previous call. The first result after a period
+   * without subscribers is not published.
+   */
   readonly changes: () => Promise<readonly Topic[]>;
   readonly events: Pick<Events, 'subscribe'>;
 }
@@ -54,7 +60,7 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
     subscribe(onChange) {
       subscribers.add(onChange);
       unsubscribe ??= events.subscribe(liveUpdateHandlers(updates));
-      // The first poll finds the position in the change feed.
+      // The first poll reads the current position in the change feed.
       if (subscribers.size === 1) void poll(false);
       return () => {
         subscribers.delete(onChange);
@@ -73,7 +79,7 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
     for (const topic of topics) if (installedTopics.includes(topic)) pending.add(topic);
     if (cancelPublishing !== null || pending.size === 0) return;
     const sinceMs = clock.now() - publishedAt;
-    // If the clock was set back, one interval is waited.
+    // If the clock was set back, the wait is one interval.
     const waitMs = sinceMs < 0 ? MIN_INTERVAL_MS : Math.max(0, MIN_INTERVAL_MS - sinceMs);
     cancelPublishing = clock.after(waitMs, callSubscribers);
   }
@@ -120,7 +126,7 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
   }
 }
 
-/** The live updates as a subscriber: the topics of each event. */
+/** Returns the event handlers that publish the topics of each event. */
 function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
   const messages = () => updates.publish('messages', 'overview');
   const overview = () => updates.publish('overview');
@@ -155,7 +161,7 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
   };
 }
 
-/** The topics of an audit log entry, by the first word of its action. */
+/** The changed topics for each kind of audit log entry. The key is the part of the action before the dot. */
 const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   account: ['accounts', 'overview'],
   key: ['accounts', 'overview'],
@@ -167,8 +173,8 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 
 /**
- * Reads the change feed of the store: each call resolves with the topics that have changed since the last one, whichever process
- * changed them. Rejects where the store does not answer; the next call then finds the same changes.
+ * Creates the function that reads the change feed of the store. Each call resolves to the topics that any process has
+ * changed since the previous call. Rejects if the store does not answer; the next call then returns the same changes.
  */
 export function createChangeFeedReader(
   store: Pick<OverviewStore, 'changeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
@@ -187,7 +193,7 @@ export function createChangeFeedReader(
       const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
       topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
     }
-    // Set after all reads, so that the next poll repeats a poll that failed.
+    // Set after all reads, so that the next call returns the same changes if a read fails.
     last = position;
     return topics;
   };

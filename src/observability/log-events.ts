@@ -1,8 +1,9 @@
 /**
- * The log events: name, level, fields and meaning of every line that the log can have. Data alone; docs/log-events.md is generated
- * from it. Each event of the union (model/events.ts) has an entry under its name; null means that it has no line.
+ * Defines the log events: the name, level, fields and meaning of every line of the log. docs/log-events.md is generated
+ * from this data. Each event of model/events.ts has an entry under its name; null means that the event is not logged.
  *
- * Names and fields are stable: scripts and alerts depend on them. The unit of a field is part of its name; times are ISO 8601, UTC.
+ * Names and fields are stable, because scripts and alerts depend on them. The unit of a field is part of its name.
+ * Times are in ISO 8601 format, UTC.
  */
 import type { Settings } from '../config/settings.ts';
 import type { EventType } from '../model/events.ts';
@@ -10,7 +11,7 @@ import type { EventType } from '../model/events.ts';
 export type LogLevel = Settings['logLevel'];
 export type LineLevel = Exclude<LogLevel, 'silent'>;
 
-/** All fields, with their contents. No field holds the subject or body of a message, or a credential. */
+/** All fields and their content. No field contains the subject or body of a message, or a credential. */
 export const LOG_FIELDS = {
   id: 'the id of the message',
   accountId: 'the number of the account',
@@ -19,7 +20,7 @@ export const LOG_FIELDS = {
   domain: 'the sending domain',
   to: 'the recipient',
   state: 'the state of the message, see [states.md](states.md)',
-  attemptCount: 'delivery attempts so far',
+  attemptCount: 'the number of delivery attempts so far',
   nextHop: 'the next hop, such as `relay.example:587`',
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
@@ -28,22 +29,22 @@ export const LOG_FIELDS = {
   reportSource: 'how the report arrived: `smtp`, `sns` or `sqs`',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
-  durationMs: 'milliseconds',
+  durationMs: 'a duration in milliseconds',
   retryAt: 'when the next attempt is due',
-  count: 'a number of messages, or of lines',
+  count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the listener',
   operation: 'the operation that failed',
-  detail: 'one sentence for people',
-  remedy: 'what the operator can do, for people',
-  error: 'the text of the error, for people',
+  detail: 'a description for the operator, in one sentence',
+  remedy: 'the remedy for the operator',
+  error: 'the text of the error',
 } as const;
 
 export type LogField = keyof typeof LOG_FIELDS;
 
 export interface LogEvent {
   readonly level: LineLevel;
-  /** The fields that a line can have, in this order. A field without a value is omitted or null. */
+  /** The fields of a line, in this order. A field without a value is omitted or null. */
   readonly fields: readonly LogField[];
   readonly meaning: string;
 }
@@ -57,12 +58,12 @@ export const LOG_EVENTS = {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
     meaning:
-      'The message is stored, and the client gets a 201. `durationMs` is the time from the key check to the answer.',
+      'The message is stored, and the client receives a 201. `durationMs` is the time from the key check to the answer.',
   },
   'message.replayed': {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'durationMs'],
-    meaning: 'A request repeated an idempotency key and got the first answer again.',
+    meaning: 'A request repeated an idempotency key and received the answer to the first request.',
   },
   'message.suppressed': {
     level: 'info',
@@ -77,13 +78,13 @@ export const LOG_EVENTS = {
   'message.deferred': {
     level: 'info',
     fields: [...SETTLED_FIELDS, 'retryAt'],
-    meaning: 'The attempt failed for now. The next attempt is due at `retryAt`.',
+    meaning: 'The attempt failed temporarily. The next attempt is due at `retryAt`.',
   },
   'message.bounced': {
     level: 'info',
     fields: SETTLED_FIELDS,
     meaning:
-      'Delivery failed permanently: the next hop refused the message, or a later report says so. `reportSource` is present only for a report.',
+      'Delivery failed permanently: the next hop refused the message, or a later report states the failure. `reportSource` is present only for a report.',
   },
   'message.complained': {
     level: 'info',
@@ -116,12 +117,12 @@ export const LOG_EVENTS = {
   'attempt.alarm_raised': {
     level: 'warn',
     fields: [...ATTEMPT_FIELDS, 'reason', 'detail'],
-    meaning: 'The next hop refuses this service itself, not only this message. An operator must act.',
+    meaning: 'The next hop refuses this service, not only this message. An operator must act.',
   },
   'node.lease_lost': {
     level: 'warn',
     fields: ['node', 'id', 'accountId', 'to', 'attemptCount'],
-    meaning: 'The lease ended during an attempt. The outcome of the attempt was not recorded.',
+    meaning: 'The lease was lost during an attempt. The outcome of the attempt was not recorded.',
   },
   'request.refused': {
     level: 'debug',
@@ -133,19 +134,19 @@ export const LOG_EVENTS = {
   'certificate.reloaded': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The TLS certificate was read again and is in use.',
+    meaning: 'The TLS certificate was reloaded and is in use.',
   },
   'certificate.refused': {
     level: 'warn',
     fields: ['node', 'error'],
-    meaning: 'The new TLS certificate cannot be used. The old one stays in use.',
+    meaning: 'The new TLS certificate cannot be used. The old certificate remains in use.',
   },
   'report.repeated': null,
   'report.unrelated': null,
   'report.not_understood': {
     level: 'warn',
     fields: ['feedbackId', 'reason', 'detail'],
-    meaning: 'A report was not understood, or names no known message. `postrider feedback show ID` shows it.',
+    meaning: 'A report was not understood, or it names no known message. `postrider feedback show ID` shows the report.',
   },
   'report.refused': null,
   'subscription.changed': {
@@ -194,12 +195,12 @@ export const LOG_EVENTS = {
   'node.draining': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The node is shutting down. It finishes the attempts that are under way and starts no others.',
+    meaning: 'The node is shutting down. It completes the running attempts and starts no others.',
   },
   'node.leases_recovered': {
     level: 'info',
     fields: ['node', 'count'],
-    meaning: 'Messages whose lease had expired, or whose node is dead, were queued again.',
+    meaning: 'Messages whose lease had expired, or whose node was dead, were queued again.',
   },
   'node.warned': {
     level: 'warn',
@@ -209,7 +210,7 @@ export const LOG_EVENTS = {
   'node.operation_failed': {
     level: 'error',
     fields: ['node', 'operation', 'error'],
-    meaning: 'An operation failed. The node continues without it.',
+    meaning: 'An operation failed. The node continues to run.',
   },
   'api.started': null,
   'store.committed': null,
@@ -227,19 +228,19 @@ export const LOG_EVENTS = {
   'circuit_breaker.opened': {
     level: 'warn',
     fields: ['node', 'retryAt'],
-    meaning: 'Attempts failed because of the next hop. None is made before `retryAt`.',
+    meaning: 'Attempts failed because of the next hop. No attempt is made before `retryAt`.',
   },
   'circuit_breaker.half_opened': {
     level: 'debug',
     fields: ['node'],
-    meaning: 'One probe attempt is under way.',
+    meaning: 'One probe attempt is running.',
   },
   'circuit_breaker.closed': {
     level: 'info',
     fields: ['node'],
     meaning: 'The probe succeeded. Attempts continue.',
   },
-  /** Written by the log itself. */
+  /** The log writes this event itself. */
   'log.lines_dropped': {
     level: 'warn',
     fields: ['count'],
@@ -251,7 +252,7 @@ export const LOG_EVENTS = {
 type Table = typeof LOG_EVENTS;
 /** The names of all log events. */
 export type LogEventName = { [Name in keyof Table]: Table[Name] extends null ? never : Name }[keyof Table];
-/** The events of the union that have a line. */
+/** The types of the events that are logged. */
 export type LoggedType = Extract<LogEventName, EventType>;
 export type LogValue = string | number | boolean | null;
 /** The fields of one log event. */
@@ -259,7 +260,7 @@ export type LogFields<Name extends LogEventName> = {
   readonly [Field in NonNullable<Table[Name]>['fields'][number]]?: LogValue | undefined;
 };
 
-/** The content of docs/log-events.md. */
+/** Returns the content of docs/log-events.md. */
 export function logEventsPage(): string {
   const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
     event === null
@@ -271,11 +272,11 @@ export function logEventsPage(): string {
   const fields = Object.entries(LOG_FIELDS).map(([name, content]) => `| \`${name}\` | ${content} |`);
   return `# Log events
 
-This page lists every line that the log can have, for people who search the log or write alerts. A test holds it equal to the code
-(\`src/observability/log-events.ts\`).
+This page lists all log events. It is for operators who search the log or write alerts. It is generated from
+\`src/observability/log-events.ts\`.
 
-The log goes to standard output, one JSON object a line. Every line has \`level\`, \`time\` (ISO 8601, UTC) and \`event\`, then the
-fields of its event. Names and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is written.
+The service writes the log to standard output, one JSON object per line. Every line has \`level\`, \`time\` (ISO 8601, UTC) and \`event\`, then the
+fields of its event. Names and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
 
 ## Events
 
@@ -285,7 +286,7 @@ ${rows.join('\n')}
 
 ## Fields
 
-| field | holds |
+| field | content |
 |---|---|
 ${fields.join('\n')}
 `;

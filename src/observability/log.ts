@@ -1,10 +1,11 @@
 /**
- * The log: a subscriber that writes one JSON line for each event, to standard output.
+ * The log: subscribes to events and writes one JSON line for each event to standard output.
  *
- * Guarantees: a line has only the name and fields that log-events.ts lists, so that bodies, keys and passwords are never logged.
- * Passwords in URLs are masked. A text is one line of limited length, and control characters are escaped. A line is written within one
- * second, unless the reader of standard output is slower. A slow reader never blocks the service: beyond `MAX_WAITING_CHARS` lines are
- * dropped, and a line states their number.
+ * Guarantees: a line contains only the fields that log-events.ts lists for its event, so that bodies, keys and
+ * passwords are never logged. Passwords in URLs are masked. A text is one line of limited length, and control
+ * characters are escaped. A line is written within one second, unless the reader of standard output is slower. A slow
+ * reader never blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a
+ * later line states their number.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
@@ -27,9 +28,9 @@ export interface Log {
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
   /** True if the level of the event is enabled. */
   enabled(event: LogEventName): boolean;
-  /** The number of lines dropped so far because the reader of standard output was too slow. */
+  /** Returns the number of lines dropped because the reader of standard output was too slow. */
   droppedLines(): number;
-  /** Writes the buffered lines; gives up after one second. */
+  /** Writes the buffered lines. Resolves after at most one second. */
   close(): Promise<void>;
 }
 
@@ -41,7 +42,10 @@ export interface LogDestination {
   write(formatFields: string): void;
 }
 
-/** Creates the log. Without `destination` it writes to standard output, buffered, and only after `after` has resolved. */
+/**
+ * Creates the log. Without `destination` it writes to standard output through a buffer, and only after `startAfter` has
+ * resolved.
+ */
 export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
@@ -57,13 +61,13 @@ export function createLog(
     },
     { write: (formatFields: string) => output.write(escapeJson(formatFields)) },
   );
-  // Writes lines that do not fill the buffer. The timer does not keep the process alive.
+  // The timer writes lines that have not filled the buffer. It does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
   const enabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
     enabled,
     write(event, fields) {
-      // A disabled level costs only this check.
+      // An event of a disabled level costs only this check.
       if (enabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
     },
     droppedLines: output.dropped,
@@ -74,7 +78,7 @@ export function createLog(
   };
 }
 
-/** The name and the listed fields, if their values are primitive. Anything else that a caller passes is not written. */
+/** Returns the name of the event and its listed fields whose values are primitive. All other values are not logged. */
 function formatFields(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
   const shown: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
@@ -90,7 +94,7 @@ function truncateText(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
-/** The line that is written in place of dropped lines. */
+/** Returns the line that replaces dropped lines. */
 function formatDroppedLines(count: number): string {
   const { level } = LOG_EVENTS['log.lines_dropped'];
   return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
@@ -100,7 +104,7 @@ function formatDroppedLines(count: number): string {
 
 type Lines = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
 
-/** The log as a subscriber. It does not subscribe to events of disabled levels. */
+/** Returns the event handlers of the log. Events of disabled levels have no handler. */
 export function logHandlers(log: Log, node: string): Handlers {
   const nodeField = () => ({ node });
   const fieldsByType: Lines = {
@@ -120,7 +124,7 @@ export function logHandlers(log: Log, node: string): Handlers {
     'attempt.alarm_raised': (event) => ({
       ...attemptFields(event, event.attempt),
       reason: event.reason,
-      detail: 'the next hop refuses this service itself, not this message: an operator has to act',
+      detail: 'the next hop refuses this service, not only this message; an operator must act',
     }),
     'node.lease_lost': ({ id, accountId, to, attempts }) => ({ node, id, accountId, to, attemptCount: attempts }),
     'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
@@ -150,7 +154,7 @@ export function logHandlers(log: Log, node: string): Handlers {
     const fields = fieldsByType[type];
     return (event) => log.write(type, fields(event));
   }
-  // The keys of the table are its type's.
+  // The type of the table lists exactly these keys.
   const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.enabled);
   return Object.fromEntries(types.map((type) => [type, handler(type)]));
 }
@@ -164,7 +168,10 @@ function attemptFields(
   return { id, accountId, to, attemptCount: attempts, ...reply };
 }
 
-/** The fields for a change of state: those of the attempt, of the report, or only the id of the message. */
+/**
+ * Returns the fields for a change of state: the fields of the attempt, the fields of the report, or only the id of the
+ * message.
+ */
 function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
@@ -189,31 +196,31 @@ function errorText(error: unknown): string {
 
 // ── Standard output ──
 
-/** The size of the buffer for a reader that stalls, in characters. */
+/** Maximum size of the buffer while the reader stalls, in characters. */
 const MAX_WAITING_CHARS = 1_048_576;
-/** From this size on the buffer is written at once; below it, at the next flush. */
+/** A buffer of at least this size is written at once; a smaller one is written at the next flush. */
 const MIN_WRITE_CHARS = 4_096;
-/** Delay before a failed write is repeated; doubles from the minimum to the maximum. */
+/** Delay before a failed write is repeated. It doubles from the minimum to the maximum. */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 250;
 /** Maximum time that a stalled reader delays `close`. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /** Maximum time for writing the buffer when the process ends without `close`. */
 const EXIT_TIMEOUT_MS = 100;
-/** Maximum wait for a write in progress when the process ends. */
+/** Maximum wait for a write in progress when the process ends without `close`. */
 const MAX_LAST_WRITE_MS = 20;
 
 const STDOUT = 1;
 const EMPTY = Buffer.alloc(0);
 
 interface Output {
-  /** Adds one line, with its line feed. */
+  /** Adds one line, which includes its line feed. */
   write(formatFields: string): void;
-  /** Starts to write the buffer. */
+  /** Starts a write of the buffer. */
   flush(): void;
-  /** Resolves once everything is written, or after one second. */
+  /** Resolves when all lines are written, or after one second. */
   close(): Promise<void>;
-  /** Lines dropped so far. */
+  /** Returns the number of dropped lines. */
   dropped(): number;
 }
 
@@ -227,12 +234,12 @@ function directOutput(destination: LogDestination): Output {
 }
 
 /**
- * Opens standard output. `droppedLine` makes the line that states the number of dropped lines. Until `after` has resolved, lines wait
- * in the buffer; `close` and the end of the process write them anyway.
+ * Opens standard output. `formatDroppedLines` returns the line that states the number of dropped lines. Until
+ * `startAfter` has resolved, lines wait in the buffer. `close` and the end of the process write the buffer in any case.
  *
- * Writing never blocks the event loop, and lines are complete and in order. The command line makes the pipe non-blocking (cli/main.ts),
- * so a write to a full pipe returns at once. A blocking pipe would occupy a thread of the pool, and delay the end of the process, until
- * the reader reads.
+ * A write never blocks the event loop, and lines are complete and in order. The command line makes the pipe
+ * non-blocking (cli/main.ts), so a write to a full pipe returns at once. A write to a blocking pipe would occupy a
+ * thread of the thread pool and delay the end of the process until the reader reads.
  */
 function standardOutput(formatDroppedLines: (count: number) => string, startAfter: Promise<unknown> | null): Output {
   let isDelayed = startAfter !== null;
@@ -245,7 +252,9 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
   let unreported = 0;
   let whenEmpty: (() => void) | null = null;
 
-  /** The next bytes to write: the rest of the current write, or else the whole buffer. */
+  /**
+   * Returns the next bytes to write: the remaining bytes of the current write, or the whole buffer if there are none.
+   */
   function nextBytes(): Buffer {
     if (writing.length > 0) return writing;
     let text = buffered;
@@ -278,7 +287,7 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
         startWriting();
       return;
     }
-    // EAGAIN means a full pipe. After any other error (no reader, full disk) the write is repeated too, until the buffer is full.
+    // EAGAIN means that the pipe is full. After any other error (no reader, full disk) the write is also repeated.
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
     retry = setTimeout(() => {
       retry = null;
@@ -289,7 +298,7 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
   /** Writes the buffer of a process that ends without `close`. */
   function atExit(): void {
     if (isWriting) {
-      // No callback runs any more: wait for the write, and count it as done.
+      // No callback runs after this point. Therefore it waits for the write and treats the write as complete.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
       writing = EMPTY;
     }
@@ -298,7 +307,7 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
       try {
         writing = writing.subarray(writeSync(STDOUT, writing));
       } catch {
-        // Repeated until the timeout.
+        // The write is repeated until the timeout.
       }
     }
   }

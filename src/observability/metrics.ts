@@ -1,8 +1,9 @@
 /**
- * Metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists them.
+ * The metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists them.
  *
- * Guarantees: counting is one addition, because every labelled series is created beforehand. The figures of the queue are read from
- * the store only on a scrape, at most once per second. If the store does not answer, the scrape omits these figures only.
+ * Guarantees: an increment is one addition, because every labelled series is created in advance. The queue figures are
+ * read from the store only during a scrape, at most once per second. If the store does not answer, the scrape omits
+ * only these figures.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -24,30 +25,33 @@ import type { QueueStatistics } from '../model/overview.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {
-  /** Messages accepted with a 201; `tookMs` from key check to answer. */
+  /** Counts a message accepted with a 201. `tookMs` is the time from the key check to the answer. */
   accepted(tookMs: number): void;
-  /** Requests answered with an error; `reason` is a code of docs/errors.md. */
+  /** Counts a request answered with an error. `reason` is a code of docs/errors.md. */
   refused(reason: string): void;
-  /** Requests that repeated an idempotency key. */
+  /** Counts a request that repeated an idempotency key. */
   replayed(): void;
-  /** Unknown members of a body that was answered with a 201. */
+  /** Counts the unknown members of a request body that was answered with a 201. */
   ignored(fields: number): void;
   attempted(outcome: Outcome['kind'], tookMs: number): void;
-  /** Messages that entered a state. */
+  /** Counts a message that entered a state. */
   entered(state: State): void;
-  /** Messages whose attempt was deferred. */
+  /** Counts a message whose attempt was deferred. */
   deferred(): void;
   alarmed(reason: AlarmReason): void;
-  /** Records one commit of the store: its number of messages and its duration. */
+  /** Records the number of messages and the duration of one commit of the store. */
   committed(kind: 'accept' | 'settle', size: number, tookMs: number): void;
-  /** A feedback report that was received, by its result. */
+  /** Counts a received feedback report by its result. */
   reported(result: ReportResult): void;
-  /** A feedback report that was refused, by reason. */
+  /** Counts a refused feedback report by reason. */
   reportRefused(reason: string): void;
   circuitBreaker(state: BreakerState): void;
-  /** A connection that a listener closed to make room, or because its client does not read. */
+  /** Counts a connection that a listener closed because it reached its limit or because the client does not read. */
   connectionDropped(listener: HttpListenerName, reason: DropReason): void;
-  /** The complete exposition. Concurrent scrapes share one, so that many connections cost as much as one. */
+  /**
+   * Resolves to the complete exposition. Concurrent scrapes share one exposition, so that many scrapes cost as much as
+   * one.
+   */
   scrape(): Promise<Exposition>;
 }
 
@@ -56,11 +60,14 @@ export interface Exposition {
   readonly text: string;
 }
 
-/** `bounced` and `complained` changed the state of a message, `recorded` only its history, the others nothing. */
+/**
+ * `bounced` and `complained`: the report changed the state of a message. `recorded`: it changed only the history. The
+ * other results changed no message.
+ */
 const REPORT_RESULTS = ['bounced', 'complained', 'recorded', 'repeated', 'not-understood', 'unrelated'] as const;
 export type ReportResult = (typeof REPORT_RESULTS)[number];
 
-/** Refusals of the service itself, and other conditions that need an operator. */
+/** The reasons of refusals that concern the whole service, and other conditions that require an operator. */
 const ALARM_REASONS = [
   ...ALARMING_REASONS,
   SIGNING_ALARM,
@@ -73,13 +80,13 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 export interface MetricsOptions {
   readonly clock: Clock;
-  /** The figures of the queue; read on a scrape. */
+  /** Resolves to the queue figures. Called during a scrape. */
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
-  /** When the last feedback report was received, or null; read on a scrape. */
+  /** Resolves to the time of the last feedback report, or null. Called during a scrape. */
   readonly lastFeedbackAt?: () => Promise<number | null>;
-  /** Every code that `refused` can be called with. */
+  /** All codes that `refused` can receive. */
   readonly refusalReasons: readonly string[];
-  /** Lines that the log has dropped so far; read on a scrape. */
+  /** Returns the number of lines that the log has dropped. Called during a scrape. */
   readonly droppedLines?: () => number;
 }
 
@@ -104,7 +111,7 @@ export function createMetrics({
 }: MetricsOptions): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  // The default, sampling the event loop every 10 ms, took 80 % of the processor time of an idle node.
+  // The default precision samples the event loop every 10 ms, which took 80 % of the processor time of an idle node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
   const accepted = new Counter({
@@ -114,7 +121,7 @@ export function createMetrics({
   });
   const replayed = new Counter({
     name: 'postrider_replayed_total',
-    help: 'Requests that repeated an idempotency key and got the first answer again',
+    help: 'Requests that repeated an idempotency key and received the answer to the first request',
     registers,
   });
   const ignored = new Counter({
@@ -147,7 +154,7 @@ export function createMetrics({
   });
   const alarms = new Counter({
     name: 'postrider_alarms_total',
-    help: 'Conditions that need an operator, by reason',
+    help: 'Conditions that require an operator, by reason',
     labelNames: ['reason'],
     registers,
   });
@@ -232,7 +239,7 @@ export function createMetrics({
     OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
   );
   const messagesBy = new Map<State, LabelledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
-  // Every series starts at zero: an alert on an increase would miss a series that starts at one.
+  // Every series starts at zero, because an alert on an increase would miss a series that starts at one.
   for (const reason of reasons) refused.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);
@@ -260,7 +267,7 @@ export function createMetrics({
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
     } catch {
-      // The gauges are removed, because old values would be wrong. An alert on their absence fires.
+      // The gauges are removed, because old values would be wrong. An alert reports their absence.
       depth.reset();
       oldest.remove();
       feedbackAge.remove();
@@ -316,7 +323,7 @@ export function createMetrics({
   }
 }
 
-/** The metrics as a subscriber. */
+/** Returns the event handlers of the metrics. */
 export function metricHandlers(metrics: Metrics): Handlers {
   const reported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
     metrics.entered(state);

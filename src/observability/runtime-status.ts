@@ -1,12 +1,12 @@
 /**
- * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop. It is held in
- * memory only; a restart clears it.
+ * The runtime status of delivery: the state of the circuit breaker, recent alarms and the last failure of the next hop.
+ * It exists only in memory, and a restart clears it.
  */
 
 import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
-/** Alarms are shown for one hour. */
+/** How long an alarm is shown. */
 const ALARM_TTL_MS = 3_600_000;
 
 export interface RuntimeStatusTracker {
@@ -22,7 +22,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
   return {
     handlers: {
       'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
-        // Only the failures that the circuit breaker counts.
+        // Records only the failures that the circuit breaker counts.
         if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
         const { code, enhanced, text } = outcome.reply;
         const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');

@@ -1,8 +1,10 @@
 /**
- * Traces: one for each message, with spans for the request, for each attempt, and for later reports, on any node. Spans are written
- * through `@opentelemetry/api` afterwards, with the original times, so that nothing waits for them. Without an SDK they cost nothing.
+ * Each message has one trace, with spans for the request, for each attempt and for later reports, on any node. Spans
+ * are created through `@opentelemetry/api` after the event, with the original times, so that no operation waits for
+ * them. Without an SDK, traces have no cost.
  *
- * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not have to carry a trace context.
+ * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not have to carry a
+ * trace context.
  */
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
@@ -19,13 +21,13 @@ export interface Traces {
     attempt: Attempt,
     change: Pick<StateChange, 'to'>,
   ): void;
-  /** A feedback report that changed a message or its history; `type` is the type of the history entry. */
+  /** Records a feedback report that changed a message or its history. `type` is the type of the history entry. */
   reported(id: string, type: string, at: number): void;
 }
 
 const TRACER_NAME = 'postrider';
 
-/** Null if no SDK is registered at the start. */
+/** Creates the traces. Returns null if no SDK is registered at the start. */
 export function createTraces(version: string): Traces | null {
   const tracer = trace.getTracer(TRACER_NAME, version);
   const probe = tracer.startSpan('postrider.start');
@@ -83,14 +85,14 @@ export function createTraces(version: string): Traces | null {
   };
 }
 
-/** Omits attributes that are null. */
+/** Returns the attributes of a span. Omits attributes that are null. */
 function messageAttributes(id: string, known: Readonly<Record<string, string | number | null>>): Attributes {
   const attributes: Attributes = { 'postrider.message.id': id };
   for (const [name, value] of Object.entries(known)) if (value !== null) attributes[name] = value;
   return attributes;
 }
 
-/** The parent context of every span: the message itself, which has no span. */
+/** Returns the parent context of every span of a message. It represents the message, which has no span of its own. */
 function messageContext(id: string) {
   const traceId = id.replaceAll('-', '');
   // The last 64 bits are random, so the span id is not zero (zero is invalid).
@@ -102,7 +104,7 @@ function messageContext(id: string) {
   });
 }
 
-/** The traces as a subscriber. */
+/** Returns the event handlers of the traces. */
 export function traceHandlers(traces: Traces): Handlers {
   const settled = (event: EventOf<SettledEventType>) => {
     const { type, id, accountId, attempts, attempt, reportedBy, at } = event;

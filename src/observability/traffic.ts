@@ -1,10 +1,10 @@
 /**
- * The time series: counts messages by minute and by hour in memory. Writes changed rows to the store once per second, and once more at
- * the stop.
+ * The traffic time series: counts messages by minute and by hour in memory. Writes changed rows to the store once per
+ * second and once more when it is stopped.
  *
- * Guarantees: counting never waits. A write replaces the whole row, so a repeated write counts nothing twice. A process that is killed
- * loses at most the figures of its last second. While the store does not answer, at most `MAX_UNWRITTEN_ROWS` rows wait; the oldest
- * beyond that are dropped.
+ * Guarantees: a count never waits for a write. A write replaces the whole row, so a repeated write counts no message
+ * twice. A process that is killed loses at most the figures of its last second. While the store does not answer, at
+ * most `MAX_UNWRITTEN_ROWS` rows per time series wait; older rows are dropped.
  */
 
 import type { Clock } from '../clock.ts';
@@ -14,11 +14,14 @@ import type { TrafficStore } from '../store/contract.ts';
 import type { Handlers } from './events.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
-/** Written rows stay in memory, because a clock that is set back counts in them again. */
+/**
+ * Maximum number of rows in memory. Written rows remain in memory, because their counts continue if the clock is set
+ * back.
+ */
 const MAX_CACHED_ROWS = 64;
 const MAX_UNWRITTEN_ROWS = 240;
 
-/** The states in which a message leaves the queue, and the figure of each. */
+/** The states in which a message leaves the queue, and the figure that counts each state. */
 const COUNT_BY_END_STATE: Readonly<Partial<Record<State, TrafficCount | null>>> = {
   delivered: 'delivered',
   bounced: 'bounced',
@@ -29,13 +32,16 @@ const COUNT_BY_END_STATE: Readonly<Partial<Record<State, TrafficCount | null>>> 
 
 export interface TrafficCounter {
   accepted(): void;
-  /** A message entered a state through the queue or by an operator; `tookMs` from accepted to delivered. */
+  /**
+   * Counts a message that entered a state through the queue or by an operator. `tookMs` is the time from acceptance to
+   * delivery.
+   */
   entered(state: State, tookMs?: number): void;
-  /** A later report changed the state of a message that had left the queue. */
+  /** Counts a message whose state was changed by a report after it had left the queue. */
   reported(state: 'bounced' | 'complained'): void;
   deferred(): void;
   alarmed(): void;
-  /** Writes the remaining rows, and stops. */
+  /** Writes the remaining rows and stops. */
   stop(): Promise<void>;
 }
 
@@ -43,11 +49,11 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: TrafficStore['writeTraffic'];
-  /** Called once when writes start to fail. */
+  /** Called once when writes begin to fail. */
   readonly onWriteError: (error: unknown) => void;
 }
 
-/** Creates a counter. No timer runs while nothing is counted. */
+/** Creates a counter. No timer runs while there is no count to write. */
 export function startTrafficCounter({ node, clock, writeRows, onWriteError }: TrafficParts): TrafficCounter {
   const minutes = createRows(MINUTE_MS);
   const hours = createRows(HOUR_MS);
@@ -58,7 +64,10 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   let failing = false;
   let stopped = false;
 
-  /** Counts in the current minute and hour. After the clock was set back it continues the earlier rows. */
+  /**
+   * Adds to the rows of the current minute and hour. After the clock was set back, the counts continue in the earlier
+   * rows.
+   */
   function count(add: (sums: CountedRow['sums']) => void): void {
     const now = clock.now();
     if (minute === null || hour === null || now - minute.sums.at >= MINUTE_MS || now < minute.sums.at) {
@@ -90,7 +99,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
           node,
           batch.map(({ row }) => row.sums),
         );
-      // Counts that were added during the write may be missing in it: those rows are written again.
+      // Counts that were added during the write may be missing from it, so these rows are written again.
       for (const { row, counted } of batch) row.written = counted;
       failing = false;
     } catch (error) {
@@ -126,7 +135,10 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   };
 }
 
-/** The time series as a subscriber. A later report has its own count, because the message left the queue before. */
+/**
+ * Returns the event handlers of the time series. A later report has its own count, because the message has already left
+ * the queue.
+ */
 export function trafficHandlers(traffic: TrafficCounter): Handlers {
   return {
     'message.accepted': () => traffic.accepted(),
@@ -150,22 +162,22 @@ interface CountedRow {
     readonly at: number;
     readonly latencies: Map<number, number>;
   };
-  /** The number of changes to the row, and that number at the last successful write. */
+  /** `counted` is the number of changes of the row. `written` is this number at the last successful write. */
   counted: number;
   written: number;
 }
 
 interface Rows {
-  /** The row that a time belongs to. */
+  /** Returns the row to which a time belongs. */
   at(now: number): CountedRow;
   unwritten(): readonly CountedRow[];
 }
 
 function createRows(spanMs: TrafficRow['spanMs']): Rows {
-  /** By start time, least recently used first. */
+  /** The rows by start time. The least recently used row is the first one. */
   const rows = new Map<number, CountedRow>();
 
-  /** Drops the oldest rows. The current row is last, so it is never dropped. */
+  /** Drops the oldest rows. The current row is the last one, so it is never dropped. */
   function evict(): void {
     for (const [at, { counted, written }] of rows) {
       if (rows.size <= MAX_CACHED_ROWS) return;

@@ -1,4 +1,7 @@
-/** What the dashboard shows about the service: the URL of the public listener, and for one hour the first API key. */
+/**
+ * The information about the service that the dashboard shows: the URL of the public listener and, for one hour, the
+ * first API key.
+ */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
@@ -6,7 +9,7 @@ import type { EventOf } from '../model/events.ts';
 import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';
 
-/** How long the dashboard shows the API key that the start printed. */
+/** How long the dashboard shows the first API key after the start. */
 const FIRST_KEY_TTL_MS = 3_600_000;
 
 export interface InstallationInfoParts {
@@ -15,11 +18,14 @@ export interface InstallationInfoParts {
   readonly clock: Clock;
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
-  /** The raw API key that the start stores if there is no account yet; otherwise it is not valid. */
+  /** The raw API key that the start stores if the store has no account. Otherwise the key is not valid. */
   readonly firstKey: string;
 }
 
-/** Returns the function that describes the service. The URL of the public listener comes from the event `api.started`. */
+/**
+ * Returns the function that returns the information about the service. The URL of the public listener comes from the
+ * event `api.started`.
+ */
 export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['installationInfo'] {
   const { settings, version, clock, directory, firstKey } = parts;
   let apiStarted: EventOf<'api.started'> | null = null;
@@ -29,7 +35,7 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
     },
   });
 
-  /** The key for the curl command of the page; null one hour after the start, or when the key is not valid any more. */
+  /** The key for the curl command in the dashboard. Null if the key is not valid, or from one hour after the start. */
   function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
     if (started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;

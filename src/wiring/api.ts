@@ -1,4 +1,4 @@
-/** The role `api`: the public listener, and on an empty store the first account with its API key. */
+/** The role `api`: starts the public listener, and creates the first account and its API key on an empty store. */
 
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -19,9 +19,9 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Most messages in one commit; it bounds the duration of a commit. */
+/** Maximum number of messages in one commit. It limits the duration of a commit. */
 const MAX_BATCH_MESSAGES = 512;
-/** The listener sheds load while a message waits for longer than this for its commit. */
+/** The listener sheds load while a message has waited longer than this for its commit. */
 const MAX_COMMIT_WAIT_MS = 1_000;
 const KEY_USE_INTERVAL_MS = 5_000;
 
@@ -32,14 +32,14 @@ export interface ApiParts {
   readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
-  /** Null when the service can work, else the problem, as text for the public. */
+  /** Returns null if the service can work, otherwise the problem as a text for the public. */
   readonly ready: () => string | null;
   readonly directory: ApiKeyCache;
-  /** Stored if there is no account yet. */
+  /** The key that is stored if the store has no account. */
   readonly firstKey: NewApiKey;
   readonly domains: DomainCache;
   readonly publish: Publish;
-  /** The dispatcher of this process; null when other nodes deliver. */
+  /** The dispatcher of this process; null if only other nodes deliver messages. */
   readonly dispatcher: Dispatcher | null;
   readonly limits: Partial<ListenerLimits>;
   readonly drainMs: number;
@@ -50,7 +50,10 @@ export interface Api extends AsyncDisposable {
   readonly firstKey: string | null;
 }
 
-/** Starts the listener. `firstKey` of the result is the raw key if it was stored, else null. Rejects with an Error of one line. */
+/**
+ * Starts the listener. `firstKey` of the result is the raw key if it was stored, otherwise null. Rejects with a
+ * one-line Error.
+ */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const {
     settings,
@@ -96,7 +99,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   });
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
-  // Last: the key is shown once, and a failed start must not use it up.
+  // The key is created as the last step, because it is shown only once: a failed start must not create it.
   const firstKey = await createFirstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('touch keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
@@ -104,7 +107,10 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-/** On an empty store, creates the account `default` with the key and returns the key; it is valid at once. Else returns null. */
+/**
+ * On an empty store, creates the account `default` with the key and returns the key, which is valid at once. Otherwise
+ * returns null.
+ */
 async function createFirstAccount(
   store: Pick<DirectoryStore, 'createFirstKey'>,
   directory: ApiKeyCache,
@@ -113,12 +119,12 @@ async function createFirstAccount(
 ): Promise<string | null> {
   const created = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
   if (created === null) return null;
-  // The change feed updates the directory later; a client may use the key before that.
+  // A client may use the key before the next poll updates the cache.
   directory.apply({ revision: 0, accounts: [created.account], keys: [created.key] });
   return key;
 }
 
-/** Stores periodically when keys were last used, and once more when stopped. */
+/** Stores the last use of keys periodically, and once more when it is stopped. */
 function updateKeysLastUsed(
   store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,

@@ -5,14 +5,14 @@ import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } fr
 import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemption } from '../http/connections.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
-/** How long a download from the operator listener may make no progress. */
+/** Maximum time without progress of a download from the operator listener. */
 const MAX_STALL_MS = 30_000;
-/** Most connections of the SMTP intake, with a reserve for those that it refuses. */
+/** Maximum number of connections of the SMTP listener, including a reserve for connections that it refuses. */
 const MAX_SMTP_CONNECTIONS = 250;
 
 /**
- * Divides the file descriptors of the process among the listeners. `concurrency` is the number of simultaneous delivery attempts.
- * Warns when the limit of open files is low.
+ * Divides the file descriptors of the process among the listeners. `concurrency` is the number of simultaneous delivery
+ * attempts. Warns if the limit on open files is low.
  */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
@@ -37,7 +37,9 @@ export interface ConnectionParts {
   readonly publish: PublishOf<'connection.dropped'>;
 }
 
-/** The connections of a listener with few clients: the operator listener or the listener for provider events. */
+/**
+ * Creates the connections of a listener with few clients: the operator listener or the listener for provider events.
+ */
 export function createHttpConnections(
   listener: HttpListenerName,
   maxConnections: number,

@@ -1,4 +1,7 @@
-/** The role `deliver`: dispatcher, transport, signatures, sweeper, and the checks of sending domains. */
+/**
+ * The role `deliver`: starts the dispatcher with its transport and signatures, the sweeper, and the checks of sending
+ * domains.
+ */
 
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/provider-identity.ts';
@@ -17,7 +20,7 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Most settlements in one commit; it bounds the duration of a commit. */
+/** Maximum number of settlements in one commit. It limits the duration of a commit. */
 const MAX_BATCH_SETTLEMENTS = 512;
 
 export interface DeliveryParts {
@@ -36,7 +39,7 @@ export interface Delivery extends AsyncDisposable {
   readonly dispatcher: Dispatcher;
 }
 
-/** Starts delivery. Disposing stops the domain checks, the sweeper and the dispatcher. Rejects with an Error of one line. */
+/** Starts delivery. Disposal stops the domain checks, the sweeper and the dispatcher. Rejects with a one-line Error. */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();

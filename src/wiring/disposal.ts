@@ -1,4 +1,4 @@
-/** The first error of a failed start or stop: disposal wraps later errors around it (SuppressedError). */
+/** Returns the first error of a failed start or stop. Disposal wraps it in a SuppressedError for each later error. */
 export function firstError(error: unknown): unknown {
   let first = error;
   while (first instanceof SuppressedError) first = first.suppressed;

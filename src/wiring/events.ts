@@ -1,7 +1,7 @@
 /** Publishes failed background operations as events. */
 import type { PublishOf } from '../model/events.ts';
 
-/** Returns the function that a part calls when an operation fails and the part continues. */
+/** Returns the function that a component calls if an operation fails but the component continues. */
 export function createFailureReporter(
   publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },

@@ -1,4 +1,4 @@
-/** The role `feedback`: the SMTP listener, the listener for provider events and the SQS poller. */
+/** The role `feedback`: starts the SMTP listener, the listener for provider events and the SQS poller. */
 
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
@@ -26,7 +26,7 @@ export interface FeedbackParts {
   readonly connections: HttpConnections;
 }
 
-/** Addresses of the listeners, which the start prints; null for a listener that is off. */
+/** Addresses of the listeners, which the start prints. Null for a listener that is disabled. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;
@@ -38,7 +38,10 @@ export interface Feedback extends AsyncDisposable {
   readonly addresses: FeedbackAddresses;
 }
 
-/** Starts the listeners and the poller. Disposing stops them in reverse order, the intake last. Rejects with an Error of one line. */
+/**
+ * Starts the listeners and the poller. Disposal stops them in reverse order and then the intake. Rejects with a
+ * one-line Error.
+ */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, publish, connections } = parts;
   await using stack = new AsyncDisposableStack();
@@ -59,7 +62,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const { feedbackListen: at, tls } = settings;
     const returnPath = returnPathKey(settings);
     if (at === null || returnPath === null) return null;
-    // Loaded only when the listener is on.
+    // The modules are loaded only if the listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
@@ -87,7 +90,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return formatHostPort(bound);
   }
 
-  /** Provider events of Amazon SES, posted by SNS. */
+  /** Starts the listener for provider events of Amazon SES, which SNS posts. */
   async function startSns(): Promise<string | null> {
     const { feedbackHttpListen: at, sesTopics: topics, tls } = settings;
     if (at === null) return null;
@@ -101,7 +104,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       connections,
       clock,
       topics,
-      // They include the certificates of NODE_EXTRA_CA_CERTS.
+      // The default certificates include those of NODE_EXTRA_CA_CERTS.
       certificates: createSnsCertificates({ fetch, roots: () => getCACertificates('default'), now: clock.now }),
       fetch,
       certificate: tls === null ? null : readCertificate(tls),
@@ -118,7 +121,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return `${tls === null ? 'http' : 'https'}://${formatHostPort(bound)}/ses`;
   }
 
-  /** Provider events of Amazon SES, read from an SQS queue. */
+  /** Starts the poller that reads provider events of Amazon SES from an SQS queue. */
   async function startSqs(): Promise<void> {
     const { sesQueue: queueUrl, sesTopics: topics, transport } = settings;
     if (queueUrl === null) return;

@@ -1,4 +1,7 @@
-/** The installation that `doctor` checks: database, relay and provider, each loaded and opened only for its check. */
+/**
+ * The installation that `doctor` checks: the database, the relay and the provider. Each of them is loaded and opened
+ * only for its check.
+ */
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { MonotonicClock } from '../clock.ts';
@@ -7,7 +10,7 @@ import type { DatabaseParts } from '../doctor/database.ts';
 import type { Installation } from '../doctor/installation.ts';
 import { describeError } from '../printing/error-line.ts';
 
-/** `withStore` opens the store of the settings, or passes the store of the running service. */
+/** `withStore` runs a function with the configured store or with the store of the running service. */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
   clock: MonotonicClock,
@@ -47,7 +50,7 @@ export function createInstallation(
   };
 }
 
-/** Why the database file is missing: it was not created yet, or it was removed. Creates nothing. */
+/** Determines why the database file is missing: it was never created, or it was removed. Creates no file. */
 async function explainMissingDatabase(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');

@@ -1,6 +1,7 @@
 /**
- * One node of the cluster: its name, its clock, and whether its leases are still valid. On the embedded store a service is the
- * only node. On PostgreSQL the nodes use the clock of the database server and watch each other's heartbeats.
+ * One node of the cluster: its name, its clock and its membership, which decides whether its leases are still valid. On
+ * the embedded store, a service is the only node. On PostgreSQL, the nodes use the clock of the database server and
+ * detect dead nodes by their heartbeats.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -12,7 +13,7 @@ import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock
 import type { NodeStore } from '../store/contract.ts';
 import { version } from '../version.ts';
 
-/** How long a service on the embedded store is listed after its start; it sends no further heartbeat. */
+/** How long a service on the embedded store is listed after its start. It sends only one heartbeat. */
 const SINGLE_NODE_TTL_MS = 3_600_000;
 
 export interface ClusterNode {
@@ -26,12 +27,15 @@ export interface ClusterNode {
   leave(): Promise<void>;
 }
 
-/** A name that is unique for this start of the process: host, process id, random digits. */
+/**
+ * Returns a name that is unique for this start of the process. It consists of the host name, the process id and random
+ * digits.
+ */
 export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Adds this node to the cluster. `clock` is the clock of the machine. Rejects when the store cannot write. */
+/** Adds this node to the cluster. `clock` is the clock of this machine. Rejects if the store cannot write. */
 export async function startNode(
   name: string,
   settings: Settings,

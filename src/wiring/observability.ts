@@ -1,4 +1,4 @@
-/** The subscribers to events: metrics, traces, traffic figures, live updates, runtime status. */
+/** Subscribes metrics, traces, time series, live updates and runtime status to events. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { ERROR_CODES } from '../http/errors.ts';
@@ -22,9 +22,9 @@ export interface ObservabilityParts {
     Pick<FeedbackStore, 'lastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'>;
-  /** The queue figures of the store, cached for a moment. */
+  /** The queue figures of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
-  /** Log lines dropped so far. */
+  /** Returns the number of log lines dropped since the start. */
   readonly droppedLines: () => number;
   readonly events: Events;
 }
@@ -35,7 +35,10 @@ export interface Observability extends AsyncDisposable {
   readonly deliveryStatus: () => DeliveryStatus;
 }
 
-/** Subscribes all of them. Each receives every event since the start of the process. Disposing writes the last traffic figures. */
+/**
+ * Subscribes all of them. Each subscriber receives every event since the start of the process. Disposal writes the last
+ * rows of the time series.
+ */
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, readQueueStatistics, droppedLines, events } = parts;
   const stack = new AsyncDisposableStack();

@@ -1,4 +1,4 @@
-/** The role `operator`: metrics, the dashboard with its live updates, and the operator API. */
+/** The role `operator`: serves metrics, the dashboard with its live updates, and the operator API. */
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -28,7 +28,9 @@ import { createFailureReporter } from './events.ts';
 import { createInstallation } from './installation.ts';
 import type { Observability } from './observability.ts';
 
-/** The folder of the pages: `npm ci` builds them in a checkout, and the package contains them. */
+/**
+ * The folder with the pages of the dashboard. `npm ci` builds them in a checkout, and the npm package contains them.
+ */
 const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
 function requireDashboard(): void {
@@ -41,7 +43,7 @@ function requireDashboard(): void {
 /** Data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
-  /** The settings that the service was started with, secrets masked. */
+  /** Returns the settings of the running service with masked secrets. */
   readonly describeSettings: () => readonly DescribedSetting[];
 }
 
@@ -55,12 +57,12 @@ export interface OperatorParts {
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly connections: HttpConnections;
-  /** Null when the transport captures no messages. */
+  /** Null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
-  /** The raw API key that the role `api` stores if there is no account yet. */
+  /** The raw API key that the role `api` stores if the store has no account. */
   readonly firstKey: string;
-  /** Null when this process has no operator API. */
+  /** Null if this process serves no operator API. */
   readonly api: OperatorApiOptions | null;
 }
 
@@ -70,7 +72,10 @@ export interface Operator extends AsyncDisposable {
   readonly signInUrl: string | null;
 }
 
-/** Starts the listener. Disposing first ends running imports, so that their clients get an answer. Rejects with an Error of one line. */
+/**
+ * Starts the listener. Disposal first ends running imports, so that their clients receive an answer. Rejects with a
+ * one-line Error.
+ */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;
   requireDashboard();
@@ -93,7 +98,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   stack.defer(() => listener.close());
   stack.defer(() => imports.stop());
   const { url, signInUrl } = await listener.start();
-  // Starts the reader thread of the store and fills the cache, so that the first page loads fast.
+  // Starts the reader thread of the store and fills the cache, so that the first page loads quickly.
   if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
   const started = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };

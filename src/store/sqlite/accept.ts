@@ -1,6 +1,7 @@
 /**
- * Accepting: idempotency, exact volume and rate, suppression, and the rows, in the caller's transaction. Within a batch
- * each message sees the effects of those before it.
+ * Accepts a batch of messages in the transaction of the caller: checks the idempotency key, the volume, the rate limit
+ * and the suppression lists, and inserts the rows. Each message of a batch is checked after the effects of the messages
+ * before it.
  */
 
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-/** Accounts and API keys. */
+/** Stores accounts and API keys. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts } from '../../model/account.ts';
 import { type Actor, auditedAccount, auditedKey } from '../../model/audit.ts';
@@ -8,7 +8,10 @@ import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 
-/** `nextRevision` increments the directory's revision. `reputation` reads the window of an account. */
+/**
+ * `nextRevision` increments the revision of the directory. `reputation` reads and resets the reputation window of an
+ * account.
+ */
 export function prepareAccounts(
   database: DatabaseSync,
   nextRevision: () => number,
@@ -60,7 +63,7 @@ export function prepareAccounts(
     const account = findAccount(name);
     const conflict = findChangeConflict(account, expected);
     if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
-    // An unlock resets the reputation. Otherwise the next bounce would lock the account again.
+    // An unlock resets the reputation; otherwise the next bounce would lock the account again.
     if (reason === null) reputation.resetWindow(account.id);
     setLock.run(reason, at, nextRevision(), account.id);
     return withAudit(by, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));

@@ -1,6 +1,6 @@
 /**
- * Writes the audit log. Each operation runs in its own transaction or savepoint, so an entry and its change are stored
- * together or not at all.
+ * Writes the audit log. Each operation runs in its own transaction or savepoint, so an entry and its change are either
+ * both stored or both rolled back.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';
@@ -18,11 +18,14 @@ export function prepareAudit(database: DatabaseSync) {
     Number(insert.run(at, actor, action, target, before, after).lastInsertRowid);
   return {
     write,
-    /** Writes the entry of a change. Does nothing if no operator made the change. */
+    /** Writes the entry of a change. Writes nothing if no operator made the change. */
     writeChange(by: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
       if (by !== undefined) write(auditEntry(by, action, target, before, after));
     },
-    /** Writes the entry of an import, or updates its counts. Returns the entry's id, or null if no operator imports. */
+    /**
+     * Writes the entry of an import, or updates its counts. Returns the id of the entry, or null if no operator started
+     * the import.
+     */
     recordImport(by: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
       if (by === undefined) return null;
       const row = step.entry === null ? undefined : selectAfter.get(step.entry);

@@ -1,8 +1,8 @@
 /**
- * Backup of the embedded database: a consistent copy while a service uses it.
+ * Backs up the embedded database: makes a consistent copy while a service may use the database.
  *
- * Guarantees: the copy is complete, checked and on disk when the promise resolves. Rejects with a StoreError of one
- * line.
+ * Guarantees: when the promise resolves, the copy is complete, checked and synced to disk. Rejects with a one-line
+ * StoreError.
  */
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -11,12 +11,12 @@ import { isPostriderDatabase, requireSinglePath } from './database.ts';
 import { toStoreError } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 
-/** Pages per copy step. Between the steps the service can write. */
+/** Number of pages per copy step. The service can write between two steps. */
 const PAGES = 2_000;
 
 /**
- * Copies the database at `path` into `draft`, an empty file that the caller creates and publishes. Error messages call
- * it `name`. Calls `progress` with the completed share, 0 to 1. Resolves to the size in bytes.
+ * Copies the database at `path` into `draft`, an empty file that the caller creates and later renames. Error messages
+ * use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size in bytes.
  */
 export async function backupDatabase(
   path: string,
@@ -28,7 +28,7 @@ export async function backupDatabase(
   requireUsableFiles(realPath);
   if (!existsSync(realPath)) throw new StoreError(`there is no database ${path} to back up.`);
   try {
-    // A log that another process has written under another name would be missing from the copy.
+    // If another process uses the database under another name, its log would be missing from the copy.
     requireSinglePath(realPath);
     const source = new DatabaseSync(realPath, { timeout: 15_000 });
     try {
@@ -66,16 +66,14 @@ export function requireIntact(database: DatabaseSync, path: string): void {
   if (result !== 'ok') throw new StoreError(`${path} is damaged (${String(result)}). Use another backup.`);
 }
 
-/** Messages that a service on a restored database would send. */
+/** The messages that a service would send after this database is restored. */
 export interface UnsentMessages {
   readonly count: number;
-  /** When the oldest was accepted (ms since the epoch), or null if there is none. */
+  /** When the oldest message was accepted (ms since the epoch), or null if there is no message. */
   readonly oldestAt: number | null;
 }
 
-/**
- * The messages in a database that were queued or being sent at the time of its backup. Throws a StoreError of one line.
- */
+/** Counts the messages in a database that are queued or sending. Throws a one-line StoreError. */
 export function countUnsentMessages(path: string): UnsentMessages {
   try {
     const database = new DatabaseSync(resolveDatabasePath(path), { readOnly: true });

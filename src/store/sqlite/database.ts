@@ -1,7 +1,7 @@
 /**
- * Opens the embedded database: sets durable modes, checks that the file belongs to Postrider and can be read, and
- * migrates the schema. Only the holder of the serve lock migrates. Throws a StoreError of one line that names the file
- * and the remedy.
+ * Opens the embedded database: enables the WAL mode with full sync, checks that the file is a readable Postrider
+ * database, and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line
+ * StoreError that names the file and the remedy.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -24,26 +24,27 @@ const APPLICATION_ID = 0x50524452;
 const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 
 /**
- * 8 KiB pages and a checkpoint every 500 pages. A longer log increases throughput slightly but stalls the commits that
- * checkpoint it; smaller pages cost half as much again (figures are in docs/decisions/embedded-store.md).
+ * Pages of 8 KiB and a checkpoint every 500 pages. A longer log increases the throughput slightly, but the commit that
+ * starts a checkpoint then waits longer. Smaller pages increase the cost by half. docs/decisions/embedded-store.md has
+ * the figures.
  */
 const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
 const CACHE_KIB = 65_536;
-/** How long a statement waits for another process's commit before it fails. */
+/** Maximum wait of a statement for the commit of another process. */
 const BUSY_TIMEOUT_MS = 15_000;
 
-/** How long opening waits for another process that opens the same file. */
+/** Maximum wait for another process that is opening the same file. */
 const MAX_OPEN_WAIT_MS = 5_000;
 
-/** How long a command waits for another process that migrates. */
+/** Maximum wait of a command for another process that migrates the schema. */
 const MAX_MIGRATION_WAIT_MS = 5_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
 
 /**
- * Opens the file for writing and creates it and its folder if they are missing, readable by the owner only. `locked`:
- * this process holds the serve lock. Without it the lock is held during a migration.
+ * Opens the file for writing. Creates the file and its folder if they are missing, readable only by the owner.
+ * `holdsServeLock` is true if this process holds the serve lock; otherwise a migration acquires the lock.
  */
 export function openDatabase(configuredPath: string, holdsServeLock = false): DatabaseSync {
   const path = resolveDatabasePath(configuredPath);
@@ -56,7 +57,8 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
-    // Before the first write: a log created under the name of another file would destroy that file.
+    // Checked before the first write, because a log that is created under the name of another file would destroy that
+    // file.
     requireSameFile(path, opened);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
@@ -73,9 +75,9 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
 }
 
 /**
- * Throws a StoreError if another process has the file open under another name (it was moved, or is mounted twice). That
- * process's log is not the one beside `path`, and two logs destroy the database. A process that has it open under this
- * name has created the shared memory file.
+ * Throws a StoreError if another process has the file open under another name, because the file was moved or is mounted
+ * twice. Each name has its own log, and two logs destroy the database. If a process has the file open under this name,
+ * the shared memory file exists.
  */
 export function requireSinglePath(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
@@ -94,7 +96,7 @@ export function requireSinglePath(path: string): void {
   }
 }
 
-/** Throws a StoreError if the path names another file than the one that was opened. */
+/** Throws a StoreError if the path no longer names the file that was opened. */
 function requireSameFile(path: string, opened: ReturnType<typeof fileIdentity>): void {
   if (isSameFile(opened, fileIdentity(path)) && !existsSync(restoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was opened. Try again.`);
@@ -181,7 +183,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   const newest = files.length;
   database.exec('BEGIN IMMEDIATE');
   try {
-    // Read again under the lock: another process may have migrated meanwhile.
+    // Read again under the lock, because another process may have migrated the schema in the meantime.
     const version = pragma(database, 'user_version');
     if (version > newest) throw newerSchemaError(path, version, newest);
     for (const name of files.slice(version)) {

@@ -1,6 +1,6 @@
 /**
- * The directory: accounts, keys and domains that running nodes cache. One revision counter increases with every change
- * of any of them, so that a node reads only what it has not seen.
+ * The directory: the accounts, keys and domains that running nodes cache. Every change increments one revision counter,
+ * so that a node reads only the changes after its last revision.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
@@ -17,7 +17,7 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
 
   return {
     nextRevision: (): number => rows.int(incrementRevision.get() ?? {}, 'revision'),
-    /** What changed after `revision`, or null if nothing did. */
+    /** Returns the changes after `revision`, or null if there are none. */
     changesSince(revision: number): DirectoryChanges | null {
       const newest = rows.int(selectRevision.get() ?? {}, 'revision');
       if (newest <= revision) return null;
@@ -28,10 +28,10 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
         ...domainsSince(revision),
       };
     },
-    /** The keys of these digests, with their accounts. */
+    /** Returns the keys with these hashes and their accounts. */
     findKeys(hashes: readonly string[]): FoundKeys {
-      // The revision is read first: another process may commit between the statements, and the rows are then newer than
-      // the revision.
+      // The revision is read first. Another process may commit between the statements; the rows are then newer than the
+      // revision, which is safe.
       const revision = rows.int(selectRevision.get() ?? {}, 'revision');
       const found = keysOf.all(JSON.stringify(hashes)).map(rows.apiKey);
       const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>

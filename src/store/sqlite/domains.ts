@@ -1,5 +1,6 @@
 /**
- * Sending domains and their DKIM keys. A removed domain leaves a tombstone row, so that every node sees the removal.
+ * Stores sending domains and their DKIM keys. The row of a removed domain remains and is marked as removed, so that
+ * every node detects the removal.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
@@ -9,10 +10,10 @@ import { decideDomainUpdate } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
-/** Changes of domains. */
+/** The domain changes after a revision of the directory. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
-/** `nextRevision` increments the directory's revision. */
+/** `nextRevision` increments the revision of the directory. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const byName = database.prepare('SELECT * FROM domain WHERE name = ?');
@@ -111,7 +112,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       write.run(status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id);
       if (needsNewRevision) writeKeys(id, keys);
       const after = readChanged(before.name);
-      // A check without a new result is not a change.
+      // A check whose result is unchanged writes no audit entry.
       if (after.kind !== 'done' || !auditedDomainDiffers(before, after.value)) return after;
       return withAudit(by, 'domain.update', before, after);
     },
@@ -131,7 +132,7 @@ export function prepareDomains(database: DatabaseSync, nextRevision: () => numbe
       audit.writeChange(by, 'domain.remove', name, auditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },
-    /** Domains changed after `revision`, and the names of removed ones. */
+    /** Returns the domains that changed after `revision` and the names of removed domains. */
     domainsSince(revision: number): DomainChanges {
       const changed = since.all(revision);
       return {

@@ -1,14 +1,14 @@
-/** Maps faults of SQLite to a StoreError of one line that names the file and the remedy. */
+/** Maps SQLite errors to a one-line StoreError that names the file and the remedy. */
 import { StoreError } from '../error.ts';
 
-/** The primary result code of a SQLite fault (sqlite.org/rescode.html), or 0 for any other fault. */
+/** Returns the primary result code of a SQLite error (sqlite.org/rescode.html), or 0 for any other error. */
 export function resultCode(error: unknown): number {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
 }
 
 export const SQLITE_BUSY = 5;
 
-/** Maps a fault to a StoreError. A StoreError is returned unchanged. */
+/** Maps an error to a StoreError. Returns a StoreError unchanged. */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   switch (resultCode(error)) {
@@ -35,7 +35,7 @@ export function errorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The code of an operating system fault, such as `ENOSPC`, otherwise the fault's text. */
+/** Returns the code of an operating system error, such as `ENOSPC`. For any other error, returns its message. */
 export function systemErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : errorText(error);
 }

@@ -1,4 +1,6 @@
-/** Applies feedback reports to their messages, each report once, or stores them for the operator. */
+/**
+ * Applies each feedback report to its message exactly once. Stores a report that cannot be applied for the operator.
+ */
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
@@ -16,9 +18,9 @@ import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
-  /** Adds to an account's reputation, in the same transaction. */
+  /** Adds counts to the reputation of an account in the same transaction. */
   readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
-  /** True for the first complaint of a recipient in the window. */
+  /** Records a complaint. Returns true if it is the first complaint of the recipient in the reputation window. */
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 

@@ -1,11 +1,11 @@
 /**
- * The files of the embedded database: which file a path names, whether a process may open it, and the serve lock of the
- * one service that may use it.
+ * The files of the embedded database: resolves the path of the database, checks whether a process may open it, and
+ * implements the serve lock, which allows only one service on a database.
  *
- * SQLite keeps the log and the locks of a database beside it, under its name. A database therefore must have one name:
- * symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is SQLite's own lock
- * on a small file beside the database. The operating system releases it when the process ends. A process that migrates,
- * transfers or restores the database holds it too. Faults are StoreErrors of one line with the remedy.
+ * SQLite stores the log and the locks of a database in files beside it, under its name. Therefore a database must have
+ * exactly one name: symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is
+ * a SQLite lock on a small file beside the database. The operating system releases it when the process ends. A process
+ * that migrates, transfers or restores the database also holds it. Errors are one-line StoreErrors with the remedy.
  */
 import {
   closeSync,
@@ -24,8 +24,8 @@ import { StoreError } from '../error.ts';
 import { errorText, resultCode, SQLITE_BUSY, systemErrorCode } from './fault.ts';
 
 /**
- * The suffixes of the database file and of the files that SQLite keeps beside it. `-journal` belongs to a database that
- * is not in WAL mode.
+ * The suffixes of the database file and of the files that SQLite creates beside it. SQLite creates `-journal` only for
+ * a database that is not in WAL mode.
  */
 export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 
@@ -34,12 +34,15 @@ const MAX_SYMBOLIC_LINKS = 40;
 
 /** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/** The suffixes of files of an unfinished restore: a draft (without digits in earlier versions) or a marker. */
+/**
+ * The suffixes of the files of an unfinished restore: a draft or a marker. In earlier versions the suffix of a draft
+ * had no digits.
+ */
 const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
- * The path under which every process finds the same log and lock: all symbolic links are resolved, also those to a
- * missing file. A path without links is returned unchanged.
+ * Resolves all symbolic links of a path, also those to a missing file, so that every process uses the same log and
+ * lock. Returns a path without links unchanged.
  */
 export function resolveDatabasePath(path: string): string {
   const absolutePath = resolve(path);
@@ -51,7 +54,7 @@ function realPath(path: string, links: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    // A path that cannot be resolved fails with its own error when it is opened.
+    // If the path cannot be resolved, opening it fails with the error of the operating system.
     if (systemErrorCode(error) !== 'ENOENT' && systemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = linkTarget(path);
@@ -68,22 +71,22 @@ function linkTarget(path: string): string | null {
   }
 }
 
-/** The marker of a restore that moves files aside one by one. */
+/** Returns the path of the marker of a restore that moves the old files one by one. */
 export function restoreMarkerPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** The path under which a restore keeps the replaced database. */
+/** Returns the path to which a restore moves the replaced database. */
 export function replacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
-/** Copies of backups that interrupted restores have left. */
+/** Returns the paths of drafts that remain after interrupted restores. */
 export function restoreDraftPaths(path: string): readonly string[] {
   return pathsBeside(path, DRAFT_SUFFIX);
 }
 
-/** Hard links of the database file that an interrupted restore has created. */
+/** Returns the paths of hard links to the database file that remain after an interrupted restore. */
 export function leftoverHardLinks(path: string): readonly string[] {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (stats === undefined || stats.nlink <= 1n) return [];
@@ -93,7 +96,7 @@ export function leftoverHardLinks(path: string): readonly string[] {
   });
 }
 
-/** Paths of files beside `path` whose name is its name plus a suffix that matches. */
+/** Returns the paths of the files beside `path` whose names are the name of `path` plus a matching suffix. */
 function pathsBeside(path: string, suffix: RegExp): readonly string[] {
   const folder = dirname(path);
   const baseName = basename(path);
@@ -109,8 +112,8 @@ function pathsBeside(path: string, suffix: RegExp): readonly string[] {
 }
 
 /**
- * Throws a StoreError if opening `path` would lose accepted messages: a restore is incomplete, the database is missing
- * while its log exists, or the file has a second name.
+ * Throws a StoreError if opening `path` could lose accepted messages: if a restore is incomplete, if the log exists but
+ * the database is missing, or if the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(restoreMarkerPath(path))) throw interruptedRestore(path);
@@ -139,7 +142,7 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
   );
 }
 
-/** Throws a StoreError if the file has another name that no interrupted restore has created. */
+/** Throws a StoreError if the file has a hard link that is not from an interrupted restore. */
 export function requireSingleHardLink(path: string): void {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links <= 1 || links === 1 + leftoverHardLinks(path).length) return;
@@ -149,15 +152,15 @@ export function requireSingleHardLink(path: string): void {
 }
 
 /**
- * Removes the hard links that an interrupted restore has created. The file keeps its own name. Only for the holder of
- * the serve lock.
+ * Removes the hard links that remain after an interrupted restore, except for the path itself. Only the holder of the
+ * serve lock may call this function.
  */
 export function removeLeftoverHardLinks(path: string): void {
   for (const name of leftoverHardLinks(path)) {
     try {
       unlinkSync(name);
     } catch {
-      // A remaining link does no harm: the next start recognizes it.
+      // A link that cannot be removed is harmless, because the next start recognizes it.
     }
   }
 }
@@ -167,18 +170,18 @@ interface FileIdentity {
   readonly ino: bigint;
 }
 
-/** The identity of the file at `path`, or null if there is none. */
+/** Returns the identity of the file at `path`, or null if there is no file. */
 export function fileIdentity(path: string): FileIdentity | null {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return stats === undefined ? null : { dev: stats.dev, ino: stats.ino };
 }
 
-/** True for the same file. */
+/** True if both are the same file. False if one of them is null. */
 export function isSameFile(a: FileIdentity | null, b: FileIdentity | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** Syncs a file or a folder. A new name is on disk only after a sync of its folder. */
+/** Syncs a file or a folder to disk. A new name is durable only after a sync of its folder. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r');
   try {
@@ -189,15 +192,15 @@ export function syncPath(path: string): void {
 }
 
 /**
- * Acquires the lock and waits for it up to `advisedWaitMs`. The returned function releases it. Null if another process holds
- * it. Throws a StoreError if the lock fails for any other reason.
+ * Waits up to `waitMs` for the serve lock and acquires it. Returns the function that releases the lock, or null if
+ * another process holds it. Throws a StoreError if the lock fails for another reason.
  */
 export function tryAcquireServeLock(path: string, waitMs: number): (() => void) | null {
   const file = `${path}-serve`;
   let lock: DatabaseSync | null = null;
   try {
-    // SQLite would create the file readable by others. A user who can read it can lock it and so prevent the next
-    // start.
+    // The file is created here because SQLite would make it readable by other users. A user who can read the file can
+    // lock it and prevent the next start.
     closeSync(openSync(file, 'a', 0o600));
     const database = new DatabaseSync(file, { timeout: waitMs });
     lock = database;
@@ -212,7 +215,10 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
   }
 }
 
-/** Acquires the serve lock; the returned function releases it. Throws a StoreError if another process holds it. */
+/**
+ * Acquires the serve lock and returns the function that releases it. Throws a StoreError if another process holds the
+ * lock.
+ */
 export function acquireServeLock(path: string): () => void {
   const unlock = tryAcquireServeLock(path, 0);
   if (unlock !== null) return unlock;
@@ -221,7 +227,7 @@ export function acquireServeLock(path: string): () => void {
   );
 }
 
-/** True if a process holds the lock. Creates no file. */
+/** True if a process holds the serve lock. Creates no file. */
 export function isServeLockHeld(path: string): boolean {
   const real = resolveDatabasePath(path);
   if (!existsSync(`${real}-serve`)) return false;

@@ -1,11 +1,14 @@
-/** The nodes on this file (one service and its commands), and the token buckets of throttles. */
+/**
+ * Stores the nodes that use this database (one service and its commands), the running time, and the token buckets of
+ * the throttles.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import type { NodeIdentity, NodeStatus, TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
-/** A dead node is listed for this long. */
+/** How long a dead node is still listed. */
 const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {

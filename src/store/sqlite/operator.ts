@@ -1,4 +1,4 @@
-/** Operators: the audit log, tokens, and ended sessions. */
+/** Stores the data of operators: the audit log, tokens and ended sessions. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, OperatorToken } from '../../model/account.ts';
 import type { Actor, AuditEntry } from '../../model/audit.ts';

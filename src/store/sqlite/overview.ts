@@ -1,4 +1,4 @@
-/** The overview: what needs attention, and the position in the change feed. */
+/** Reads the overview, which lists what needs attention, and the position in the change feed. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeFeedPosition,
@@ -16,7 +16,7 @@ const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found
 
 export function prepareOverview(database: DatabaseSync) {
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
-  // One seek for each account with queued messages, and one for its first message.
+  // Needs one index seek for each account with queued messages and one for the first message of the account.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
@@ -27,16 +27,16 @@ export function prepareOverview(database: DatabaseSync) {
      ORDER BY due_at LIMIT 1`,
   );
   const accounts = database.prepare(
-    `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :soon
+    `SELECT * FROM account WHERE locked_at IS NOT NULL OR warning IS NOT NULL OR volume_expires_at BETWEEN :from AND :until
        OR volume_used >= volume * ${VOLUME_WARNING_FRACTION} ORDER BY name LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
   const keys = database.prepare(
     `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
        LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
          AND s.id > k.id AND s.revoked_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > k.expires_at))
-     WHERE k.revoked_at IS NULL AND k.expires_at > :now AND k.expires_at <= :soon AND a.locked_at IS NULL
+     WHERE k.revoked_at IS NULL AND k.expires_at > :now AND k.expires_at <= :until AND a.locked_at IS NULL
        AND (k.last_used_at > :recent OR NOT EXISTS (SELECT 1 FROM api_key o WHERE o.account_id = k.account_id AND o.id <> k.id
-         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :soon)))
+         AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > :until)))
        AND (n.id IS NULL OR k.last_used_at > n.created_at)
      ORDER BY k.expires_at LIMIT ${MAX_OVERVIEW_ITEMS}`,
   );
@@ -67,7 +67,7 @@ export function prepareOverview(database: DatabaseSync) {
       const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
       const first = firstDue.get(lane, account);
       if (first !== undefined) earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
-      // A message is due now: no other account can change that.
+      // A message is already due, so later accounts need no check.
       if (earliest !== null && earliest <= now) return earliest;
       position = nextAccount.get(lane, account);
     }
@@ -76,13 +76,13 @@ export function prepareOverview(database: DatabaseSync) {
 
   return {
     readOverviewData(now: number): OverviewData {
-      const soon = now + EXPIRY_WARNING_MS;
+      const until = now + EXPIRY_WARNING_MS;
       const counts = domainCounts.get() ?? {};
       return {
         everAccepted: newest.get() !== undefined,
         nextDueAt: nextDueAt(now),
-        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, soon }).map(rows.account),
-        keys: keys.all({ now, soon, recent: now - RECENT_USE_MS }).map(rows.expiringKey),
+        accounts: accounts.all({ from: now - EXPIRY_WARNING_MS, until }).map(rows.account),
+        keys: keys.all({ now, until, recent: now - RECENT_USE_MS }).map(rows.expiringKey),
         domains: {
           all: rows.int(counts, 'all'),
           authenticated: rows.int(counts, 'authenticated'),

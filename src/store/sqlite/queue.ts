@@ -1,11 +1,12 @@
 /**
- * The queue: claims, marks before transmission, settlements fenced by owner and attempt count, and release and recovery
- * of leases. The embedded store has one writer, so a few indexed statements in its transaction replace PostgreSQL's one
- * statement with SKIP LOCKED.
+ * The queue: claims messages, marks them before the end of their transmission, settles, releases and recovers leases.
+ * Settlements are fenced by owner and attempt count. The embedded store has one writer, so it uses a few indexed
+ * statements in one transaction where PostgreSQL uses one statement with SKIP LOCKED.
  *
- * Fairness: the two lanes (first attempts, retries) start alternately. The first lane gets half of the claim's limits,
- * and the other lane gets the rest. Within a lane, accounts are served round-robin (`createAccountRotation`), a few
- * rows at a time (`rowsPerTurn`), so that no account's backlog delays another account.
+ * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane gets half of the limits of
+ * the claim, and the other lane gets the remaining limits. Within a lane, accounts are served round-robin
+ * (`createAccountRotation`), a few rows at a time (`rowsPerTurn`), so that the backlog of one account does not delay
+ * another account.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -31,15 +32,15 @@ import {
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** What a claim may still lease. Messages that end as suppressed count too, because they also cost work. */
+/** The remaining limits of a claim. Suppressed messages count too, because they also cost time. */
 interface RemainingLimits {
   messages: number;
   bytes: number;
-  /** True until the first message was leased. That one is leased whatever its size. */
+  /** True until the first message is leased. The first message is leased regardless of its size. */
   nothingLeased: boolean;
 }
 
-/** The result of a claim so far. */
+/** The messages of a claim in progress. */
 interface ClaimResult {
   readonly messages: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
@@ -83,10 +84,12 @@ export function prepareClaim(
     claimed.messages.push(rows.leasedMessage(row, lease, rows.int(row, 'attempts') + 1));
   }
 
-  /** The account's due rows that fit, earliest first. `full` is true if a row did not fit. */
+  /**
+   * Returns the due rows of the account that fit into the limits, earliest first. `full` is true if a row did not fit.
+   */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const found: rows.Row[] = [];
-    // Rows are read one at a time, so that memory holds at most one message more than fits.
+    // Rows are read one at a time, so that at most one message beyond the limit is in memory.
     for (const row of due.iterate(lane, account, now, rowLimit)) {
       const bytes = rows.int(row, 'bytes');
       if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, full: true };
@@ -99,8 +102,8 @@ export function prepareClaim(
   }
 
   /**
-   * Leases from one lane what fits into `left`: `share` rows per account in turn, then equal shares of the rest. True
-   * if more may be due in the lane.
+   * Leases messages of one lane within the `remaining` limits: first up to `share` rows of each account, then equal
+   * shares of the remaining limits. Returns true if more messages of the lane may be due.
    */
   function claimLane(
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
@@ -119,7 +122,7 @@ export function prepareClaim(
       const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
       for (const row of found) leaseOne(row, lease, now, claimed);
       if (full) {
-        // An account that got a row has had its turn.
+        // If the account has leased a row, the rotation continues after it.
         rotation.resumeAfter(found.length > 0 ? account : (lastServed ?? account - 1));
         return true;
       }
@@ -127,7 +130,7 @@ export function prepareClaim(
       lastServed = account;
       if (found.length === rowLimit) accountsWithMore.push(account);
     }
-    // Accounts that this round has not examined come first.
+    // The next claim first examines the accounts that this round has not examined.
     if (rotation.hasMore) return true;
     while (accountsWithMore.length > 0) {
       const equalShare = Math.max(1, Math.floor(remaining.messages / accountsWithMore.length));
@@ -162,21 +165,21 @@ export function prepareClaim(
     remaining.bytes -= initial.bytes - firstLaneLimits.bytes;
     remaining.nothingLeased = firstLaneLimits.nothingLeased;
     const secondLaneHasMore = claimLane(second, share, remaining, lease, now, claimed);
-    // The first lane gets what the second lane has left.
+    // The first lane gets the limits that the second lane has not used.
     if (firstLaneHasMore) firstLaneHasMore = claimLane(first, share, remaining, lease, now, claimed);
     return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
 }
 
-/** Maximum number of accounts that one round examines: about 5 ms. */
+/** Maximum number of accounts that one round examines. This takes about 5 ms. */
 const MAX_ACCOUNTS_PER_ROUND = 2_000;
 
 export interface AccountRotation {
-  /** Starts a round after the account that was found last. */
+  /** Starts a round after the last account that was returned. */
   beginRound(): void;
   /**
-   * The next account of this round with a due message. Null at the end of the round: all accounts were examined, or the
-   * maximum is reached.
+   * Returns the next account of this round with a due message. Returns null at the end of the round, when all accounts
+   * have been examined or the maximum is reached.
    */
   next(now: number): number | null;
   /** Continues the rotation after `account`, which was the last one served. */
@@ -185,21 +188,23 @@ export interface AccountRotation {
   readonly hasMore: boolean;
 }
 
-/** The rotation over the accounts of `lane`, starting with the first account. */
+/** Creates the rotation over the accounts of `lane`. It starts with the first account. */
 export function createAccountRotation(database: DatabaseSync, lane: number): AccountRotation {
   const nextAccount = database.prepare(
     `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
   const selectLock = database.prepare('SELECT locked_at FROM account WHERE id = ?');
-  /** The account examined last; 0 is before the first. */
+  /** The account that was examined last. 0 is before the first account. */
   let position = 0;
-  /** Where the current search for an account with due messages began, or null if one was found. */
+  /**
+   * The position at which the current search for an account with due messages began, or null if an account was found.
+   */
   let searchStart: number | null = null;
   let hasMore = false;
   /**
-   * State of the round: where it ends, whether it has passed the first account, the number of accounts examined, and
-   * the account found last.
+   * State of the round: the position of its end, whether it has continued at the first account, the number of examined
+   * accounts, and the last account that was found.
    */
   let roundEnd = 0;
   let hasWrapped = false;
@@ -229,7 +234,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
           continue;
         }
         const account = row === undefined ? null : rows.int(row, 'account_id');
-        // A full round: every account after the starting point has been examined.
+        // The round is complete: every account has been examined.
         if (row === undefined || account === null || (hasWrapped && account > roundEnd)) {
           hasMore = false;
           searchStart = null;
@@ -256,7 +261,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   };
 }
 
-/** `count` adds ended messages to an account's reputation, in the same transaction. */
+/** `addToReputation` adds ended messages to the reputation of an account in the same transaction. */
 export function prepareLeaseEnds(
   database: DatabaseSync,
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
@@ -286,7 +291,8 @@ export function prepareLeaseEnds(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
   const queued = checkedTransition('sending', 'queued', 'queue');
-  // First attempts keep the order of acceptance, so a released message returns to its position.
+  // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
+  // position.
   const releaseOne = database.prepare(
     `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${fence}`,
@@ -320,7 +326,7 @@ export function prepareLeaseEnds(
       }
       append(seq, change);
       if (reference !== null) addReference.run(reference, at, seq);
-      // A bounce of an address that is already suppressed is no new evidence against the account.
+      // A bounce of an address that is already suppressed does not count against the account again.
       const alreadySuppressed = reason !== null && suppress.run(reason, at, seq).changes === 0;
       if (!settlement.excludedFromReputation)
         deltas.add(accountId, from, to, reason !== null && !alreadySuppressed, at);
@@ -364,7 +370,8 @@ export function prepareLeaseEnds(
         const wasMarked = rows.int(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
         checkedTransition('sending', to, 'queue');
-        // A node's own lease keeps its attempt count, so that a late settlement of that lease is still fenced off.
+        // The attempt count of an own lease is not decremented, so that the fence rejects a late settlement of this
+        // lease.
         const refundsAttempt = lost.refundAttempt && rows.textOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         append(seq, entry);
@@ -377,7 +384,7 @@ export function prepareLeaseEnds(
 const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, attempt)
   VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?)`;
 
-/** Returns the function that appends an entry to a history. The attempt is JSON, or null. */
+/** Returns the function that appends an entry to the history of a message. The attempt is JSON or null. */
 export function prepareAppend(
   database: DatabaseSync,
 ): (seq: number, entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null }) => void {

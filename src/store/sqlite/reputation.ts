@@ -1,6 +1,6 @@
 /**
- * Reputation of accounts: emails, hard bounces and complaints in hourly buckets. They are counted in the transaction
- * that ends the message, and a resulting lock is part of the same transaction.
+ * Stores the reputation of accounts: emails, hard bounces and complaints in hourly buckets. The transaction that ends a
+ * message also counts it, and locks the account if it reaches a threshold.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
@@ -14,7 +14,7 @@ import {
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** `nextRevision` increments the directory's revision, so that every node sees a lock within one second. */
+/** `nextRevision` increments the revision of the directory, so that every node detects a lock within one second. */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
   const add = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
@@ -51,7 +51,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     );
   }
 
-  /** Adds a tally. Locks or warns the account if it reaches a threshold. */
+  /** Adds counts to the current hour. Locks the account or sets its warning if it reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
     add.run(accountId, hourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
     const row = account.get(accountId);
@@ -72,13 +72,18 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
     }
   }
 
-  /** True if this is the first complaint of the canonical recipient in the window. Only the first complaint counts. */
+  /**
+   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window; only the
+   * first one counts.
+   */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
     const before = complaintWindowStart(at);
     return insertComplainant.run({ account: accountId, recipient: complainantOf(recipient), at, before }).changes > 0;
   }
 
-  /** Restarts the window, as an unlock does. Recipients who have complained in it are still counted once. */
+  /**
+   * Restarts the window after an unlock. Recipients who have already complained in the window are not counted again.
+   */
   function resetWindow(accountId: number): void {
     deleteAll.run(accountId);
   }

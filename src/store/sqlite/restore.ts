@@ -1,14 +1,14 @@
 /**
  * Replaces the embedded database with a backup while no process has it open.
  *
- * Guarantees: at every moment the database is the old one or the new one, complete, or `serve` refuses to start and
- * names the remedy. The replaced database is kept beside the new one and never deleted. Faults are StoreErrors of one
- * line; a fault leaves the existing files as they were.
+ * Guarantees: at every moment, the database is either the complete old one or the complete new one, or `serve` refuses
+ * to start and names the remedy. The replaced database remains beside the new one and is never deleted. Errors are
+ * one-line StoreErrors; after an error the existing files are unchanged.
  *
- * The usual method: checkpoint the log of the old database, keep the file by a hard link under another name, and
- * replace it by one rename. The other method serves a database whose log cannot be checkpointed (damaged or missing)
- * and file systems without hard links: a marker file is on disk while the files are moved aside one by one. `serve` and
- * every command refuse to run while the marker exists, and the next restore completes the interrupted one.
+ * The usual method checkpoints the log of the old database, preserves the file with a hard link under another name, and
+ * replaces it with one rename. The second method is for a database whose log cannot be checkpointed (damaged or
+ * missing) and for file systems without hard links. It writes a marker file and then moves the old files one by one.
+ * `serve` and every command refuse to run while the marker exists, and the next restore completes the interrupted one.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -45,18 +45,20 @@ import {
 } from './files.ts';
 
 const CHUNK_BYTES = 1_048_576;
-/** How long another command may take to close the database. */
+/** Maximum wait for another command to close the database. */
 const BUSY_TIMEOUT_MS = 5_000;
 /**
- * SQLite's result codes for a file that it cannot read as a database: error, I/O error, corrupt, format, not a
- * database.
+ * SQLite result codes for a file that is not a readable database: SQLITE_ERROR, SQLITE_IOERR, SQLITE_CORRUPT,
+ * SQLITE_FORMAT and SQLITE_NOTADB.
  */
 const UNREADABLE: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
-/** In the header of a database (sqlite.org/fileformat.html, 1.3): the read version, 2 in WAL mode. */
+/**
+ * The offset of the read version in the header of a database (sqlite.org/fileformat.html, 1.3). It is 2 in WAL mode.
+ */
 const READ_VERSION_OFFSET = 19;
 const WAL_VERSION = 2;
 
-/** The steps that change names. A test ends the process at each of them. */
+/** The file system operations of a restore. A test ends the process at each of them. */
 export interface RestoreSteps {
   readonly link: (from: string, to: string) => void;
   readonly rename: (from: string, to: string) => void;
@@ -76,8 +78,8 @@ const SYSTEM_STEPS: RestoreSteps = {
 };
 
 /**
- * Replaces the database at `path` with the backup `from`. Returns the path under which the old database is kept, or
- * null if there was none. Throws a StoreError.
+ * Replaces the database at `path` with the backup `from`. Returns the new path of the old database, or null if there
+ * was no database. Throws a StoreError.
  */
 export function restoreDatabase(
   from: string,
@@ -110,7 +112,7 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Maps a fault of the operating system during the replacement. */
+/** Maps an error of the operating system during the restore to a StoreError. */
 function restoreFault(error: unknown, path: string): StoreError {
   if (resultCode(error) !== 0) return toStoreError(error, path);
   switch (systemErrorCode(error)) {
@@ -125,7 +127,7 @@ function restoreFault(error: unknown, path: string): StoreError {
   }
 }
 
-/** Runs `read`. A fault is reported as one of the backup, not of the database. */
+/** Runs `read`. Reports an error as an error of the backup, not of the database. */
 function readBackup<T>(from: string, read: () => T): T {
   try {
     return read();
@@ -136,7 +138,10 @@ function readBackup<T>(from: string, read: () => T): T {
   }
 }
 
-/** The content of a marker: where the old files are moved, and which draft replaces them. Names in the same folder. */
+/**
+ * The content of a marker: the new name of the old files, and the draft that replaces them. Both are file names in the
+ * folder of the database.
+ */
 interface Marker {
   readonly kept: string;
   readonly draft: string;
@@ -167,7 +172,7 @@ class Restore {
       const before = marker === null ? null : this.#complete(marker);
       return before ?? this.#replace();
     } finally {
-      // A draft that was renamed no longer exists. Older drafts are only copies of backups.
+      // If the draft has replaced the database, it no longer exists. Older drafts are only copies of backups.
       if (!existsSync(restoreMarkerPath(this.#path)))
         for (const draft of restoreDraftPaths(this.#path)) this.#removeDraft(draft);
     }
@@ -181,11 +186,14 @@ class Restore {
     this.#steps.sync(dirname(this.#path));
   }
 
-  /** The copy is checked and then used, because opening the backup itself could change it. */
+  /**
+   * Copies the backup to the draft and checks the draft. The backup itself is not opened as a database, because this
+   * could change it.
+   */
   #makeDraft(): void {
     const draft = this.#draft;
     this.#copy(this.#from, draft);
-    // A database that a restore has kept without a checkpoint includes its log. A backup has none.
+    // A database that an earlier restore has preserved without a checkpoint has a log. A backup has no log.
     if (isInWalMode(draft) && existsSync(`${this.#from}-wal`)) this.#copy(`${this.#from}-wal`, `${draft}-wal`);
     try {
       const copy = new DatabaseSync(draft);
@@ -202,7 +210,7 @@ class Restore {
     this.#steps.sync(draft);
   }
 
-  /** Copies into a new file that only its owner can read. */
+  /** Copies a file to a new file that only its owner can read. */
   #copy(from: string, to: string): void {
     const source = readBackup(from, () => openSync(from, 'r'));
     try {
@@ -229,7 +237,8 @@ class Restore {
         try {
           return this.#replaceByLink() ?? this.#replaceByMoving(this.#unusedPath());
         } finally {
-          // The old file is closed last: a process that waits to open it then sees that the path names another file.
+          // The old file is closed last, so that a process that waits to open it detects that the path names another
+          // file.
           oldDatabase.close();
         }
       }
@@ -248,7 +257,7 @@ class Restore {
     }
   }
 
-  /** Null if the file system has no hard links. */
+  /** Returns the new path of the old database, or null if the file system has no hard links. */
   #replaceByLink(): string | null {
     const path = this.#path;
     const oldLinks = leftoverHardLinks(path);
@@ -259,11 +268,11 @@ class Restore {
       if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemErrorCode(error))) return null;
       throw error;
     }
-    // The link must be on disk before the rename. Otherwise a power failure could leave only the new name.
+    // The link must be on disk before the rename. Otherwise the old database could be lost in a power failure.
     this.#syncFolder();
     this.#steps.rename(this.#draft, path);
     this.#syncFolder();
-    // Other hard links of the same file, from an interrupted restore.
+    // Removes other hard links of the old file, which remain after an interrupted restore.
     for (const name of oldLinks) this.#steps.remove(name);
     return keptPath;
   }
@@ -285,15 +294,15 @@ class Restore {
   }
 
   /**
-   * Continues an interrupted restore. Returns the path of the old database if this restore's draft has replaced it.
-   * Returns null if the interrupted restore had already replaced the database or had moved nothing: then this restore
-   * starts as usual.
+   * Completes an interrupted restore. Returns the new path of the old database if the draft of this restore has
+   * replaced it. Returns null if the interrupted restore had already replaced the database or had moved no file; the
+   * caller then restores as usual.
    */
   #complete({ kept, draft }: Marker): string | null {
     const folder = dirname(this.#path);
     const earlierKeptPath = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
-      // The rename to the database's path was the last step but one.
+      // Only the removal of the marker was missing.
       this.#removeMarker();
       return null;
     }
@@ -309,7 +318,7 @@ class Restore {
     return aside;
   }
 
-  /** Written under another name and then renamed, so that an existing marker is always complete. */
+  /** Writes the marker under another name and then renames it, so that a marker is always complete. */
   #writeMarker(marker: Marker): void {
     const path = restoreMarkerPath(this.#path);
     const draft = `${path}-${randomBytes(6).toString('hex')}`;
@@ -367,20 +376,23 @@ function isInWalMode(path: string): boolean {
 }
 
 /**
- * Checkpoints the log into the database at `path` and keeps other processes from opening it until the connection is
- * closed. Null if the database is damaged. Throws a StoreError if another process has it open.
+ * Checkpoints the log into the database at `path`. Returns a connection that prevents other processes from opening the
+ * database until it is closed. Returns null if the database is damaged. Throws a StoreError if another process has the
+ * database open.
  *
- * The caller must not open and close the file meanwhile: that releases this process's locks on it.
+ * Until the connection is closed, the caller must not open and close the file, because this would release the locks of
+ * this process.
  */
 function checkpointLog(path: string): DatabaseSync | null {
   let database: DatabaseSync | null = null;
   try {
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     database.exec('PRAGMA synchronous = FULL');
-    // Succeeds only if no other process has the database open. Removes the log and the shared memory file.
+    // This statement succeeds only if no other process has the database open. It removes the log and the shared memory
+    // file.
     const mode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
-    // A command may have opened the database between the two statements, which creates a new log.
+    // A command may have opened the database between the two statements and created a new log.
     if (mode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
     return database;
   } catch (error) {

@@ -1,4 +1,7 @@
-/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
+/**
+ * Expires queued messages, purges bodies and idempotency keys after their retention, and resets due times after the
+ * clock was set back.
+ */
 
 import type { DatabaseSync } from 'node:sqlite';
 import { expiredEntry } from '../../model/message.ts';
@@ -7,8 +10,8 @@ import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync) {
-  // The order of acceptance is the order of `seq`, so the oldest queued messages are a range of this index, whatever
-  // their due times.
+  // Messages have the same order by `seq` as by acceptance, so the oldest queued messages are a range of this index,
+  // regardless of their due times.
   const selectOverAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
@@ -17,7 +20,7 @@ export function prepareRetention(database: DatabaseSync) {
     `UPDATE mail_request SET state = '${expired}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const append = prepareAppend(database);
-  // A message cannot end before it is accepted, so only messages accepted by that time are read.
+  // A message cannot end before it is accepted, so only messages that were accepted before this time are read.
   const selectEnded = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );
@@ -26,8 +29,8 @@ export function prepareRetention(database: DatabaseSync) {
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
-  // The latest due row of each account and lane is one seek, so the cost depends on the number of accounts and not on
-  // the length of the queue.
+  // The latest due row of each account and lane needs one index seek. The cost therefore depends on the number of
+  // accounts and not on the length of the queue.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,

@@ -1,6 +1,6 @@
 /**
- * Search in the embedded database: the queries of a search, answered synchronously, and index maintenance. Index steps
- * are read and built on their own thread and written by the writer thread.
+ * Search in the embedded database: executes the queries of a search synchronously and maintains the search index. A
+ * separate thread reads messages and builds segments; the writer thread writes them.
  */
 
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
@@ -35,7 +35,7 @@ const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accept
 const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
-/** `monotonic` bounds the time of searches. */
+/** `monotonic` is the clock for the time limit of searches. */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',
@@ -55,7 +55,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     extraCondition: string,
   ): SearchedMessage[] {
     const values: SQLInputValue[] = [seqOf(first), seqOf(end)];
-    // The state is part of the text, because a partial index serves no parameter.
+    // The state is a literal, because SQLite does not use a partial index for a parameter.
     const conditions = `${accountId === null ? '' : 'AND account_id = ?'} ${state === null ? '' : `AND state = '${state}'`} ${extraCondition}`;
     if (accountId !== null) values.push(accountId);
     const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${conditions} ORDER BY seq DESC LIMIT ?`;
@@ -123,7 +123,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   return {
     searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
       const until = monotonic() + budgetMs;
-      // One snapshot for the whole search.
+      // The transaction gives the whole search one snapshot.
       database.exec('BEGIN');
       try {
         const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= until));
@@ -135,14 +135,17 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   };
 }
 
-/** The exact condition of the state's index; SQLite uses the index only then. */
+/**
+ * Returns the exact condition of the index that contains this state. SQLite uses a partial index only if the query has
+ * its condition.
+ */
 function indexCondition(state: State): string {
   return OPEN_STATES.includes(state) ? 'AND ended_at IS NULL' : `AND ${ENDED_UNDELIVERED}`;
 }
 
 function requireBytes(value: SQLOutputValue | undefined): Uint8Array {
   if (value instanceof Uint8Array) return value;
-  throw new StoreError('a page of the search index holds no bytes: the database is damaged.');
+  throw new StoreError('a page of the search index is not a BLOB: the database is damaged. Restore a backup.');
 }
 
 function toSearchedMessage(row: rows.Row): SearchedMessage {

@@ -1,11 +1,11 @@
 /**
- * The embedded store: `node:sqlite` behind the store contract. One thread writes (accepts, claims, settlements, group
- * commit). A second thread answers operators' reads, so that no search delays a commit. A third thread reads messages
- * for the search index. Both start on demand. In a simulation and for a short command, all calls run in the caller's
- * thread.
+ * The embedded store: `node:sqlite` behind the store contract. The writer thread executes all writes and commits them
+ * in groups. A reader thread executes the reads of operators, so that no search delays a commit. An index thread reads
+ * messages for the search index. The reader and the index thread start on demand. In a simulation and for a short
+ * command, all calls run in the thread of the caller.
  *
- * A call is a message to its thread, answered by a promise. If the thread dies, all pending and later calls reject: the
- * caller answers 500, and nothing is acknowledged falsely.
+ * Each call is sent to its thread and returns a promise. If the thread dies, all pending and later calls reject, so
+ * that the listener answers 500 and acknowledges no message that is not stored.
  */
 
 import { type ResourceLimits, Worker } from 'node:worker_threads';
@@ -29,16 +29,17 @@ import {
   type ThreadData,
 } from './thread.ts';
 
-/** How often the writer polls for changes by other processes. Guarantee: within one second. */
+/** Interval at which the writer polls for changes by other processes. It is well below the guaranteed one second. */
 const POLL_INTERVAL_MS = 200;
 
-/** Threads other than the writer end after this idle time. */
+/** Idle time after which the reader thread and the index thread end. */
 const READER_IDLE_MS = 300_000;
 const INDEX_IDLE_MS = 60_000;
 
 /**
- * Page caches: a commit touches the same pages repeatedly, an operator's read and the index rarely do. An unlimited
- * young generation takes 128 MB on a large machine (docs/decisions/embedded-store.md).
+ * Memory limits of the threads. Commits use the same pages repeatedly, so the writer has the largest page cache.
+ * Without a limit, the young generation of the JavaScript heap takes 128 MB on a large machine
+ * (docs/decisions/embedded-store.md).
  */
 const WRITER_OPTIONS = { cacheKib: 32_768, lowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
 const READER_OPTIONS = { cacheKib: 8_192, lowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
@@ -48,20 +49,24 @@ const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 
 export interface SqliteOptions {
   readonly path: string;
-  /** True for a service: only it may hold leases on the file. Commands open the same file as well. */
+  /**
+   * True for a service, which holds the serve lock. Only one service may use the file. Commands may open the file at
+   * the same time.
+   */
   readonly exclusive: boolean;
-  /** The module that the store's thread runs. */
+  /** The module that the threads of the store run. */
   readonly worker?: URL;
   /**
-   * Called within one second after files of the database were removed or replaced, and with null when they are back.
+   * Called with a fault within one second after files of the database are removed or replaced, and with null when the
+   * files are restored.
    */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
-  /** True: all calls run in the caller's thread, as in a simulation. */
+  /** If true, all calls run in the thread of the caller, as in a simulation. */
   readonly inCaller?: boolean;
 }
 
-/** Opens the store. Rejects with a StoreError of one line. */
+/** Opens the store. Rejects with a one-line StoreError. */
 export async function openSqliteStore({
   path: configuredPath,
   exclusive,
@@ -71,14 +76,15 @@ export async function openSqliteStore({
   inCaller = environment.simulated,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(configuredPath);
-  // Before opening: a service that may not start must not migrate the database of another service.
+  // The lock is acquired before the database is opened, so that a service that must not start does not migrate the
+  // database of another service.
   if (exclusive) prepareFile(path);
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
   const start = ({ memory, ...options }: typeof WRITER_OPTIONS | typeof INDEX_OPTIONS, onFault?: typeof onFilesFault) =>
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
   let writer: StoreThread;
   try {
-    // Checked again: from here on no other process changes the files.
+    // Checked again, because no other process changes the files while this process holds the lock.
     if (exclusive) {
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);
@@ -94,7 +100,7 @@ export async function openSqliteStore({
     unlock();
     throw error;
   }
-  /** A replaced file must not be opened beside the log that the writer has open. */
+  /** If the file was replaced, no other thread may open it, because the writer still uses the log of the old file. */
   const startOther = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
     const fault = writer.filesFault();
     return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
@@ -110,7 +116,7 @@ export async function openSqliteStore({
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const poll = async () => {
-      // Reads one row if nothing has changed. The change may come from any process.
+      // If nothing has changed, the poll reads one row. Any process may have made the change.
       const changes = await writer.call('directorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
@@ -132,7 +138,7 @@ export async function openSqliteStore({
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // A fault of one thread must neither block the others nor keep the lock.
+      // An error of one thread must not prevent the end of the others or the release of the lock.
       await Promise.allSettled([writer.close(), reader.close(), index.close()]);
       unlock();
     },
@@ -140,8 +146,8 @@ export async function openSqliteStore({
 }
 
 /**
- * Maps every method of the contract to a call of the same name: operators' reads go to the reader thread, all others to
- * the writer.
+ * Maps every method of the contract to a call of the same name. The reader thread executes the reads of operators; the
+ * writer thread executes all other calls.
  */
 function mapMethods(write: StoreThread['call'], read: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
@@ -170,9 +176,9 @@ export interface StoreThread {
     name: Name,
     ...args: Parameters<Operations[Name]>
   ): Promise<ReturnType<Operations[Name]>>;
-  /** Resolves when the thread has ended without having been closed. */
+  /** Resolves if the thread ends before it is closed. */
   readonly failed: Promise<StoreError>;
-  /** The last file fault that the thread has found, or null. */
+  /** Returns the current fault of the files, or null. */
   filesFault(): FilesFault | null;
   /** Ends the thread after the pending calls. */
   close(): Promise<void>;
@@ -180,7 +186,8 @@ export interface StoreThread {
 
 /**
  * Starts a thread that runs `module` on the database file. Rejects with a StoreError if the file cannot be opened.
- * Calls `onFilesFault` when files of the database are removed or replaced, and with null when they are back.
+ * Calls `onFilesFault` with a fault when files of the database are removed or replaced, and with null when they are
+ * restored.
  */
 export async function startThread(
   module: URL,
@@ -254,7 +261,7 @@ export async function startThread(
   };
 }
 
-/** Runs the store in the caller's thread. Rejects with a StoreError if the database cannot be opened. */
+/** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCaller(
   { path, holdsServeLock, cacheKib }: Omit<ThreadData, 'lowPriority'>,
   { clock }: Pick<StoreEnvironment, 'clock'>,

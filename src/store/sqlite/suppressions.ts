@@ -1,4 +1,4 @@
-/** Suppression lists: one for each account, and account 0 for the whole service (`*`). */
+/** Stores the suppression lists: one for each account, and one for the whole service (`*`), whose account id is 0. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, auditedSuppressions, type ImportStep } from '../../model/audit.ts';
@@ -9,13 +9,13 @@ import type { Audit } from './audit.ts';
 
 const SERVICE_LIST_ID = 0;
 /**
- * The text after the last @; a quoted local part may also contain one. The index of migration 0006 uses the same
- * expression.
+ * SQL expression for the text after the last @. A quoted local part may also contain an @. The index of migration 0006
+ * uses the same expression.
  */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** Appended to a prefix: greater than every text with that prefix. */
+/** Appended to a prefix, gives a text greater than every text with that prefix. */
 const AFTER_PREFIX = '\u{10FFFF}';
-/** Appended to a text: greater than the text and less than every longer one. */
+/** Appended to a text, gives a text greater than this text and less than every longer text that begins with it. */
 const AFTER_TEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
@@ -29,13 +29,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit) {
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
-  // Starts at the greater of the prefix and the cursor, so that a later page does not read the earlier ones.
+  // The range starts at the greater of the prefix and the cursor, so that a later page does not read the earlier pages
+  // again.
   const byAddress = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ?1 AND recipient >= max(?2, ?3) AND recipient < ?4 AND recipient <> ?3 ORDER BY recipient LIMIT ?5`,
   );
-  // Two statements: SQLite would use the index for the account only if the expression and the column were compared as
-  // one row.
+  // A search by domain needs two statements. If one statement compared the expression and the column as a row value,
+  // SQLite would use the index only for the account.
   const byDomainAfter = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain
      WHERE account_id = ? AND ${DOMAIN} = ? AND recipient > ? ORDER BY recipient LIMIT ?`,

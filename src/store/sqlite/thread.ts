@@ -1,10 +1,10 @@
 /**
- * The thread of the embedded store. `serveThread` answers all calls that have arrived as one group.
- * `openGuardedDatabase` runs them on one connection and checks that the files are still those that were opened.
- * `createEngine` holds the operations and runs all waiting writes in one transaction with one sync, each in its own
- * savepoint: a fault of one operation rolls back that operation only; a fault of the commit fails them all.
+ * A thread of the embedded store. `serveThread` answers all waiting calls as one group. `openGuardedDatabase` runs the
+ * calls on one connection and checks that the files are still those that were opened. `createEngine` prepares the
+ * operations and runs all writes of a group in one transaction with one sync. Each write has its own savepoint: if a
+ * write fails, only this write is rolled back; if the commit fails, all writes of the group fail.
  *
- * Guarantees: data written to files that were removed is never acknowledged.
+ * Guarantees: a write to files that were removed or replaced is never acknowledged.
  */
 
 import { type BigIntStats, statSync } from 'node:fs';
@@ -37,22 +37,22 @@ import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
-/** Maximum number of calls in one group. It bounds the time until the first of them is answered. */
+/** Maximum number of calls in one group. It limits the time until the first call is answered. */
 const MAX_GROUP_CALLS = 64;
 
-/** What a store thread is started with. */
+/** The start parameters of a store thread. */
 export interface ThreadData {
   readonly path: string;
   /** True if this process holds the serve lock. */
   readonly holdsServeLock: boolean;
   readonly cacheKib: number;
-  /** True if the thread runs at low priority. */
+  /** If true, the thread runs at low priority. */
   readonly lowPriority: boolean;
 }
 
 /**
- * Opens the database and serves calls from `port` until a call of `null`. Posts `failed` if opening fails, and `files`
- * when files were removed or replaced or are back.
+ * Opens the database and answers calls from `port` until it receives `null`. Posts `failed` if the database cannot be
+ * opened. Posts `files` when files are removed, replaced or restored.
  */
 export function serveThread(
   port: MessagePort,
@@ -90,7 +90,7 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/** How often the files are checked while nothing is written. */
+/** Interval at which the files are checked. They are also checked after each commit. */
 export const FILES_CHECK_MS = 1_000;
 
 interface GuardedOptions {
@@ -100,19 +100,19 @@ interface GuardedOptions {
   readonly cacheKib: number;
   readonly open: (path: string, holdsServeLock: boolean) => DatabaseSync;
   readonly monotonic: () => number;
-  /** Called when files were removed or replaced, and with null when they are back. */
+  /** Called with a fault when files are removed or replaced, and with null when they are restored. */
   readonly onFilesFault: (fault: FilesFault | null) => void;
 }
 
-/** A reply whose error is a line of text. */
+/** A reply whose error is a one-line text. */
 export type TextReply =
   | Extract<Reply, { ok: true }>
   | { readonly number: number; readonly ok: false; readonly error: string };
 
 export interface GuardedDatabase {
-  /** Runs the calls, writes first in one transaction, and answers each. Never throws. */
+  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
   answer(calls: readonly Call[]): readonly TextReply[];
-  /** Checks the files. This also happens after each commit, before its answers. */
+  /** Checks the files. They are also checked after each commit, before the calls are answered. */
   checkFiles(): void;
   close(): void;
 }
@@ -154,7 +154,7 @@ export function openGuardedDatabase({
 
   function answerCalls(calls: readonly Call[]): readonly Reply[] {
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
-    // After a known fault, nothing is written that would be acknowledged as stored.
+    // While there is a known fault, these calls fail without a write.
     const knownFault = changeNumbers.size === 0 ? null : fault;
     const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
     const refused = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
@@ -176,15 +176,15 @@ export function openGuardedDatabase({
   };
 }
 
-/** Why written data would be lost. */
+/** A fault of the database files, because of which written data would be lost. */
 export interface FilesFault {
-  /** Safe to publish: contains no path. */
+  /** Contains no path, so it may be shown to the public. */
   readonly reason: string;
-  /** For the operator: the file, and what to do. */
+  /** Names the file and the remedy, for the operator. */
   readonly remedy: string;
 }
 
-/** The checked files and their names in messages. */
+/** The suffixes of the checked files and their names in error messages. */
 const WATCHED_FILES = [
   ['', 'the database file'],
   ['-wal', 'the write-ahead log of the database'],
@@ -194,9 +194,9 @@ const WATCHED_FILES = [
 type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
- * Records the identity of the open files. The returned function compares them with the files on disk in 8 to 36 µs (2
- * busy cores) and returns the first fault. It never opens a file: closing one would release the locks that SQLite holds
- * on it.
+ * Records the identities of the open files. The returned function compares them with the files on disk and returns the
+ * first fault, or null. It takes 8 to 36 µs (2 busy cores). It never opens a file, because closing the file would
+ * release the SQLite locks on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
   const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
@@ -207,7 +207,7 @@ export function watchFiles(path: string): () => FilesFault | null {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   return () => {
     for (const { end: suffix, name, identity } of openedFiles) {
-      // A file that was missing at the start is not checked: only a service has the lock file.
+      // A file that was missing at the start is not checked. Only a service has a lock file.
       if (identity === null) continue;
       let current: BigIntStats | undefined;
       try {
@@ -218,7 +218,7 @@ export function watchFiles(path: string): () => FilesFault | null {
       if (current === undefined) return faultOf(path, suffix, `${name} was removed`);
       if (current.dev !== identity.dev || current.ino !== identity.ino)
         return faultOf(path, suffix, `${name} was replaced`);
-      // A hard link of an interrupted restore may be removed at any time.
+      // The number of links may decrease, because a hard link from an interrupted restore may be removed at any time.
       if (current.nlink > BigInt(suffix === '' ? links : 1)) {
         const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
         return { reason: `${name} has a second hard link`, remedy };
@@ -228,7 +228,7 @@ export function watchFiles(path: string): () => FilesFault | null {
   };
 }
 
-/** The folder has become inaccessible to this user, or its disk fails. */
+/** Returns the fault of a file that this user can no longer access, or whose disk fails. */
 function unreachable(file: string, name: string, code: string): FilesFault {
   return {
     reason: `${name} is not accessible (${code})`,
@@ -258,15 +258,18 @@ function faultOf(path: string, suffix: FileSuffix, reason: string): FilesFault {
   }
 }
 
-/** A method of the contract as the store's thread implements it: synchronous. */
+/** The synchronous form of a method of the contract, as the thread of the store implements it. */
 type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
   ? (...args: Args) => Answer
   : never;
 
-/** The contract's methods, with packed settlements, and the parts of composed methods. */
+/**
+ * The operations of the thread: the methods of the contract, with packed settlements, and the steps of methods that
+ * consist of several operations.
+ */
 export type Operations = { readonly [Name in Exclude<MethodName, 'settle'>]: Synchronous<StoreMethods[Name]> } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
-  /** What changed after `revision`, or null if nothing did. */
+  /** Returns the changes after `revision`, or null if there are none. */
   directorySince(revision: number): DirectoryChanges | null;
   buildIndex(step: IndexStep): BuiltStep;
   changeIndex(change: IndexChange): void;
@@ -283,7 +286,7 @@ export type Reply =
   | { readonly number: number; readonly ok: true; readonly value: unknown }
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
-/** Operations of this store only: the parts of composed methods. */
+/** The operations that only this store has: the steps of methods that consist of several operations. */
 const INTERNAL_KINDS = { directorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
 
 const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
@@ -293,7 +296,9 @@ function isRead(name: OperationName): boolean {
   return kind === 'read' || kind === 'operator-read';
 }
 
-/** True for an operation whose answer promises that something is stored. It must fail if the files were replaced. */
+/**
+ * True for an operation whose success means that data is stored. It must fail if the files were removed or replaced.
+ */
 export function requiresFiles(name: OperationName): boolean {
   return OPERATION_KINDS[name] === 'change';
 }
@@ -330,11 +335,11 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number): Ope
 
 export interface Engine {
   readonly operations: Operations;
-  /** Runs the calls, writes first in one transaction, and answers each. Never throws. */
+  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
   run(calls: readonly Call[]): Reply[];
 }
 
-/** `monotonic` bounds the time of searches. */
+/** `monotonic` is the clock for the time limit of searches. */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const operations = prepareOperations(database, monotonic);
 
@@ -362,7 +367,7 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
       for (const call of calls) {
         const reply = runInSavepoint(call);
         answerCalls.push(reply);
-        // SQLite rolls back the whole transaction on a full disk or an I/O error, including the operations before.
+        // On a full disk or an I/O error, SQLite rolls back the whole transaction, including the earlier operations.
         if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
       }
       database.exec('COMMIT');

@@ -1,4 +1,7 @@
-/** The embedded store as the source of a transfer. It holds the serve lock, so that nothing changes meanwhile. */
+/**
+ * The embedded store as the source of a transfer. The source holds the serve lock, so that no service changes the data
+ * during the transfer.
+ */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -15,7 +18,7 @@ import type {
 import { openDatabase } from './database.ts';
 import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './files.ts';
 
-/** Opens the source. Throws a StoreError if it does not exist or a service uses it. */
+/** Opens the source. Throws a StoreError if the database does not exist or a service uses it. */
 export function openSqliteSource(configuredPath: string): TransferSource {
   const path = resolveDatabasePath(configuredPath);
   requireUsableFiles(path);
