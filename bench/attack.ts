@@ -1,6 +1,6 @@
 /**
- * Hostile clients in a separate process, for the measurement of a service under attack. Each kind of attack has a fixed
- * intensity, so that runs can be compared. Ends after `seconds`.
+ * Simulates hostile clients in a separate process, for measurements of a service under attack. Each kind of attack has
+ * a fixed intensity, so that runs are comparable. Ends after `seconds`.
  *
  *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
  *
@@ -41,7 +41,7 @@ const REOPEN_MS = 250;
 const TICK_MS = 50;
 
 let state = attack.seed >>> 0 || 1;
-/** Xorshift: the same sequence for the same seed. */
+/** Returns the next number of an xorshift generator, which has the same sequence for the same seed. */
 function randomInteger(limit: number): number {
   state ^= state << 13;
   state ^= state >>> 17;
@@ -117,7 +117,7 @@ function openSmtpIdle(): void {
   openSocket(attack.smtpPort, (socket) => socket.resume(), openSmtpIdle);
 }
 
-/** Repeats the same recipient while the service replies. */
+/** Opens a connection that repeats the same recipient while the service replies. */
 function openRecipientLoop(): void {
   counts.recipientLoops += 1;
   openSocket(
@@ -132,7 +132,7 @@ function openRecipientLoop(): void {
   );
 }
 
-/** Many recipients and many groups: 8 KB that cause quadratic work in a naive reader. */
+/** Builds a report with many recipients and groups: 8 KB that need quadratic time in a naive parser. */
 function buildHostileReport(): string {
   const recipients = Array.from({ length: 100 }, (_, n) => `u${n}.${randomInteger(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');

@@ -1,6 +1,6 @@
 /**
- * Claims from a queue of 1,000,000 over 1,000 accounts in the embedded store: rate, and what one claim writes. Accounts are
- * interleaved as they are accepted, so that neighbouring rows belong to different accounts.
+ * Measures claims from a queue of 1,000,000 messages of 1,000 accounts in the embedded store: the rate, and the bytes
+ * that a claim writes. Messages of different accounts alternate, so adjacent rows belong to different accounts.
  */
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -19,10 +19,10 @@ const CLAIM_LIMITS = { messages: 512, bytes: 16_777_216 };
 const BATCH = 10_000;
 
 export interface ClaimRates {
-  /** Messages claimed and settled, and claimed and released, a second. */
+  /** Messages that are claimed and settled, or claimed and released, per second. */
   readonly settled: number;
   readonly released: number;
-  /** Bytes that one claim with its release writes to the write-ahead log, for each message. */
+  /** Bytes per message that a claim with its release writes to the write-ahead log. */
   readonly bytes: number;
 }
 
@@ -60,10 +60,10 @@ export function seedQueue(path: string, queued: number): void {
   database.close();
 }
 
-/** Claims `messages` with their settlement, and as many with their release. */
+/** Claims and releases `messages` messages, and claims and settles the same number. */
 export function claimRates(path: string, messages: number): ClaimRates {
   const database = openDatabase(path);
-  // Checkpoints by hand, so that the log's size is what was written.
+  // Checkpoints are explicit, so the size of the log is the number of bytes written.
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const { operations: store } = createEngine(database);
   const lease = { owner: 'bench', until: Date.now() + 3_600_000 };
@@ -118,7 +118,7 @@ export function claimRates(path: string, messages: number): ClaimRates {
   return { settled, released, bytes };
 }
 
-/** Fills a store and records what claims from it cost. */
+/** Fills a store and records the rates and the written bytes of claims. */
 export function benchClaims(record: (measure: string, value: number, unit: string) => void): void {
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
@@ -126,6 +126,6 @@ export function benchClaims(record: (measure: string, value: number, unit: strin
   const { settled, released, bytes } = claimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settled, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', released, '/s');
-  record('written to the log by a claim with release, for each message', bytes / 1024, 'KB');
+  record('written to the log per message by a claim with release', bytes / 1024, 'KB');
   removeFolder(folder);
 }

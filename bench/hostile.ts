@@ -20,7 +20,7 @@ export interface HostileRun {
   readonly windowSeconds: number;
   /** Submissions per second in every window. */
   readonly perSecond: number;
-  /** True: the service is killed (SIGKILL) and restarted in each hostile window. */
+  /** If true, the service is killed (SIGKILL) and restarted in each hostile window. */
   readonly kills: boolean;
   readonly progress: (line: string) => void;
 }
@@ -46,7 +46,7 @@ export interface HostileResult {
   readonly crashes: number;
 }
 
-/** The median; the mean of the two middle values for an even number. */
+/** Returns the median; for an even number of values the mean of the two middle values. */
 function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const upperMiddle = sorted[sorted.length >> 1] ?? 0;
@@ -61,7 +61,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Runs the windows; the service, the sink and the clients end with it. */
+/** Runs the windows. The service, the sink and the clients have ended when it resolves. */
 export async function runHostile(run: HostileRun): Promise<HostileResult> {
   const folder = createBenchFolder();
   const idsFile = join(folder, 'ids');

@@ -1,6 +1,6 @@
 /**
- * A load generator over raw sockets in a separate process; both sides of every ratio use it. Each connection has one request in
- * progress. It sends a fixed number of requests; `rate` limits the requests per second.
+ * A load generator with raw sockets in a separate process. Both sides of every ratio use it. Each connection has one
+ * request in progress. It sends a fixed number of requests; `rate` limits the requests per second.
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
  *
@@ -33,7 +33,10 @@ const latencies = new Float64Array(load.requests);
 let sentCount = 0;
 let answeredCount = 0;
 
-/** The message as JSON, built once: the generator shares the cores with the service, so it must use little processor time. */
+/**
+ * The end of the request body, built once. The generator shares the cores with the service, so it must use little
+ * processor time.
+ */
 const bodyEnd = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
 
 function buildRequest(n: number): string {
@@ -43,7 +46,7 @@ function buildRequest(n: number): string {
 
 const idleConnections: (() => void)[] = [];
 
-/** The status of a complete response, or null if it is incomplete. */
+/** Returns the status of a complete response, or null if the response is incomplete. */
 function statusOf(bytes: Buffer): string | null {
   const end = bytes.indexOf(HEADER_END);
   const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
@@ -94,7 +97,7 @@ const startedAt = performance.timeOrigin + loadStartedAt;
 for (let n = 0; n < load.connections; n += 1) openConnection();
 const paceTimer = load.rate === null ? null : setInterval(sendDue, 1);
 
-/** Sends as many requests as the rate allows. The wait for a free connection counts in the rate, not in a latency. */
+/** Sends as many requests as the rate allows. The wait for a free connection affects the rate, not the latencies. */
 function sendDue(): void {
   const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.rate ?? 0));
   while (sentCount < due) {

@@ -29,7 +29,7 @@ export interface NodeBenchParts {
   ): Promise<number>;
 }
 
-/** Starts nodes on a new database, all with the key of the first. */
+/** Starts nodes on a new database. All nodes use the key of the first node. */
 async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<BenchService[]> {
   const url = await server.createDatabase();
   const shared = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
@@ -95,7 +95,7 @@ export async function benchNodes({ record, load, withSink, secondsUntilReceived 
       await new Promise((resolve) => setTimeout(resolve, 5_000));
       const before = { cpu: idle.cpuMs(), commits: await countCommits(server) };
       await new Promise((resolve) => setTimeout(resolve, 20_000));
-      record('processor of an idle node on PostgreSQL', (idle.cpuMs() - before.cpu) / 200, '%', 'under 1');
+      record('processor time of an idle node on PostgreSQL', (idle.cpuMs() - before.cpu) / 200, '%', 'under 1');
       record('transactions of an idle node on PostgreSQL', ((await countCommits(server)) - before.commits) / 20, '/s');
       await stopNodes([idle]);
     }
@@ -104,14 +104,17 @@ export async function benchNodes({ record, load, withSink, secondsUntilReceived 
   }
 }
 
-/** Transactions of every database so far. */
+/** Returns the number of committed transactions of all databases. */
 async function countCommits(server: Server): Promise<number> {
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const { rows } = await server.run('SELECT sum(xact_commit)::int AS n FROM pg_stat_database');
   return Number((rows[0] as { n: number }).n);
 }
 
-/** Messages per second claimed in groups of 512 and settled, from a queue of `queued` messages of 1,000 accounts; measured over 10,000. */
+/**
+ * Returns the number of messages per second that are claimed in groups of 512 and settled. The queue has `queued`
+ * messages of 1,000 accounts; 10,000 messages are measured.
+ */
 async function measureClaimRate(server: Server, queued: number): Promise<number> {
   const url = await server.createDatabase();
   const setting = parseDatabaseUrl(url);
@@ -156,6 +159,6 @@ async function claimAndSettle(store: Store): Promise<number> {
       changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
     })),
   );
-  if (mails.length === 0) throw new Error('nothing was due');
+  if (mails.length === 0) throw new Error('no message was due');
   return mails.length;
 }

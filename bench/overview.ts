@@ -1,6 +1,6 @@
 /**
- * The overview operation of the dashboard, on a store with 1,000,000 messages and 30 days of traffic figures of three nodes: the
- * first result of each range, and the median and maximum of the later ones.
+ * Measures the overview operation of the dashboard on a store with 1,000,000 messages and 30 days of traffic figures of
+ * three nodes: the first response for each range, and the median and the maximum of the later responses.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -42,10 +42,10 @@ export async function measureOverview(name: string, store: Store, now: number, r
     const [firstMs = 0, ...laterMs] = durations;
     laterMs.sort((a, b) => a - b);
     worstMs = Math.max(worstMs, laterMs.at(-1) ?? 0);
-    record(`${name}: overview of ${range}: the first answer`, firstMs, 'ms');
-    record(`${name}: overview of ${range}: median of later ones`, laterMs[ROUNDS >> 1] ?? 0, 'ms');
+    record(`${name}: overview of ${range}: first response`, firstMs, 'ms');
+    record(`${name}: overview of ${range}: median of later responses`, laterMs[ROUNDS >> 1] ?? 0, 'ms');
   }
-  record(`${name}: the worst later overview`, worstMs, 'ms', 'under 50');
+  record(`${name}: slowest later overview`, worstMs, 'ms', 'under 50');
 }
 
 function trafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {

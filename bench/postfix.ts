@@ -1,6 +1,7 @@
 /**
- * Postfix as the baseline, if it is installed and this process is root: a separate instance in a temporary folder, on loopback,
- * that relays to the sink and gets its load from smtp-source. Logging and syncs are as in Debian's package.
+ * Runs Postfix as the baseline, if it is installed and this process is root. A separate instance in a temporary folder
+ * listens on loopback and relays to the sink; smtp-source generates its load. Logging and syncs have the settings of
+ * the Debian package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -31,7 +32,7 @@ postlog unix-dgram n - n - 1 postlogd
 `;
 
 export interface Postfix {
-  /** Messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
+  /** Returns the number of messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
   measureAcknowledged(messages: number, sessions: number, bytes: number): number;
   stop(): void;
 }
@@ -79,7 +80,7 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
   writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES.trimStart()}`);
   const run = (command: string) => spawnSync(POSTFIX, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
   const startResult = run('start');
-  if (startResult.status !== 0) throw new Error(`postfix did not start: ${startResult.stderr}`);
+  if (startResult.status !== 0) throw new Error(`Postfix did not start: ${startResult.stderr}`);
   return {
     measureAcknowledged(messages, sessions, bytes) {
       const startedAt = performance.now();

@@ -1,4 +1,4 @@
-/** A service for the benchmarks: a separate process with its own folder. */
+/** Starts a service for the benchmarks as a separate process with its own folder. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -96,17 +96,17 @@ export async function runCommand(folder: string, settings: Record<string, string
   return output;
 }
 
-/** The first line that a process prints; rejects if the process ends before. */
+/** Resolves to the first line that a process prints. Rejects if the process ends before. */
 export function firstLine(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
-    if (child.stdout === null) return reject(new Error('no output to read'));
+    if (child.stdout === null) return reject(new Error('the process has no standard output'));
     const lines = createInterface(child.stdout);
     lines.once('line', resolve);
     child.once('exit', (code) => reject(new Error(`ended with ${code} before it was ready`)));
   });
 }
 
-/** Removes a run's folder. */
+/** Removes the folder of a run. */
 export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }

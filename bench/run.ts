@@ -4,8 +4,8 @@
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
  *
- * Prints a table and writes bench/results.json, in which parts that did not run keep their last figures. No figure makes the run
- * fail.
+ * Prints a table and writes bench/results.json, which keeps the previous figures of parts that did not run. A figure
+ * that misses its target does not fail the run.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -66,7 +66,7 @@ interface Figure {
   readonly target: string | null;
 }
 
-/** The start time of a load, without the start of its generator. Milliseconds since the epoch. */
+/** The start time of a load in milliseconds since the epoch. The start of the generator process is not included. */
 type StartedLoad = Pick<LoadResult, 'startedAt'>;
 
 const figures: Figure[] = [];
@@ -108,14 +108,17 @@ async function stopAndRemove(service: BenchService): Promise<void> {
   removeFolder(service.folder);
 }
 
-/** The median of the ratios of several rounds. A round measures both sides, so that a change of the machine's speed affects both. */
+/**
+ * Returns the median of the ratios of several rounds. Each round measures both sides, so a change of the machine's
+ * speed affects both.
+ */
 async function medianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
   for (let n = 0; n < count; n += 1) ratios.push(await measureRatio());
   return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
 }
 
-/** Resolves to the seconds from the first request of `begin` until the sink has received `count` more messages. */
+/** Resolves to the seconds from the first request of `startLoad` until the sink has received `count` more messages. */
 async function secondsUntilReceived(
   receivedCount: () => Promise<number>,
   count: number,
@@ -160,7 +163,7 @@ async function benchAccept(): Promise<void> {
     await withSink(async (sinkPort, receivedCount) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
-        // Waits until Postfix has relayed everything, before the other side is measured.
+        // Waits until Postfix has relayed all messages before the other side is measured.
         const measureAcknowledged = async (count: number) => {
           let rate = 0;
           await secondsUntilReceived(receivedCount, count, async () => {
@@ -263,7 +266,7 @@ async function benchSigned(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
       secondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
-    // Warms up: the first burst of this size compiles the code.
+    // A first burst of this size compiles the code.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
     const ratio = await medianRatio(3, async () => {
@@ -283,21 +286,21 @@ async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, receivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     await secondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
-    // The greatest sustainable rate: messages are delivered as fast as they are accepted.
+    // The maximum sustainable rate, at which messages are delivered as fast as they are accepted.
     const seconds = await secondsUntilReceived(receivedCount, 30_000, () =>
       load(service.port, service.key, 256, 30_000),
     );
     const maxRate = 30_000 / seconds;
     const halfRateResult = await load(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
-    record('greatest rate accepted and delivered', maxRate, '/s');
-    record('accept latency at half of it, p50', halfRateResult.p50, 'ms');
-    record('accept latency at half of it, p99', halfRateResult.p99, 'ms', 'under 25');
+    record('maximum rate accepted and delivered', maxRate, '/s');
+    record('accept latency at half of this rate, p50', halfRateResult.p50, 'ms');
+    record('accept latency at half of this rate, p99', halfRateResult.p99, 'ms', 'under 25');
     await stopAndRemove(service);
   });
 }
 
 async function benchGrowth(): Promise<void> {
-  // Accepting only, with all the checks of a relay, including the authenticated domain.
+  // The service only accepts messages, with all checks that a relay requires, including the authenticated domain.
   const acceptSettings = {
     POSTRIDER_ROLES: 'api',
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9',
@@ -327,14 +330,14 @@ async function benchGrowth(): Promise<void> {
   record('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
   await fullService.stop();
 
-  // The relay refuses connections, so everything stays queued.
+  // The relay refuses connections, so all messages remain queued.
   const deliveringService = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
   await load(deliveringService.port, seededService.key, 64, 20_000);
   const earlierMb = deliveringService.residentMb();
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   await load(deliveringService.port, seededService.key, 64, 20_000);
   record('resident size with 1,000,000 queued', deliveringService.residentMb(), 'MB', 'under 400');
-  record('resident size with 1,000,000 queued, 20,000 messages earlier', earlierMb, 'MB');
+  record('resident size with 1,000,000 queued, before 20,000 further messages', earlierMb, 'MB');
   await deliveringService.stop();
   await stopAndRemove(emptyService);
   removeFolder(folder);
@@ -350,11 +353,11 @@ async function benchIdle(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   const before = service.cpuMs();
   await new Promise((resolve) => setTimeout(resolve, 20_000));
-  record('processor of an idle node', (service.cpuMs() - before) / 200, '%', 'under 1');
+  record('processor time of an idle node', (service.cpuMs() - before) / 200, '%', 'under 1');
   await stopAndRemove(service);
 }
 
-/** A steady load with and without hostile clients. */
+/** Measures a steady load with and without hostile clients. */
 async function benchHostile(): Promise<void> {
   const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const progress = (line: string) => process.stderr.write(`${line}\n`);
@@ -363,17 +366,17 @@ async function benchHostile(): Promise<void> {
   const median = (member: 'acceptedPerSecond' | 'p99', windowsOfKind: typeof result.calm) =>
     windowsOfKind.map((window) => window[member]).sort((a, b) => a - b)[Math.floor(windowsOfKind.length / 2)] ?? 0;
   record(`accepted without hostile clients, ${perSecond}/s offered`, median('acceptedPerSecond', result.calm), '/s');
-  record('accepted beside hostile clients and a kill', median('acceptedPerSecond', result.hostile), '/s');
+  record('accepted with hostile clients and a kill', median('acceptedPerSecond', result.hostile), '/s');
   record('accept p99 without hostile clients', median('p99', result.calm), 'ms');
-  record('accept p99 beside hostile clients and a kill', median('p99', result.hostile), 'ms');
-  record('accepting beside hostile clients over without', result.acceptRatio, 'ratio', '0.9');
-  record('delivering beside hostile clients over without', result.deliverRatio, 'ratio', '0.9');
+  record('accept p99 with hostile clients and a kill', median('p99', result.hostile), 'ms');
+  record('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
+  record('delivery rate with hostile clients over without', result.deliverRatio, 'ratio', '0.9');
   record(`acknowledged and lost, of ${result.acknowledged}`, result.lost.length, 'messages', '0');
-  record('acknowledged and not delivered in the end', result.undelivered.length, 'messages', '0');
-  record('ends of the service other than the kills', result.crashes, '', '0');
+  record('acknowledged and not delivered', result.undelivered.length, 'messages', '0');
+  record('crashes of the service', result.crashes, '', '0');
 }
 
-/** PostgreSQL with 1, 2 and 3 nodes, which share the load. */
+/** Measures PostgreSQL with 1, 2 and 3 nodes, which share the load. */
 function runNodes(): Promise<void> {
   const loadAllNodes = async (targets: readonly { port: number; key: string }[], requests: number) => {
     const share = Math.floor(requests / targets.length);

@@ -16,7 +16,10 @@ export async function runScript<T>(name: string, argument: unknown): Promise<T> 
   return JSON.parse(await firstLine(startScript(name, JSON.stringify(argument)))) as T;
 }
 
-/** Calls `use` with the port of a sink and a function that returns the number of received messages. The sink stops afterwards. */
+/**
+ * Starts a sink and calls `run` with its port and a function that returns the number of received messages. The sink
+ * ends afterwards.
+ */
 export async function withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T> {
   const sink = startScript('sink.ts');
   const { port } = JSON.parse(await firstLine(sink)) as { port: number };

@@ -1,6 +1,6 @@
 /**
- * Generates the messages of a service after one month: a few large providers and many small domains, accounts of very different
- * size, receipts, resets and newsletters, every state. The result is the same on every run.
+ * Generates the messages of a service after one month, with a few large providers, many small domains, accounts of very
+ * different sizes, several kinds of subjects, and every state. The result is the same on every run.
  */
 
 import type { State } from '../src/model/message.ts';
@@ -52,7 +52,7 @@ export interface SeededMessage {
   readonly subject: string;
 }
 
-/** Yields `count` messages before `now`, in the order of acceptance; the newest ones are open. */
+/** Yields `count` messages before `now` in the order of acceptance. The newest messages are open. */
 export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
   const random = seededRandom(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
@@ -102,7 +102,7 @@ function randomHex(random: () => number, digits: number): string {
     .padStart(digits, '0');
 }
 
-/** Random numbers in [0, 1), the same for the same seed (mulberry32). */
+/** Returns a mulberry32 generator of numbers in [0, 1), which has the same sequence for the same seed. */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,6 +1,7 @@
 /**
- * Searches over 1,000,000 messages on both stores: the time until a page of 50 is full or the search is complete, and the longest
- * single call. Also the cost of building the index, and the queue figures with 1,000,000 queued messages.
+ * Measures searches over 1,000,000 messages on both stores: the time until a page of 50 is full or the search is
+ * complete, and the longest single call. It also measures the indexing and the queue statistics with 1,000,000 queued
+ * messages.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -18,7 +19,7 @@ import { generateMessages, type SeededMessage } from './search-messages.ts';
 const MESSAGES = 1_000_000;
 const ACCOUNTS = 1_000;
 const ROUNDS = 9;
-/** The time limit of one call by the operator API. */
+/** The time limit that the operator API sets for one call. */
 const BUDGET_MS = 60;
 const DAY_MS = 86_400_000;
 const BATCH = 5_000;
@@ -36,8 +37,8 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
   return [
     ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
-    ['rare recipient, not there', { to: 'nobody.at.all@firm-3457.example' }],
-    ['recipient as it is typed', { q: 'rita.jensen12' }],
+    ['rare recipient, no match', { to: 'nobody.at.all@firm-3457.example' }],
+    ['first characters of a recipient', { q: 'rita.jensen12' }],
     ['small domain', { to: '@firm-300.example' }],
     ['large domain', { to: '@gmail.com' }],
     ['common sender', { from: 'orders@books-1.example.com' }],
@@ -48,26 +49,26 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
     ['one digit', { q: '9' }],
     ['a number', { q: '#1500123' }],
     ['two words', { q: 'maria receipt' }],
-    ['two common words, never together', { q: 'receipt password' }],
-    ['common word, common domain, never together', { q: 'password', from: '@nowhere.example', to: '@gmail.com' }],
-    ['one letter and a word, seldom together', { q: 'suspension x' }],
+    ['two common words, never in one message', { q: 'receipt password' }],
+    ['common word, common domain, never in one message', { q: 'password', from: '@nowhere.example', to: '@gmail.com' }],
+    ['one letter and a word, rarely in one message', { q: 'suspension x' }],
     ['not ASCII', { q: 'STRASSE björn' }],
     ['Japanese', { q: '確認 注文' }],
-    ['nothing found', { q: 'zebra crossing' }],
+    ['no match', { q: 'zebra crossing' }],
     ['rare state', { state: 'uncertain' }],
     ['state', { state: 'bounced' }],
     ['most frequent state', { state: 'delivered' }],
     ['state and word', { state: 'complained', q: 'newsletter' }],
-    ['state and word, never together', { state: 'bounced', q: 'receipt password' }],
+    ['state and word, never in one message', { state: 'bounced', q: 'receipt password' }],
     ['state of newest messages and old word', { state: 'queued', q: 'order #10' }],
     ['small account', { accountId: ACCOUNTS }],
     ['large account', { accountId: 1 }],
     ['account and state', { accountId: ACCOUNTS - 3, state: 'complained' }],
     ['account and word', { accountId: ACCOUNTS - 3, q: 'suspension' }],
-    ['account, word and frequent state, not there', { accountId: 500, q: 'verification zoe', state: 'delivered' }],
+    ['account, word and frequent state, no match', { accountId: 500, q: 'verification zoe', state: 'delivered' }],
     ['a day', { since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
     ['a word in a day', { q: 'suspension', since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
-    ['a word in an old hour, not there', { q: 'zebra', since: now - 20 * DAY_MS, until: now - 19.96 * DAY_MS }],
+    ['a word in an old hour, no match', { q: 'zebra', since: now - 20 * DAY_MS, until: now - 19.96 * DAY_MS }],
   ];
 }
 
@@ -127,7 +128,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
     'µs',
   );
   record(`${name}: longest step of indexing`, longestMs, 'ms');
-  // Starts the reader thread or connection, which a running service has already.
+  // Starts the reader thread or connection, which a running service has already started.
   await store.readQueueStatistics();
   let [worstCallMs, worstSearchMs] = [0, 0];
   for (const [caseName, input] of searchCases(now)) {
@@ -141,10 +142,10 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
     const worstMs = durations.at(-1) ?? 0;
     worstSearchMs = Math.max(worstSearchMs, worstMs);
     record(`${name}: ${caseName}: median until complete`, durations[ROUNDS >> 1] ?? 0, 'ms');
-    record(`${name}: ${caseName}: worst of ${ROUNDS}`, worstMs, 'ms');
+    record(`${name}: ${caseName}: maximum of ${ROUNDS}`, worstMs, 'ms');
   }
-  record(`${name}: the worst complete answer`, worstSearchMs, 'ms', 'under 100');
-  record(`${name}: the worst single call`, worstCallMs, 'ms', 'under 100');
+  record(`${name}: slowest complete search`, worstSearchMs, 'ms', 'under 100');
+  record(`${name}: slowest single call`, worstCallMs, 'ms', 'under 100');
 }
 
 async function completeSearch(store: Store, input: SearchInput): Promise<{ completeMs: number; callMs: number }> {
@@ -188,7 +189,7 @@ async function measureQueueFigures(name: string, store: Store, record: RecordFig
   }
   await store.close();
   durations.sort((a, b) => a - b);
-  record(`${name}: figures of the queue with 1,000,000 queued, median`, durations[ROUNDS >> 1] ?? 0, 'ms', 'under 50');
+  record(`${name}: queue statistics with 1,000,000 queued, median`, durations[ROUNDS >> 1] ?? 0, 'ms', 'under 50');
 }
 
 function seedSqlite(path: string, now: number): void {

@@ -8,7 +8,7 @@ import { createEngine } from '../src/store/sqlite/thread.ts';
 const LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH = 10_000;
 
-/** The numbers of rows; `queued` of the messages are due in an hour, the others are suppressed. */
+/** The numbers of rows. `queued` messages are due in one hour; the others are suppressed. */
 export interface Seed {
   readonly accounts: number;
   readonly messages: number;

@@ -80,7 +80,7 @@ const timer = setInterval(() => {
   const elapsedSeconds = Math.min(load.seconds, (performance.now() - loadStartedAt) / 1000);
   const dueCount = Math.floor(elapsedSeconds * load.perSecond);
   for (; due < dueCount; due += 1) {
-    // An open loop: a submission that cannot be sent at its time has failed.
+    // The load is an open loop, so a submission that cannot be sent at its due time has failed.
     if (inProgress < MAX_IN_PROGRESS) submit();
     else failed += 1;
   }

@@ -11,7 +11,7 @@ export interface Application {
   readonly account: string;
   readonly from: string;
   readonly domain: string;
-  /** Messages of the history, without the incidents. */
+  /** Number of messages in the history, without the incidents. */
   readonly messageCount: number;
   readonly messageKinds: Readonly<Partial<Record<MessageKind, number>>>;
   readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;

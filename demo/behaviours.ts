@@ -1,6 +1,6 @@
 /**
- * The behaviour of simulated recipients as data: the reply of the mail server to the first and later attempts, and the report that
- * follows. The replies have the wording of real servers (test/corpus/replies); `classify` interprets them like any reply.
+ * The behaviour of simulated recipients as data: the failure of each attempt, and the report after the delivery. The
+ * replies have the wording of real servers (test/corpus/replies), and `classify` interprets them like any reply.
  */
 import type { Stage } from '../src/model/outcome.ts';
 
@@ -40,10 +40,13 @@ export type AttemptFailure =
     };
 
 export interface BehaviourScript {
-  /** The failure of each attempt, in order. With `always` the last one repeats; else the next attempt succeeds. */
+  /**
+   * The failure of each attempt, in order. With `repeatsLast` the last one repeats; otherwise the next attempt
+   * succeeds.
+   */
   readonly failures: readonly AttemptFailure[];
   readonly repeatsLast: boolean;
-  /** Duration of an attempt in ms, minimum and maximum. */
+  /** Minimum and maximum duration of an attempt in ms. */
   readonly tookMs: readonly [number, number];
   /** The report about a delivered message, and its delay in minutes. */
   readonly report: {
@@ -58,7 +61,7 @@ function createScript(changes: Partial<BehaviourScript> = {}): BehaviourScript {
   return { failures: [], repeatsLast: false, tookMs: DEFAULT_DURATION_MS, report: null, ...changes };
 }
 
-/** `{to}` is the recipient, `{host}` the name of the server with its port. */
+/** Creates a reply. In the lines, `{to}` is the recipient and `{host}` is the name of the server with its port. */
 const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readonly string[]): AttemptFailure => ({
   kind: 'reply',
   stage,
@@ -136,7 +139,7 @@ export const BEHAVIOURS: Readonly<Record<Behaviour, BehaviourScript>> = {
   'odd-report': createScript({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
 };
 
-/** The failure of attempt `tries` (1 for the first), or null if it succeeds. */
+/** Returns the failure of an attempt (1 is the first), or null if it succeeds. */
 export function attemptFailure(
   { failures, repeatsLast }: BehaviourScript,
   attemptNumber: number,

@@ -1,8 +1,9 @@
 /**
- * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail servers.
- * Nothing leaves the machine. It reads no setting, `.env` or data of an installation.
+ * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail
+ * servers. Nothing leaves the machine. It reads no setting, `.env` or data of an installation.
  *
- * Guarantees: the service listens before the history is written. `stop` leaves no file and no open port, at any time.
+ * Guarantees: the service listens before the history is written. After `stop`, at any time, no file and no open port
+ * remain.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -42,7 +43,7 @@ export interface DemoOptions {
 export interface Demo {
   readonly service: Service;
   readonly folder: string;
-  /** Resolves when the history is written; to null if the demo was stopped before. */
+  /** Resolves when the history is written, or to null if the demo is stopped before. */
   readonly history: Promise<History | null>;
   stop(): Promise<void>;
 }
@@ -54,9 +55,9 @@ export interface History {
 }
 
 export const VISITOR_ACCOUNT = 'shop';
-/** The number of messages of the history in the inbox, the newest ones. */
+/** The number of newest messages of the history that the inbox contains. */
 const CAPTURED_MESSAGES = 80;
-/** A stop aborts delivery attempts, so it needs little time. */
+/** Short, because a stop aborts delivery attempts. */
 const DRAIN_MS = 2_000;
 
 export async function startDemo(options: DemoOptions, progress: (share: number) => void): Promise<Demo> {
@@ -109,7 +110,7 @@ async function createDemo(
 
   const store = await openStore(settings.database, { exclusive: true });
   const pausedStore = pauseStore(store);
-  // The service closes the store, also when its start fails.
+  // The service closes the store, even if its start fails.
   const service = await startService(settings, {
     clock,
     openStore: () => Promise.resolve(pausedStore.store),
@@ -125,7 +126,7 @@ async function createDemo(
 
   let isStopped = false;
   const history = createHistory();
-  // The caller handles a failure; without a caller it must not be an unhandled rejection.
+  // The caller may ignore this promise, and a failure must not be an unhandled rejection.
   history.catch(() => undefined);
   disposers.push(async () => {
     isStopped = true;
@@ -183,7 +184,10 @@ async function createDemo(
     return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }
 
-  /** Writes messages into the inbox, composed and signed as they were sent, with their time. */
+  /**
+   * Writes messages into the inbox. They are composed and signed as for delivery, and their files have the time of
+   * acceptance.
+   */
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));

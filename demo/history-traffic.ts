@@ -1,4 +1,6 @@
-/** Traffic figures of the history by minutes and hours, counted as in observability/traffic.ts, but by the time of each event. */
+/**
+ * Counts the traffic of the history per minute and hour like observability/traffic.ts, but by the time of each event.
+ */
 
 import type { State } from '../src/model/message.ts';
 import {

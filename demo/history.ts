@@ -1,7 +1,7 @@
 /**
- * Writes the history into the store, one time slice after another: accepted messages, outcomes of attempts, feedback and actions of
- * operators. Only the time is in the past: `accept`, `claim`, `settle` and `recordFeedback` are those of the store, and the model
- * decides each change, so limits, suppression, retries, expiry and locks are as in a real service.
+ * Writes the history into the store in time slices: accepted messages, outcomes of attempts, feedback and actions of
+ * operators. It calls the same store operations as the service, with times in the past, and the model decides each
+ * change. Limits, suppression, retries, expiry and locks therefore behave as in a real service.
  */
 
 import { raisesAlarm } from '../src/classify/classify.ts';
@@ -43,7 +43,7 @@ export interface HistoryParts {
   readonly random: Random;
   readonly returnPath: ReturnPathKey;
   readonly policy: DeliveryPolicy;
-  /** The id of the current key of an account; actions create the keys. */
+  /** Returns the id of the current key of an account. The actions create the keys. */
   readonly keyIdOf: (account: string) => number;
   readonly now: number;
   /** Called for every delivery attempt. */
@@ -53,10 +53,10 @@ export interface HistoryParts {
   readonly isStopped: () => boolean;
 }
 
-/** The node of the history; it does not run any more. */
+/** The node of the history, which no longer runs. */
 const NODE = 'mail-1-2841-7c0d3e';
 const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
-/** Most claims in one slice: a message may be retried several times in it. */
+/** Maximum number of claims in one slice. A message may be retried several times in a slice. */
 const MAX_CLAIMS_PER_SLICE = 12;
 
 interface DueReport {
@@ -95,7 +95,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     for (const { name, id } of await store.listAccounts()) accounts.set(name, id);
   }
 
-  /** Accepts the batch; returns the messages leased for their first attempt. */
+  /** Accepts the batch. Returns the messages that are leased for their first attempt. */
   async function accept(batch: readonly PlannedMessage[]): Promise<readonly LeasedMessage[]> {
     const messages = batch.map((planned): NewMessage => {
       const { at, application, to, subject, message } = planned;
@@ -128,7 +128,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     });
   }
 
-  /** Makes the attempts that are due before `until`; returns false if there are none. */
+  /** Makes the attempts that are due before `until`. Returns false if none is due. */
   async function attemptDue(until: number): Promise<boolean> {
     const { messages: mails, suppressed } = await store.claim(
       CLAIM_LIMITS,
@@ -146,7 +146,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   function createSettlement(message: LeasedMessage, until: number): Settlement {
     const { id, attempts } = message;
-    // An operator may have made it due earlier.
+    // An operator may have changed the due time to an earlier time.
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.integer(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       figures.countEnd('expired', startedAt);
@@ -212,7 +212,10 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   }
 }
 
-/** The ends of the slices; the last one is `now`. Recent slices are shorter, because suppression and locks depend on earlier slices. */
+/**
+ * Returns the end times of the slices; the last one is `now`. Recent slices are shorter, because suppression and locks
+ * depend on earlier slices.
+ */
 function sliceEnds(now: number): readonly number[] {
   const ends: number[] = [];
   let age = (DAYS + 3) * DAY_MS;
@@ -230,7 +233,7 @@ function indexAfter(plan: readonly PlannedMessage[], start: number, until: numbe
   return index;
 }
 
-/** The approximate size of the composed message with header and signatures. */
+/** Returns the approximate size of the composed message with header and signatures. */
 function estimateSize({ message }: LeasedMessage): number {
   return Math.round(Buffer.byteLength(message) * 1.1) + 2_100;
 }

@@ -1,6 +1,6 @@
 /**
- * The actions of operators in the history, each at its time and through the store as commands use it, so that the audit log is the
- * one of a real service: accounts with limits, keys, domains, suppression lists, a lock, and changes of single messages.
+ * The actions of operators in the history: accounts with limits, keys, domains, suppression lists, a lock, and changes
+ * of single messages. Each action calls the store like a command, so the audit log has the entries of a real service.
  */
 
 import type { Settings } from '../src/config/settings.ts';
@@ -46,7 +46,7 @@ const DASHBOARD_ACTOR = 'page';
 const TOKEN_ACTOR = 'token:provisioning';
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** The actions in order of time. */
+/** Returns the actions in chronological order. */
 export async function operatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
   const dkim = await createDkimKeys(context);
   const actions = [
@@ -61,7 +61,7 @@ export async function operatorActions(context: ActionContext): Promise<readonly 
 
 function requireDone<T>(changed: ChangeResult<T>): T {
   if (changed.kind === 'done') return changed.value;
-  throw new Error(`a change by the demo failed: ${changed.kind}`);
+  throw new Error(`a change of the demo failed: ${changed.kind}`);
 }
 
 const createAction = (
@@ -83,7 +83,7 @@ function accountActions(
 ): readonly OperatorAction[] {
   const { now, randomBytes, messageCounts, onKeyCreated } = context;
   const accountAgeMs = 32 * DAY_MS - number * 11 * MINUTE_MS;
-  // Nearly used up at present.
+  // The volume is nearly used up.
   const count = messageCounts.get(account) ?? 0;
   const volume =
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};

@@ -1,12 +1,12 @@
 /**
- * The store for the running service while the history is written: queries for due and expired messages return nothing, so that the
- * service does not process the history. Messages of a visitor are delivered normally.
+ * The store for the running service while the history is written. Queries for due and expired messages return nothing,
+ * so the service does not process the history. Messages of a visitor are delivered normally.
  */
 import type { Store } from '../src/store/contract.ts';
 
 export interface PausedStore {
   readonly store: Store;
-  /** Ends this: from now on queries return every message. */
+  /** Ends the pause. Queries then return all messages. */
   resume(): void;
 }
 

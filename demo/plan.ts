@@ -1,6 +1,6 @@
 /**
- * The messages of the history and their times: thirty days with a daily rhythm, more messages on recent days, and incidents: a list
- * of old addresses that locks an account, and a forum with missing mailboxes.
+ * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents. One
+ * incident is a list of old addresses that locks an account, another one is a forum with missing mailboxes.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Behaviour } from './behaviours.ts';
@@ -16,12 +16,12 @@ export interface PlannedMessage extends MessageText {
 }
 
 export const DAYS = 30;
-/** Share of the messages on the last day, and the share of those in the current rush. */
+/** Share of the messages on the last day, and share of these messages in the current traffic peak. */
 const LAST_DAY_SHARE = 0.3;
 const RUSH_SHARE = 0.3;
 const RUSH_MEAN_AGE_MS = 80 * MINUTE_MS;
 
-/** All messages before `now`, in order. */
+/** Returns all messages before `now`, in chronological order. */
 export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
   const messages: PlannedMessage[] = [];
   const add = (application: Application, at: number, behaviour: Behaviour, kind: MessageKind) => {
@@ -46,7 +46,10 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
   );
 }
 
-/** A second message to a recipient whose mailbox is missing or who complained; by then the address is suppressed. */
+/**
+ * Returns a second message to a recipient whose mailbox is missing or who complained. The address is suppressed at that
+ * time.
+ */
 function repeatMessage(
   message: PlannedMessage,
   now: number,
@@ -67,7 +70,7 @@ interface Incident {
   readonly account: string;
   readonly kind: MessageKind;
   readonly count: number;
-  /** Age of its begin and end, in ms. */
+  /** Age of the begin and the end of the incident, in ms. */
   readonly startAgeMs: number;
   readonly endAgeMs: number;
   readonly behaviours: Readonly<Partial<Record<Behaviour, number>>>;
@@ -106,7 +109,7 @@ const INCIDENTS: readonly Incident[] = [
     endAgeMs: 2 * DAY_MS,
     behaviours: { 'odd-report': 1 },
   },
-  // The current queue: servers with temporary failures.
+  // Messages of the current queue, whose servers have temporary failures.
   {
     account: 'shop',
     kind: 'shipped',
@@ -117,13 +120,13 @@ const INCIDENTS: readonly Incident[] = [
   },
 ];
 
-/** The age of one message, in ms. */
+/** Returns a random age of a message, in ms. */
 function randomAge(random: Random): number {
   if (random.next() < LAST_DAY_SHARE) {
     if (random.next() < RUSH_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * RUSH_MEAN_AGE_MS);
     return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
-  // Recent days are more likely. The hour is near the current one.
+  // Recent days are more likely. The time of day is near the current time.
   const day = 1 + Math.floor((DAYS - 1) * random.next() ** 1.8);
   const offset = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, day * DAY_MS + offset);

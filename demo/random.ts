@@ -1,20 +1,20 @@
-/** Deterministic random numbers: the same seed generates the same demo, so that its screenshots can be repeated. */
+/** Deterministic random numbers: the same seed generates the same demo, so that its screenshots are reproducible. */
 
 export interface Random {
-  /** A number in [0, 1). */
+  /** Returns a number in [0, 1). */
   next(): number;
-  /** An integer from `min` to `max`, both inclusive. */
+  /** Returns an integer from `min` to `max`, both inclusive. */
   integer(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
-  /** One of the keys, with the probability of its weight. */
+  /** Returns one of the keys with the probability of its weight. */
   weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
-  /** Random bytes, for keys. */
+  /** Returns random bytes for keys. */
   bytes(count: number): Buffer;
-  /** A version 4 UUID. */
+  /** Returns a version 4 UUID. */
   uuid(): string;
 }
 
-/** The generator mulberry32 with 32 bits of state. */
+/** Creates a mulberry32 generator, which has 32 bits of state. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -31,7 +31,7 @@ export function seededRandom(seed: number): Random {
     integer: (min, max) => min + Math.floor(next() * (max - min + 1)),
     pick(items) {
       const picked = items[Math.floor(next() * items.length)];
-      if (picked === undefined) throw new RangeError('nothing to pick from');
+      if (picked === undefined) throw new RangeError('the list to pick from is empty');
       return picked;
     },
     weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
@@ -42,7 +42,7 @@ export function seededRandom(seed: number): Random {
         if (remaining < 0) return key;
       }
       const last = entries.at(-1);
-      if (last === undefined) throw new RangeError('nothing to pick from');
+      if (last === undefined) throw new RangeError('the list to pick from is empty');
       return last[0];
     },
     uuid() {

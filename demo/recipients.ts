@@ -1,4 +1,4 @@
-/** The recipients of the simulated applications: invented people at invented mail servers, each with a behaviour. */
+/** The recipients of the simulated applications: invented persons at invented mail servers, each with a behaviour. */
 
 import type { Behaviour } from './behaviours.ts';
 import type { Random } from './random.ts';
@@ -45,7 +45,7 @@ const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family
 
 const LANGUAGES = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
 
-/** Stores the behaviour of each recipient, so that every attempt for a recipient meets the same behaviour. */
+/** Stores the behaviour of each recipient, so that all attempts to a recipient have the same behaviour. */
 export class Recipients {
   readonly #random: Random;
   readonly #recipients = new Map<string, Recipient>();
@@ -57,7 +57,7 @@ export class Recipients {
     this.#random = random;
   }
 
-  /** A recipient with this behaviour; with `fine`, often an existing one. */
+  /** Returns a recipient with this behaviour; for `fine` often an existing one. */
   pick(behaviour: Behaviour): Recipient {
     const reusableCount = this.#reusable.length;
     if (behaviour === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)
@@ -67,7 +67,7 @@ export class Recipients {
     return recipient;
   }
 
-  /** Null for an unknown address, such as one of a visitor. */
+  /** Returns the behaviour of a recipient, or null for an unknown address, such as one that a visitor entered. */
   findBehaviour(address: string): Behaviour | null {
     return this.find(address)?.behaviour ?? null;
   }

@@ -1,4 +1,6 @@
-/** Reports about delivered messages, in the form in which mail servers and people write them; the service reads them. */
+/**
+ * Composes reports about delivered messages in the form of real mail servers and recipients. The service parses them.
+ */
 import type { BehaviourScript } from './behaviours.ts';
 
 export interface ReportedMessage {
@@ -12,7 +14,7 @@ export interface ReportedMessage {
 
 export type ReportKind = NonNullable<BehaviourScript['report']>['kind'];
 
-/** The report as received over SMTP. */
+/** Composes the report in the form in which SMTP transports it. */
 export function composeReport(kind: ReportKind, message: ReportedMessage): Buffer {
   return Buffer.from(REPORT_LINES[kind](message).join('\r\n'), 'utf8');
 }
@@ -64,12 +66,12 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
     'Subject: who are you?',
     'Content-Type: text/plain; charset=utf-8',
     '',
-    'I got this and do not know what it is about. Can somebody call me back, please?',
+    'I got this and do not know what it is about. Please call me back.',
     '',
   ],
 };
 
-/** The provider of the recipient, which sends the report. */
+/** Returns the domain of the recipient, whose provider sends the report. */
 function domainOf({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }
@@ -114,11 +116,11 @@ function originalMessage(message: ReportedMessage): readonly string[] {
     '',
     `From: <${message.from}>`,
     `To: <${message.to}>`,
-    // A subject with non-ASCII characters would be encoded; it is left out.
+    // A subject with non-ASCII characters would have to be encoded, so it is omitted.
     ...(/^[ -~]*$/.test(message.subject) ? [`Subject: ${message.subject}`] : []),
     `Message-ID: <${message.id}@${message.from.slice(message.from.lastIndexOf('@') + 1)}>`,
     '',
-    '(text left out)',
+    '(text omitted)',
     '--report--',
     '',
   ];

@@ -19,7 +19,7 @@ const ANY_PORT = '127.0.0.1:0';
 try {
   await run();
 } catch (error) {
-  // The demo has flags instead of these settings.
+  // The demo has flags instead of these two settings.
   const line = describeError(error)
     .replace('POSTRIDER_LISTEN', '--listen')
     .replace('POSTRIDER_OPERATOR_LISTEN', '--operator-listen');
@@ -66,7 +66,7 @@ async function run(): Promise<void> {
   await demo.stop();
   if (result instanceof Error) throw result;
   process.stderr.write(`${result}: stopped, and removed ${demo.folder}\n`);
-  // A handle that a library left open must not keep the process alive.
+  // A library may leave a handle open, which would prevent the end of the process.
   process.exit(0);
 }
 

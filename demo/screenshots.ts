@@ -1,6 +1,7 @@
 /**
- * `npm run screenshots`: takes screenshots of the dashboard and writes them to docs/screenshots. The demo has a fixed seed and a fixed
- * time, so the same code gives the same screenshots as far as the browser does. Fails if a page does not show the expected text.
+ * `npm run screenshots`: takes screenshots of the dashboard and writes them to docs/screenshots. The demo has a fixed
+ * seed and a fixed time, so the same code gives the same screenshots with the same browser. Fails if a page does not
+ * show the expected text.
  */
 import { mkdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ const NOW = Date.UTC(2026, 10, 20, 14, 32);
 const SEED = 1;
 const DESKTOP = { width: 1280, height: 800 };
 const PHONE = { width: 360, height: 740 };
-/** The limit for all screenshots together, to keep the repository small. */
+/** The maximum size of all screenshots together, which limits the size of the repository. */
 const MAX_TOTAL_BYTES = 1_500_000;
 
 interface Screenshot {
@@ -26,9 +27,9 @@ interface Screenshot {
   readonly text: string | RegExp;
   /** A text that the frame in the page must show. */
   readonly frameText?: string;
-  /** A text that is clicked before the screenshot, such as the summary of a folded part. */
+  /** A text that is clicked before the screenshot, such as the title of a collapsed section. */
   readonly click?: string | RegExp;
-  /** Height in px; that of the desktop by default. */
+  /** Height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
   readonly dark?: boolean;
   readonly phone?: boolean;
@@ -73,7 +74,7 @@ async function orderInInbox(getJson: GetJson): Promise<string> {
   return `/inbox/${order.id}`;
 }
 
-/** A browser context that is signed in. */
+/** Creates a browser context that is signed in. */
 async function signIn(browser: Browser, demo: Demo): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: demo.service.operatorUrl ?? '' });
   const page = await context.newPage();
@@ -122,7 +123,7 @@ async function takeScreenshot(
   }
 }
 
-/** Waits for the text, and until nothing is loading. */
+/** Waits for the text and for the end of loading. */
 async function waitForText(page: Page, name: string, text: string | RegExp): Promise<void> {
   try {
     await page.getByRole('main').getByText(text).filter({ visible: true }).first().waitFor({ timeout: 20_000 });

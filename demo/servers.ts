@@ -1,6 +1,6 @@
 /**
- * The simulated mail servers and their replies. The transcript has the form of the SMTP transport, and `classify` decides the outcome
- * from the reply, so that the history equals the one of a real service.
+ * The simulated mail servers and their replies. The transcript has the form of the SMTP transport, and `classify`
+ * derives the outcome from the reply, as in a real service.
  */
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
@@ -9,7 +9,7 @@ import { toReply } from '../src/transports/smtp/protocol.ts';
 import { type AttemptFailure, attemptFailure, BEHAVIOURS, type Behaviour } from './behaviours.ts';
 import type { Random } from './random.ts';
 
-/** The host name of this installation. */
+/** The EHLO name of the demo. */
 const EHLO_NAME = 'mail.lumen.example';
 
 interface Server {
@@ -17,7 +17,7 @@ interface Server {
   readonly greeting: string;
   readonly tls: string | null;
   readonly pipelining: boolean;
-  /** `{n}` is a queue id. */
+  /** The reply to an accepted message; `{n}` is a queue id. */
   readonly acceptReply: string;
 }
 
@@ -64,7 +64,7 @@ export const RECIPIENT_DOMAINS: readonly string[] = Object.keys(SERVERS);
 
 export interface SimulatedAttempt {
   readonly behaviour: Behaviour;
-  /** 1 for the first. */
+  /** The number of the attempt; 1 for the first. */
   readonly attemptNumber: number;
   readonly envelopeFrom: string;
   readonly to: string;
@@ -73,7 +73,7 @@ export interface SimulatedAttempt {
   readonly startedAt: number;
 }
 
-/** One attempt at the simulated server of `to`; `tookMs` is the duration that the caller waits. */
+/** Makes one attempt at the simulated server of `to`. It returns at once; the caller waits for `tookMs`. */
 export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Attempt {
   const { behaviour, attemptNumber, to, startedAt } = attempt;
   const domain = to.slice(to.lastIndexOf('@') + 1);
@@ -144,7 +144,7 @@ interface Dialog {
   readonly classifyReply: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
 }
 
-/** MAIL, RCPT, DATA and the message; in one group if the server supports PIPELINING. */
+/** Writes MAIL, RCPT, DATA and the message to the transcript; in one group if the server supports PIPELINING. */
 function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFailure | null, dialog: Dialog): Outcome {
   const { transcript, respond, fillTemplate, classifyReply } = dialog;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
@@ -155,14 +155,14 @@ function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFai
     if (!server.pipelining) transcript.client(command);
     if (failure?.kind === 'reply' && at === refusedAt) {
       respond(...failure.lines);
-      // The server also refuses the rest of the group.
+      // The server also refuses the remaining commands of the group.
       if (server.pipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
       return classifyReply(failure.stage, failure.lines);
     }
     respond(replies[at] ?? '');
   }
   transcript.client(`(${attempt.sizeBytes} octets)`);
-  // A connection lost after the message leaves the outcome unknown.
+  // The outcome is unknown if the connection is lost after the message.
   if (failure?.kind === 'lost' && failure.stage === 'content') {
     return {
       kind: 'unanswered',

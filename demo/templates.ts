@@ -1,4 +1,4 @@
-/** The messages of messages.ts. The HTML is simple, for all mail clients: tables and inline styles. */
+/** The templates of messages.ts. The HTML uses tables and inline styles, which all mail clients support. */
 
 import type { MessageText } from './messages.ts';
 import type { Random } from './random.ts';

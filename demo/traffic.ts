@@ -1,6 +1,7 @@
 /**
- * Live traffic: the simulated applications send messages through the public interface with their keys, and reports arrive over SMTP
- * at the feedback listener. About one message per second, sometimes several at once, some to simulator addresses, some invalid.
+ * Live traffic: the simulated applications send messages through the public interface with their keys, and reports are
+ * sent over SMTP to the feedback listener. The applications send about one message per second, sometimes several at
+ * once. Some messages have simulator addresses, and some requests are invalid.
  */
 import type { MonotonicClock } from '../src/clock.ts';
 import { createSmtpTransport } from '../src/transports/smtp/transport.ts';
@@ -16,7 +17,7 @@ export interface TrafficParts {
   readonly publicUrl: string;
   /** `host:port` of the feedback listener. */
   readonly feedback: string;
-  /** The raw key of an account. */
+  /** Returns the raw key of an account. */
   readonly keyOf: (account: string) => string | undefined;
   readonly recipients: Recipients;
   readonly random: Random;
@@ -24,7 +25,7 @@ export interface TrafficParts {
 }
 
 export interface Traffic {
-  /** A simulated server has accepted a message; schedules its report. */
+  /** Schedules the report about a message that a simulated server has accepted. */
   onDelivered(message: OutgoingMessage, behaviour: Behaviour): void;
   /** Resolves when no request is in progress. */
   stop(): Promise<void>;
@@ -131,7 +132,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
   };
 }
 
-/** The mail server that sends the reports. */
+/** Creates the transport that sends the reports. */
 function createReportTransport(address: string, clock: MonotonicClock): Transport {
   const colon = address.lastIndexOf(':');
   return createSmtpTransport(

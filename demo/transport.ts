@@ -14,20 +14,20 @@ export interface DemoTransportParts {
   readonly recipients: Recipients;
   readonly random: Random;
   readonly clock: Clock;
-  /** Attempts made in the history, by message id. */
+  /** Number of attempts in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
   /** Called when a simulated server accepts a message. */
   readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
 }
 
-/** High, because slow servers must not delay the other ones. */
+/** High, because slow servers must not delay other messages. */
 const CONCURRENCY = 64;
 
 export interface DemoTransport {
   readonly wrap: (inner: Transport) => Transport;
   /** Writes a message of the history into the inbox. */
   capture(message: OutgoingMessage): Promise<void>;
-  /** Ends the attempts that wait for a reply. */
+  /** Aborts the attempts that wait for a reply. */
   abortAttempts(): void;
 }
 

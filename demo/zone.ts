@@ -1,4 +1,7 @@
-/** The records of the simulated sending domains, in the DNS server of the demo; no other DNS server is used. */
+/**
+ * Publishes and checks the records of the simulated sending domains in the DNS server of the demo. No other DNS server
+ * is used.
+ */
 
 import type { Settings } from '../src/config/settings.ts';
 import type { Resolver } from '../src/domains/dns.ts';
@@ -9,7 +12,7 @@ import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 
-/** Publishes the records of the domain for which `which` returns true, and removes the others. */
+/** Publishes the records of the domain for which `isPublished` returns true, and removes the others. */
 export function publishRecords(
   zone: Zone,
   domain: SendingDomain,
@@ -41,7 +44,7 @@ export async function checkDomain(
   await store.updateDomain(evaluateDomainChecks(domain, checks, at, settings.maxAgeMs).update);
 }
 
-/** A TXT record in strings of at most 255 octets (RFC 1035 section 3.3). */
+/** Splits the value of a TXT record into strings of at most 255 octets (RFC 1035 section 3.3). */
 function splitStrings(value: string): readonly string[] {
   return value.match(/.{1,255}/g) ?? [''];
 }

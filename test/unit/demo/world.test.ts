@@ -1,4 +1,4 @@
-/** The simulated servers of the demo: deterministic, and each behaviour leads to the outcome of its name. */
+/** Tests the simulated servers of the demo: they are deterministic, and each behaviour has its outcome. */
 import { expect, test } from 'vitest';
 import type { Behaviour } from '../../../demo/behaviours.ts';
 import { BEHAVIOURS } from '../../../demo/behaviours.ts';
@@ -22,7 +22,7 @@ test('the same seed generates the same history, and another seed a different one
   expect(createPlan(8)).not.toEqual(createPlan(7));
 });
 
-test('the public interface would accept every message of the history, and each lies in the past', () => {
+test('every message of the history is valid for the public interface and has a time in the past', () => {
   for (const { at, to, application, subject, message } of createPlan(3)) {
     expect(validateSubmission({ to, from: application.from, subject, message }).kind).toBe('valid');
     expect(at).toBeLessThan(NOW);
@@ -52,7 +52,7 @@ const EXPECTED_OUTCOMES: Readonly<Record<Behaviour, string>> = {
   'odd-report': 'delivered',
 };
 
-test('the reply of a simulated server leads to the outcome of its behaviour', () => {
+test('the reply of a simulated server has the outcome of its behaviour', () => {
   for (const [behaviour, expected] of Object.entries(EXPECTED_OUTCOMES)) {
     const attempt = {
       behaviour: behaviour as Behaviour,
@@ -98,7 +98,7 @@ test('a server with temporary failures accepts the message afterwards, unless th
   }
 });
 
-test('every report is read as its kind', () => {
+test('every report is parsed as its kind', () => {
   const message = {
     returnPath: 'b-x@bounces.example',
     to: 'ada@uni.example.org',

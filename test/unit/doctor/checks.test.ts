@@ -25,9 +25,13 @@ describe('database', () => {
   });
   it.each([
     ['a database that opens and writes is ok', {}, ['ok', 'ok']],
-    ['one that cannot be opened is a failure', { opened: { kind: 'failed', why: 'it is locked' } }, ['failure', 'ok']],
-    ['a missing one is ok before the first start', { opened: { kind: 'absent' } }, ['ok', 'ok']],
-    ['a slow one is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
+    [
+      'a database that cannot be opened is a failure',
+      { opened: { kind: 'failed', why: 'it is locked' } },
+      ['failure', 'ok'],
+    ],
+    ['a missing database is ok before the first start', { opened: { kind: 'absent' } }, ['ok', 'ok']],
+    ['a slow database is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
     [
       'little free space is a warning',
       { readDiskSpace: async () => ({ freeBytes: GIB / 2, wholeBytes: GIB }) },
@@ -76,7 +80,7 @@ describe('clock', () => {
       'warning',
       /3 h in the future/,
     ],
-    ['a message of now is ok', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
+    ['a current message is ok', parts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
     [
       'a different file time is a warning',
       parts({ readFileSystemTime: async () => NOW - 60_000 }),
@@ -89,7 +93,7 @@ describe('clock', () => {
       'ok',
       /agrees with the relay's greeting, the newest message, and the file system$/,
     ],
-    ['no file time is ok', parts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
+    ['a missing file time is ok', parts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
     ["the relay's time agrees", parts({ greeting: greeting('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok', /greeting/],
     [
       'an offset of one minute is a warning',
@@ -143,17 +147,17 @@ describe('host name', () => {
     ],
     ['a transport without SMTP needs no name', null, dns(none, none), 'ok', /not needed/],
     [
-      'a bare name is a warning',
+      'a name without a domain is a warning',
       'box',
       dns(found(address), found('box')),
       'warning',
       /not a fully qualified host name/,
     ],
-    ['no address is a warning', name, dns(none, none), 'warning', /has no address/],
+    ['a name without an address is a warning', name, dns(none, none), 'warning', /has no address/],
     ['a failing lookup is a warning', name, dns(failed, none), 'warning', /could not be looked up \(timeout\)/],
-    ['no PTR is a warning', name, dns(found(address), none), 'warning', /has no PTR record/],
+    ['a missing PTR record is a warning', name, dns(found(address), none), 'warning', /has no PTR record/],
     [
-      'another PTR is a warning',
+      'a PTR record with another name is a warning',
       name,
       dns(found(address), found('host-1.isp.example')),
       'warning',
@@ -178,11 +182,11 @@ describe('return path', () => {
       'b.example.org',
       dns(mx, found('192.0.2.1')),
       'ok',
-      /goes to in.example.org \(192.0.2.1\)/,
+      /are routed to in.example.org \(192.0.2.1\)/,
     ],
-    ['no MX fails', 'b.example.org', dns(none, none), 'failure', /has no MX/],
-    ['a null MX fails', 'b.example.org', dns(found({ priority: 0, exchange: '' }), none), 'failure', /null MX/],
-    ['an MX without an address fails', 'b.example.org', dns(mx, none), 'failure', /which has no address/],
+    ['a missing MX is a failure', 'b.example.org', dns(none, none), 'failure', /has no MX/],
+    ['a null MX is a failure', 'b.example.org', dns(found({ priority: 0, exchange: '' }), none), 'failure', /null MX/],
+    ['an MX without an address is a failure', 'b.example.org', dns(mx, none), 'failure', /which has no address/],
     ['a failing lookup is a warning', 'b.example.org', dns(failed, none), 'warning', /could not be looked up/],
     ['a failing address lookup is a warning', 'b.example.org', dns(mx, failed), 'warning', /could not be looked up/],
   ])('%s', async (_name, domain, resolver, result, detail) => {
@@ -236,7 +240,7 @@ describe('sending domain', () => {
   it.each([
     ['all records found is ok', [dkim('a', 'found'), dkim('b', 'found')], 'ok', /authenticated/],
     [
-      'a signing key without its record fails',
+      'a signing key without its record is a failure',
       [dkim('a', 'missing'), dkim('b', 'found')],
       'failure',
       /DKIM missing \(a\./,
@@ -253,7 +257,12 @@ describe('sending domain', () => {
       'warning',
       /DKIM missing \(e\./,
     ],
-    ['no SPF is a warning', [dkim('a', 'found'), check('spf', 'example.org', 'missing')], 'warning', /SPF missing/],
+    [
+      'a missing SPF record is a warning',
+      [dkim('a', 'found'), check('spf', 'example.org', 'missing')],
+      'warning',
+      /SPF missing/,
+    ],
     ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning', /DKIM unknown/],
   ])('%s', async (_name, checks, result, detail) => {
     const findings = await checkSendingDomain({
@@ -284,7 +293,7 @@ describe('sending domain', () => {
     });
     expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
   });
-  it('all records with another status is a warning to verify', async () => {
+  it('found records with another status are a warning with the command to verify', async () => {
     const pending = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pending,
@@ -317,7 +326,7 @@ describe('transport', () => {
     fellBack: false,
   };
   const stages = (stage: string): RelaySession => ({ kind: 'failed', stage, text: 'no' });
-  const account = () => Promise.reject(new Error('not asked'));
+  const account = () => Promise.reject(new Error('unexpected call'));
   it.each([
     ['a relay that accepts the credentials is ok', smtp, ready, 'ok', /authenticated as postrider/],
     [
@@ -336,7 +345,7 @@ describe('transport', () => {
       /TLS failed/,
     ],
     ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, ready, 'warning', /not checked/],
-    ['no connection is a failure', smtp, stages('connect'), 'failure', /^no$/],
+    ['a failed connection is a failure', smtp, stages('connect'), 'failure', /^no$/],
     ['a refused authentication is a failure', smtp, stages('auth'), 'failure', /^no$/],
     ['a refused NOOP is a failure', smtp, stages('noop'), 'failure', /^no$/],
   ])('%s', async (_name, setting, probeResult, result, detail) => {
@@ -355,7 +364,7 @@ describe('transport', () => {
     ['a writable folder is ok', null, 'ok'],
     ['a folder that is not writable is a failure', 'EACCES', 'failure'],
   ])('capture: %s', async (_name, why, result) => {
-    const converse = () => Promise.reject(new Error('not asked'));
+    const converse = () => Promise.reject(new Error('unexpected call'));
     const parts = {
       setting: { kind: 'capture' },
       probeRelay: converse,
@@ -388,7 +397,7 @@ describe('transport', () => {
     ],
   ])('ses: %s', async (_name, answer, result, detail) => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
-    const converse = () => Promise.reject(new Error('not asked'));
+    const converse = () => Promise.reject(new Error('unexpected call'));
     const readAccount = async () => {
       if (answer instanceof Error) throw answer;
       return answer;
