@@ -31,7 +31,7 @@ import { addSuppression, listSuppressions, removeSuppression, showSuppression } 
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { type OperationRoute, operationRoute } from './operation-route.ts';
 
-/** Time limit of one search, so that the answer takes less than 100 ms. `next` continues the search. */
+/** The time limit of one search, which keeps the response time below 100 ms. `next` continues the search. */
 const SEARCH_WITHIN = '60ms';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [

@@ -1,4 +1,4 @@
-/** Which connections a full listener closes, without sockets. */
+/** Checks which connections a full listener closes. The tests use no sockets. */
 import { expect, test } from 'vitest';
 import {
   ConnectionTable,
@@ -10,7 +10,7 @@ import {
 import { peerShareExemption } from '../../../src/http/connections.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
-/** A table, and what it has closed, as `name reason`. */
+/** Creates a table. `closed` lists the closed connections as `name reason`. */
 function createTable(maxConnections: number) {
   const table = new ConnectionTable(maxConnections);
   const closed: string[] = [];
@@ -26,7 +26,7 @@ function createTable(maxConnections: number) {
   return { table, closed, enter: addConnection };
 }
 
-test('a full listener closes its oldest keyless connection for each new one, and none that has presented a key', () => {
+test('a full listener closes its oldest unauthenticated connection for each new one, and no authenticated connection', () => {
   const { table, closed, enter: addConnection } = createTable(4);
   const [a] = ['a', 'b', 'c', 'd'].map((name) => addConnection(name));
   if (a !== undefined) table.markAuthenticated(a);
@@ -35,7 +35,7 @@ test('a full listener closes its oldest keyless connection for each new one, and
   expect([closed, table.open]).toEqual([['b full', 'c full'], 4]);
 });
 
-test('where every connection has presented a key, the new one is refused and the others stay', () => {
+test('if every connection is authenticated, a new connection is refused and the others remain open', () => {
   const { table, closed, enter: addConnection } = createTable(3);
   const connections = ['a', 'b', 'c'].map((name) => addConnection(name));
   for (const createConnection of connections) table.markAuthenticated(createConnection);
@@ -47,7 +47,7 @@ test('where every connection has presented a key, the new one is refused and the
   expect([closed, table.open]).toEqual([['late full'], 3]);
 });
 
-test('a peer keeps its share of keyless connections once the listener is more than half full, and before that all of them', () => {
+test('the unauthenticated connections of a peer are limited to its share only if more than half of the capacity is used', () => {
   const { closed, enter: addConnection } = createTable(100);
   for (let n = 0; n < 50; n += 1) addConnection(`p${n}`, 'peer');
   expect(closed).toEqual([]);
@@ -55,7 +55,7 @@ test('a peer keeps its share of keyless connections once the listener is more th
   expect(closed).toEqual([0, 1, 2, 3, 4].map((n) => `p${n} address-share`));
 });
 
-test('a peer over its share gets down to it while others fill the listener', () => {
+test('the connections of a peer above its share are reduced to the share while other peers connect', () => {
   const { table, closed, enter: addConnection } = createTable(100);
   for (let n = 0; n < 30; n += 1) addConnection(`p${n}`, 'peer');
   for (let n = 0; n < 40; n += 1) table.markAuthenticated(addConnection(`k${n}`, `other${n}`));
@@ -64,14 +64,14 @@ test('a peer over its share gets down to it while others fill the listener', () 
   expect(closed.every((one) => one.startsWith('p') && one.endsWith('address-share'))).toBe(true);
 });
 
-test('connections that have presented a key count for no share, nor do those of trusted peers', () => {
+test('authenticated connections and connections of trusted peers do not count toward a share', () => {
   const { table, closed, enter: addConnection } = createTable(20);
   for (let n = 0; n < 10; n += 1) table.markAuthenticated(addConnection(`k${n}`, 'peer'));
   for (let n = 0; n < 10; n += 1) addConnection(`t${n}`, null);
   expect([closed, table.open]).toEqual([[], 20]);
 });
 
-test('a connection leaves once, whatever is said of it afterwards', () => {
+test('removing a connection twice or authenticating a removed connection has no effect', () => {
   const { table, enter: addConnection } = createTable(4);
   const removed = addConnection('a', 'peer');
   table.remove(removed);
@@ -80,17 +80,17 @@ test('a connection leaves once, whatever is said of it afterwards', () => {
   expect(table.open).toBe(0);
 });
 
-test('a flood of 200,000 connections is answered in constant time each', () => {
+test('each of 200,000 connections is handled in constant time', () => {
   const { table, closed, enter: addConnection } = createTable(10_000);
   const startedAt = performance.now();
   for (let n = 0; n < 200_000; n += 1) addConnection('x', `198.51.100.${n % 250}`);
   expect(table.open).toBeLessThanOrEqual(10_000);
   expect(closed.length).toBe(200_000 - table.open);
-  // Quadratic work would take minutes.
+  // An algorithm with quadratic time would take minutes.
   expect(performance.now() - startedAt).toBeLessThan(60_000);
 });
 
-test('this machine and trusted proxies have no share, by address, network and mapped address', () => {
+test('loopback addresses and trusted proxies are exempt from the share, by address, network and mapped address', () => {
   const isExempt = peerShareExemption(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
   const exemptAddresses = [
     '127.0.0.1',
@@ -105,7 +105,7 @@ test('this machine and trusted proxies have no share, by address, network and ma
   expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(isExempt)).toEqual([]);
 });
 
-test('the listeners get their maximum where the limit of open files allows it, else the same part each', () => {
+test('each listener gets its maximum if the limit of open files is sufficient, else the same fraction of its maximum', () => {
   expect(divideDescriptors(Number.POSITIVE_INFINITY, 20)).toEqual(MAX_CONNECTIONS);
   expect(divideDescriptors(20_000, 1_000)).toEqual(MAX_CONNECTIONS);
   for (const limit of [64, 256, 1_024, 4_096, 10_240]) {
@@ -117,6 +117,6 @@ test('the listeners get their maximum where the limit of open files allows it, e
   }
 });
 
-test('the limit of open files of this process is read', () => {
+test('reads the limit of open files of this process', () => {
   expect(readDescriptorLimit()).toBeGreaterThan(64);
 });

@@ -1,4 +1,4 @@
-/** Connections as the public listener holds them: resets, pipelining, unread answers, a full listener. */
+/** Tests of the connections of the public listener: resets, pipelining, unread responses and a full listener. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
@@ -35,7 +35,7 @@ interface Client {
   readonly isClosed: () => boolean;
 }
 
-/** A connection that reads unless `deaf`. */
+/** Connects a client. It does not read if `neverReads` is true. */
 async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
   let [received, isClosed] = ['', false];
   const socket = connect(rig.address.port, '127.0.0.1');
@@ -57,8 +57,8 @@ const HEALTH_REQUEST = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
 const AUTHENTICATED_REQUEST = rawRequest(JSON.stringify(MESSAGE)).replace('Connection: close\r\n', '');
 const countResponses = (received: string): number => received.split('HTTP/1.1 ').length - 1;
 
-describe('answers below HTTP', () => {
-  test('a CONNECT that is reset at once leaves the process and the listener alone', async () => {
+describe('responses to input that is not an HTTP request', () => {
+  test('an immediate reset after a CONNECT does not affect the process and the listener', async () => {
     const rig = await startListener();
     for (let n = 0; n < 50; n += 1) {
       const { socket, isClosed } = await connectClient(rig);
@@ -69,7 +69,7 @@ describe('answers below HTTP', () => {
     expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
   });
 
-  test('a CONNECT behind a request that is being committed is answered after it, never in its place', async () => {
+  test('the response to a CONNECT follows the response to a previous request that is being committed', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await connectClient(rig);
@@ -80,7 +80,7 @@ describe('answers below HTTP', () => {
     expect([...received().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
   });
 
-  test('garbage behind several requests lets each of them be answered first', async () => {
+  test('requests before malformed data are all answered first', async () => {
     const commits: ((sendLargeBody: AcceptResult) => void)[] = [];
     const rig = await startListener({ submit: () => new Promise((resolve) => commits.push(resolve)) });
     const { socket, received, isClosed } = await connectClient(rig);
@@ -93,7 +93,7 @@ describe('answers below HTTP', () => {
 });
 
 describe('pipelining', () => {
-  test('a client that reads gets every answer, however many requests it sends at once', async () => {
+  test('a client that reads gets all responses to 2,000 pipelined requests', async () => {
     const rig = await startListener();
     const { socket, received, isClosed } = await connectClient(rig);
     socket.write(
@@ -104,7 +104,7 @@ describe('pipelining', () => {
     expect(rig.recorded.dropped).toEqual([]);
   });
 
-  test('messages that are pipelined under a key are all accepted, in order', async () => {
+  test('pipelined messages with a valid key are all accepted in order', async () => {
     const rig = await startListener();
     const { socket, received } = await connectClient(rig);
     const bodies = Array.from({ length: 100 }, (_, n) => JSON.stringify({ ...MESSAGE, subject: `n ${n}` }));
@@ -114,7 +114,7 @@ describe('pipelining', () => {
     expect(received().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
   });
 
-  test('a connection with unanswered requests is not read further until half of them are answered', async () => {
+  test('a connection with too many unanswered requests is paused until half of them are answered', async () => {
     const commits: (() => void)[] = [];
     const rig = await startListener({
       limits: { maxUnanswered: 4 },
@@ -123,7 +123,7 @@ describe('pipelining', () => {
     const { socket, received } = await connectClient(rig);
     socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(40)}`);
     await waitUntil(() => commits.length >= 3);
-    // Other connections have been served meanwhile: what is read, is read by then.
+    // After the requests on other connections, all data that the listener would read has been read.
     for (let n = 0; n < 20; n += 1) await fetch(`${rig.address.url}/healthz`);
     expect(commits.length).toBeLessThanOrEqual(6);
     while (countResponses(received()) < 41) {
@@ -133,7 +133,7 @@ describe('pipelining', () => {
     expect(rig.recorded.submitted).toHaveLength(40);
   });
 
-  test('clients that pipeline and never read are not read, are closed, and delay nobody', async () => {
+  test('clients that pipeline requests and never read are closed and do not delay other clients', async () => {
     const rig = await startListener({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
     const clients = await Promise.all(Array.from({ length: sampleOrFull(3, 30) }, () => connectClient(rig, true)));
     const flood = Buffer.from(HEALTH_REQUEST.repeat(200_000));
@@ -142,14 +142,14 @@ describe('pipelining', () => {
     while (!clients.every(({ socket, isClosed }) => isClosed() || socket.destroyed || !socket.writable)) {
       expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
       served += 1;
-      // A paused client hears of the end once it tries to read.
+      // A paused client detects the closed connection when it reads.
       if (rig.recorded.dropped.length === clients.length) for (const { socket } of clients) socket.resume();
     }
     expect(served).toBeGreaterThan(0);
     expect(rig.recorded.dropped).toEqual(clients.map(() => 'unread-answers'));
   });
 
-  test('at most so many connections wait with pipelined requests; one more is closed', async () => {
+  test('at most `maxPaused` connections are paused, and further connections with pipelined requests are closed', async () => {
     const rig = await startListener({ limits: { maxPaused: 3 }, submit: () => new Promise(() => undefined) });
     const clients = await Promise.all(Array.from({ length: 6 }, () => connectClient(rig)));
     for (const { socket } of clients) socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(30)}`);
@@ -159,7 +159,7 @@ describe('pipelining', () => {
   });
 });
 
-test('keyless connections that pipeline are read on one at a time, and only when the clock says so', async () => {
+test('paused unauthenticated connections are resumed one at a time, when the timer runs', async () => {
   const resumes: (() => void)[] = [];
   const connections = new Connections({
     limits: CONNECTION_LIMITS,
@@ -187,7 +187,7 @@ test('keyless connections that pipeline are read on one at a time, and only when
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  /** Enough turns of the event loop for whatever may still be read to be read. */
+  /** Sends requests on other connections, after which all data that the server would read has been read. */
   const waitForPendingReads = async () => {
     for (let n = 0; n < 50; n += 1) await (await fetch(`http://127.0.0.1:${port}/`)).text();
   };
@@ -214,7 +214,7 @@ test('keyless connections that pipeline are read on one at a time, and only when
   for (const count of after) expect(count).toBeLessThan(200);
 });
 
-describe('an answer larger than what the system buffers', () => {
+describe('a response that is larger than the buffers of the operating system', () => {
   const bytes = 20_000_000;
 
   async function startDownloadServer(tls: boolean): Promise<{ readonly port: number; readonly dropped: DropReason[] }> {
@@ -245,30 +245,27 @@ describe('an answer larger than what the system buffers', () => {
   }
 
   test.each([
-    ['then sends nothing', false, HEALTH_REQUEST, ''],
-    ['then sends nothing, under TLS', true, HEALTH_REQUEST, ''],
-    ['asked for a tunnel behind it', false, `${HEALTH_REQUEST}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, ''],
-    ['goes on sending empty lines', false, HEALTH_REQUEST, '\r\n'],
-    ['goes on sending empty lines under TLS', true, HEALTH_REQUEST, '\r\n'],
-  ])(
-    'that a client does not read ends the connection where it %s',
-    async (_description, tls, received, repeatedText) => {
-      const { port, dropped } = await startDownloadServer(tls);
-      const socket = connectTo(port, tls);
-      socket.pause();
-      socket.write(received);
-      const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
-      onTestFinished(() => clearInterval(interval));
-      await waitUntil(() => dropped.length > 0);
-      expect(dropped).toEqual(['unread-answers']);
-    },
-  );
+    ['sends no further data', false, HEALTH_REQUEST, ''],
+    ['sends no further data over TLS', true, HEALTH_REQUEST, ''],
+    ['pipelines a CONNECT', false, `${HEALTH_REQUEST}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, ''],
+    ['sends empty lines', false, HEALTH_REQUEST, '\r\n'],
+    ['sends empty lines over TLS', true, HEALTH_REQUEST, '\r\n'],
+  ])('causes a disconnect if the client does not read it and %s', async (_description, tls, received, repeatedText) => {
+    const { port, dropped } = await startDownloadServer(tls);
+    const socket = connectTo(port, tls);
+    socket.pause();
+    socket.write(received);
+    const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
+    onTestFinished(() => clearInterval(interval));
+    await waitUntil(() => dropped.length > 0);
+    expect(dropped).toEqual(['unread-answers']);
+  });
 
-  test.each([false, true])('reaches a client that reads slowly, and so does the next (TLS: %s)', async (tls) => {
+  test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
     const { port, dropped } = await startDownloadServer(tls);
     const socket = connectTo(port, tls);
     let read = 0;
-    // Some 10 MB a second: an answer takes several times the limit.
+    // The client reads about 10 MB/s, so a response takes several times the timeout.
     socket.on('data', (chunk: Buffer) => {
       read += chunk.length;
       socket.pause();
@@ -283,7 +280,7 @@ describe('an answer larger than what the system buffers', () => {
 });
 
 describe('a full listener', () => {
-  test('closes idle keyless connections first, and one that has presented a key stays', async () => {
+  test('closes idle unauthenticated connections, and an authenticated connection remains open', async () => {
     const rig = await startListener({ limits: { maxConnections: 10 } });
     const authenticated = await connectClient(rig);
     authenticated.socket.write(AUTHENTICATED_REQUEST);
@@ -297,7 +294,7 @@ describe('a full listener', () => {
     expect(rig.recorded.dropped).toEqual(Array.from({ length: 31 }, () => 'full'));
   });
 
-  test('lets a key in while others keep it full', async () => {
+  test('accepts a request with a valid key while unauthenticated connections fill it', async () => {
     const rig = await startListener({ limits: { maxConnections: 10 } });
     for (let n = 0; n < 30; n += 1) await connectClient(rig);
     const newClient = await connectClient(rig);
@@ -306,7 +303,7 @@ describe('a full listener', () => {
     expect(newClient.received()).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  test('counts TLS connections from before their handshake, and knows them after it', async () => {
+  test('counts TLS connections before their handshake and authenticates them after it', async () => {
     const folder = temporaryFolder();
     const { cert, key } = await certificateFor();
     const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
@@ -343,7 +340,7 @@ describe('a full listener', () => {
     await waitUntil(() => countResponses(received) === 2);
   });
 
-  test('a keyless connection idles for a short time, one with a key for long, and each is told how long', async () => {
+  test('unauthenticated and authenticated connections have different idle timeouts, which Keep-Alive announces', async () => {
     const rig = await startListener({
       limits: { unauthenticatedKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 },
     });
@@ -357,7 +354,7 @@ describe('a full listener', () => {
     expect(authenticated.isClosed()).toBe(false);
   });
 
-  test('a keyless connection is not held open by empty lines, and one with a key is left alone', async () => {
+  test('empty lines keep an authenticated connection open, but not an unauthenticated one', async () => {
     const rig = await startListener({ limits: { unauthenticatedHeadersTimeoutMs: 500, timeoutCheckMs: 50 } });
     const [anonymous, authenticated] = [await connectClient(rig), await connectClient(rig)];
     authenticated.socket.write(AUTHENTICATED_REQUEST);

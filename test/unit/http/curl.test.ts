@@ -1,9 +1,9 @@
-/** The first command of a newcomer: what it says to curl, once a shell has read it. */
+/** Checks the arguments that a shell passes to curl for the command of the first message. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { firstCurlCommand, firstRecipient } from '../../../src/http/curl.ts';
 
-/** The arguments as `sh` hands them over. */
+/** Returns the arguments that `sh` passes to curl. */
 function argumentsOf(command: string): readonly string[] {
   const script = `curl() { for one in "$@"; do printf '%s\\0' "$one"; done; }\n${command}\n`;
   return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);
@@ -12,7 +12,7 @@ function argumentsOf(command: string): readonly string[] {
 test.each([
   ['http://127.0.0.1:8080', '-i'],
   ['https://mail.example', '-ik'],
-])('for %s any shell reads the URL, the key and a whole mail', (publicUrl, option) => {
+])('for %s the shell passes the URL, the key and the complete message', (publicUrl, option) => {
   const fields = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
   expect(argumentsOf(firstCurlCommand({ publicUrl, ...fields }))).toEqual([
     option,
@@ -26,7 +26,7 @@ test.each([
   ]);
 });
 
-test('where mail leaves, the first one goes to the simulator', () => {
+test('with a transport that sends messages, the first recipient is a simulator address', () => {
   expect(firstRecipient('capture')).toBe('ada@example.com');
   for (const transport of ['smtp', 'ses']) expect(firstRecipient(transport)).toBe('success@simulator.postrider.test');
 });

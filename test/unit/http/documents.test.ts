@@ -6,7 +6,7 @@ import { openApiDocument } from '../../../src/http/openapi.ts';
 const root = new URL('../../../', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, root), 'utf8');
 
-test('docs/errors.md and the registry say the same, both ways', () => {
+test('docs/errors.md and the error registry have the same entries', () => {
   const rows = read('docs/errors.md')
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
@@ -32,11 +32,11 @@ test('docs/errors.md and the registry say the same, both ways', () => {
   expect(rows.map(([code]) => code)).toEqual([...ERROR_CODES]);
 });
 
-test('openapi.json is what the schemas and the registry make', () => {
+test('openapi.json is equal to the generated document', () => {
   expect(JSON.parse(read('openapi.json'))).toEqual(openApiDocument());
 });
 
-test('the document has title, version, operation, key and every status of the operation with an example', () => {
+test('the document has the title, the version, the operation, the security scheme, and an example for each status', () => {
   const document = JSON.parse(JSON.stringify(openApiDocument()));
   expect(document.openapi).toBe('3.1.0');
   expect(document.info).toMatchObject({ title: 'Transactional Email Sending Service', version: '1.0.0' });
@@ -59,7 +59,7 @@ test('the document has title, version, operation, key and every status of the op
   }
 });
 
-test('every reference of the document leads somewhere', () => {
+test('every reference in the document resolves', () => {
   const document: unknown = JSON.parse(JSON.stringify(openApiDocument()));
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1] ?? '');
   expect(references.length).toBeGreaterThan(10);
@@ -71,7 +71,7 @@ test('every reference of the document leads somewhere', () => {
   }
 });
 
-test('a detail takes the place of the dots, whatever it holds', () => {
+test('a detail with special characters replaces the ellipsis unchanged', () => {
   expect(errorMessage('missing-fields', "$& $' to")).toBe("Missing required fields: $& $' to");
   expect(JSON.parse(errorBody('invalid-field', 'a"b\n').toString())).toEqual({
     result: 'error',

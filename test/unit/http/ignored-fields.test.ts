@@ -1,17 +1,17 @@
-/** Which unknown members of a body are named, and in which order. */
+/** Checks which unknown members of a body are listed, and their order. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { ignoredFields } from '../../../src/http/protocol.ts';
 
 const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
-/** Of a body in which `extra` stands before the four fields. */
+/** Returns the ignored fields of a body that contains `extra` before the four fields. */
 function findIgnoredFields(extra: string): ReturnType<typeof ignoredFields> {
   const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
   return ignoredFields(body, JSON.parse(body.toString()));
 }
 
-test('nothing is named where nothing is ignored', () => {
+test('a body without unknown members has no ignored fields', () => {
   expect(findIgnoredFields('')).toBeNull();
   expect(findIgnoredFields('"to":"x@y.example"')).toBeNull();
 });
@@ -19,12 +19,12 @@ test('nothing is named where nothing is ignored', () => {
 test.each([
   ['"cc":1,"attachments":[]', 2, ['cc', 'attachments']],
   ['"attachments":[],"cc":1', 2, ['attachments', 'cc']],
-  // As received: an object of JavaScript would put numbers first.
+  // The names are in the order of the body. A JavaScript object would list numeric names first.
   ['"zz":1,"10":2,"9":3', 3, ['zz', '10', '9']],
   ['"cc":1,"cc":2,"bcc":3', 2, ['cc', 'bcc']],
   ['"__proto__":{"to":1},"constructor":1', 2, ['__proto__', 'constructor']],
   ['"c\\u0063":1,"To":"x"', 2, ['cc', 'To']],
-  // Members of members are none of the body's.
+  // Members of nested objects are not members of the body.
   ['"a":{"b":1,"c":{"d":[{"e":1}]}},"f":["{\\"g\\":1}"],"h":"\\"i\\":{"', 3, ['a', 'f', 'h']],
   ['"":1,"é":2,"a b":3,"a,b":4,"a\\r\\nSet-Cookie":5,"a\\u0000":6,"\\ud800":7', 7, []],
   [`"${'n'.repeat(64)}":1,"${'n'.repeat(65)}":2`, 2, ['n'.repeat(64)]],
@@ -34,12 +34,12 @@ test.each([
   expect(findIgnoredFields(extra)).toEqual({ count, names });
 });
 
-test('ten are named at most, and all are counted', () => {
+test('at most ten names are listed, and all members are counted', () => {
   const extra = Array.from({ length: 5_000 }, (_, n) => `"x${n}":${n}`).join(',');
   expect(findIgnoredFields(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, n) => `x${n}`) });
 });
 
-test('whatever JSON holds, the names are those of its unknown members that a header may hold', () => {
+test('for any JSON object, the names are the first ten unknown members that are allowed in a header', () => {
   const name = fc.oneof(
     fc.string({ unit: 'grapheme', maxLength: 6 }),
     fc.constantFrom('cc', 'bcc', '10', '__proto__', 'a"b', 'a\\'),

@@ -35,7 +35,7 @@ function bytesOf({ text, hex, repeat }: JsonCase): Buffer {
   return Buffer.from(before + part.repeat(times) + middle + close.repeat(times) + after);
 }
 
-// Formats and lengths are admit's alone: JSON Schema counts characters, and its formats are other than ours.
+// Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and has other formats.
 const STRUCTURE: unknown = JSON.parse(
   JSON.stringify(MailRequest, (name, value: unknown) =>
     name === 'format' || name === 'maxLength' ? undefined : value,
@@ -67,13 +67,13 @@ describe('ambiguous JSON', () => {
     else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
   });
 
-  test('nothing of it reaches Object.prototype', () => {
+  test('parsing a body does not modify Object.prototype', () => {
     expect(Reflect.ownKeys(Object.prototype)).not.toContain('to');
     expect('to' in {}).toBe(false);
   });
 });
 
-describe('any body', () => {
+describe('an arbitrary body', () => {
   const field = fc.oneof(
     { weight: 3, arbitrary: fc.string({ unit: 'binary' }) },
     { weight: 1, arbitrary: fc.jsonValue() },
@@ -85,7 +85,7 @@ describe('any body', () => {
     fc
       .record({ to: field, from: field, subject: field, message: field, extra: fc.jsonValue() }, { requiredKeys: [] })
       .map((value) => Buffer.from(JSON.stringify(value))),
-    // A valid body with a few bytes changed.
+    // These are valid bodies in which a few bytes are changed.
     fc.array(fc.tuple(fc.nat(), fc.nat(255)), { maxLength: 4 }).map((changes) => {
       const bytes = Buffer.from(JSON.stringify(MESSAGE));
       for (const [at, byte] of changes) bytes[at % bytes.length] = byte;
@@ -93,7 +93,7 @@ describe('any body', () => {
     }),
   );
 
-  test('is answered by 201 or 400, in exactly the promised shape, never by 500', async () => {
+  test('causes status 201 or 400 with a body that matches the schema, never status 500', async () => {
     await fc.assert(
       fc.asyncProperty(bodies, async (bytes) => {
         const response = await post(rig, bytes);
@@ -106,7 +106,7 @@ describe('any body', () => {
     expect(rig.recorded.errors).toEqual([]);
   });
 
-  test('is structurally valid by the schema exactly where admit finds nothing missing and no wrong type', () => {
+  test('matches the structure of the schema if and only if validateSubmission finds no missing field and no wrong type', () => {
     const matchesStructure = ajv.compile(STRUCTURE as object);
     fc.assert(
       fc.property(bodies, (bytes) => {

@@ -16,7 +16,7 @@ function createKeyCache(publish: ApiKeyCacheParts['publish'] = () => undefined):
   return new ApiKeyCache({ clock: { now: () => 0 }, publish });
 }
 
-test('knows a key by its raw value alone', () => {
+test('a key is found only by its exact raw value', () => {
   const keyCache = createKeyCache();
   expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW_KEY).hash });
   keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
@@ -34,7 +34,7 @@ test('knows a key by its raw value alone', () => {
     expect(keyCache.lookup(invalidValue, 0)).toEqual({ kind: 'invalid' });
 });
 
-test('a key ends at the millisecond of its revocation or expiry', () => {
+test('a key is invalid from the millisecond of its revocation or expiry', () => {
   const keyCache = createKeyCache();
   keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY, { expiresAt: 1000 })] });
   expect([999, 1000].map((now) => keyCache.lookup(RAW_KEY, now).kind)).toEqual(['valid', 'invalid']);
@@ -42,7 +42,7 @@ test('a key ends at the millisecond of its revocation or expiry', () => {
   expect([499, 500].map((now) => keyCache.lookup(RAW_KEY, now).kind)).toEqual(['valid', 'invalid']);
 });
 
-test('an account that comes, changes or is locked later counts for its keys; a key without account is missing', () => {
+test('a later change of an account applies to its keys, and a key without an account is missing', () => {
   const keyCache = createKeyCache();
   keyCache.apply({ revision: 1, accounts: [], keys: [apiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: apiKey(RAW_KEY).hash });
@@ -55,7 +55,7 @@ test('an account that comes, changes or is locked later counts for its keys; a k
   expect(keyCache.lookup(RAW_KEY, 1).kind).toBe('invalid');
 });
 
-test('a key whose hash was replaced no longer opens', () => {
+test('a key whose hash was replaced is no longer valid', () => {
   const keyCache = createKeyCache();
   keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
   keyCache.apply({ revision: 2, accounts: [], keys: [apiKey('other')] });
@@ -63,21 +63,21 @@ test('a key whose hash was replaced no longer opens', () => {
   expect(keyCache.lookup('other', 0).kind).toBe('valid');
 });
 
-test('an answer of the store that arrives late undoes nothing that is newer', () => {
+test('a delayed result of the store does not overwrite newer data', () => {
   const keyCache = createKeyCache();
   const locked = account({ locked: { reason: 'abuse', at: 1 } });
   keyCache.apply({ revision: 5, accounts: [locked], keys: [apiKey(RAW_KEY, { revokedAt: 3 })] });
   keyCache.apply({ revision: 4, accounts: [account()], keys: [apiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 9).kind).toBe('invalid');
   expect(keyCache.isLocked(1)).toBe(true);
-  // What is as new, or was not known, counts.
+  // Data with the same revision and data of unknown keys is applied.
   keyCache.apply({ revision: 5, accounts: [account({ locked: { reason: 'again', at: 2 } })], keys: [] });
   keyCache.apply({ revision: 4, accounts: [], keys: [apiKey('other', { id: 2 })] });
   expect(keyCache.lookup('other', 9).kind).toBe('locked');
   expect(keyCache.account(1)?.locked?.reason).toBe('again');
 });
 
-test('a known account that is warned or locked is published once, and so is every change', () => {
+test('each change is published once, and so are warnings and locks of a cached account', () => {
   const published: string[] = [];
   const keyCache = createKeyCache((event) =>
     published.push('reason' in event ? `${event.type} ${event.reason}` : event.type),
@@ -85,7 +85,7 @@ test('a known account that is warned or locked is published once, and so is ever
   const locked = account({ locked: { reason: 'abuse', at: 1 } });
   keyCache.apply({ revision: 1, accounts: [], keys: [] });
   expect(published).toEqual([]);
-  // What is known from the start was published when it happened.
+  // The lock of an account that is new in the cache was published earlier.
   keyCache.apply({ revision: 2, accounts: [locked, account({ id: 2 })], keys: [] });
   expect(published.splice(0)).toEqual(['account.changed']);
   keyCache.apply({ revision: 3, accounts: [locked, account({ id: 2, warning: 'bounces' })], keys: [] });
@@ -94,7 +94,7 @@ test('a known account that is warned or locked is published once, and so is ever
   expect(published.splice(0)).toEqual(['account.locked abuse', 'account.changed']);
 });
 
-test('the use of a key is reported once a minute, and only where it opened', () => {
+test('the use of a valid key is reported at most once per minute', () => {
   const keyCache = createKeyCache();
   keyCache.apply({ revision: 1, accounts: [account()], keys: [apiKey(RAW_KEY)] });
   keyCache.lookup(RAW_KEY, 1000);
@@ -110,7 +110,7 @@ test('the use of a key is reported once a minute, and only where it opened', () 
   expect(keyCache.drainUsedKeys()).toEqual([]);
 });
 
-// Credentials that are not known here: asked of the store in few queries, in turn by peer, and never refused for being many.
+// Lookups of credentials that are not cached are combined into few queries, with lookups of all peers in turn.
 
 const NO_KEYS: FoundKeys = { revision: 0, accounts: [], keys: [] };
 
@@ -126,7 +126,7 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
     },
     clock,
   });
-  /** Asks, and keeps what it came to. */
+  /** Starts a lookup and records its outcome. */
   const startLookup = (hash: string, peer: string) => {
     const status = { outcome: 'waiting' };
     const promise = lookups.find(hash, peer);
@@ -146,7 +146,7 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
   return { clock, queries, answers: results, faults: errors, ask: startLookup };
 }
 
-test('a lone lookup is asked at once, and is given what was found', async () => {
+test('a single lookup is queried immediately and resolves to the result', async () => {
   const found: FoundKeys = { ...NO_KEYS, revision: 7 };
   const { clock, queries, answers: results, ask: startLookup } = createLookups(() => Promise.resolve(found));
   const one = startLookup('a', 'p');
@@ -156,7 +156,7 @@ test('a lone lookup is asked at once, and is given what was found', async () => 
   expect(results).toEqual([found]);
 });
 
-test('a flood of guesses costs one query in 10 ms, of at most 1,000 digests, and every guess is answered', async () => {
+test('many lookups cause one query per 10 ms with at most 1,000 digests, and each lookup resolves', async () => {
   const { clock, queries, ask: startLookup } = createLookups();
   const asked = Array.from({ length: 9_500 }, (_, n) => startLookup(`guess-${n}`, `peer-${n % 3}`));
   await clock.advance(200);
@@ -166,7 +166,7 @@ test('a flood of guesses costs one query in 10 ms, of at most 1,000 digests, and
   for (const [n, { at }] of queries.entries()) expect(at).toBe(1_000 + 10 * n);
 });
 
-test('one query at a time: a slow store is asked no faster than it answers', async () => {
+test('only one query runs at a time, even if the store is slow', async () => {
   let running = 0;
   let maxRunning = 0;
   const {
@@ -186,7 +186,7 @@ test('one query at a time: a slow store is asked no faster than it answers', asy
   expect([maxRunning, queries.length]).toEqual([1, 4]);
 });
 
-test('a lookup is answered by a query that began after it', async () => {
+test('a lookup gets the result of a query that started after it', async () => {
   const replies: (() => void)[] = [];
   const {
     clock,
@@ -205,7 +205,7 @@ test('a lookup is answered by a query that began after it', async () => {
   expect(later.outcome).toBe('looked up');
 });
 
-test('a guesser delays himself: a new key from elsewhere is in the next query, before thousands of guesses', async () => {
+test('lookups of one peer do not delay another peer, whose lookup is in the next query', async () => {
   const { clock, queries, ask: startLookup } = createLookups();
   const guesses = Array.from({ length: 8_000 }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
   const newKey = startLookup('new-key', 'client');
@@ -215,7 +215,7 @@ test('a guesser delays himself: a new key from elsewhere is in the next query, b
   expect(guesses.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
 });
 
-test('with more peers than a query has room for, each has its turn', async () => {
+test('with more peers than digests per query, each peer has its turn', async () => {
   const { clock, queries, ask: startLookup } = createLookups();
   startLookup('first', 'first');
   const peers = 2 * MAX_DIGESTS_PER_QUERY + 1;
@@ -229,30 +229,32 @@ test('with more peers than a query has room for, each has its turn', async () =>
   expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, n) => `${n}-a`));
 });
 
-test('what waits is bounded, and one peer never takes all of the room', async () => {
+test('the number of waiting lookups is limited, and one peer cannot use the complete limit', async () => {
   const { clock, ask: startLookup } = createLookups();
   const first = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
   const refusedCount = first.filter(({ outcome }) => outcome === 'full').length;
-  // The first of them is under way at once and waits no more.
+  // The first lookup is in the running query and does not wait.
   expect(MAX_WAITING_LOOKUPS - refusedCount).toBe(MAX_WAITING_LOOKUPS / 2 + 1);
   const newKey = startLookup('new-key', 'client');
   expect(newKey.outcome).toBe('waiting');
   await clock.advance(10);
   expect(newKey.outcome).toBe('looked up');
-  // There is room again as soon as some are answered.
+  // After some lookups have resolved, new lookups are accepted.
   expect(startLookup('guess', 'guesser').outcome).toBe('waiting');
   await clock.advance(1_000);
   expect(first.filter(({ outcome }) => outcome === 'waiting')).toEqual([]);
 });
 
-test('a store that is away fails those who wait, once a query, and is asked again', async () => {
+test('if a query fails, its lookups reject, and later lookups are queried', async () => {
   let isUnavailable = true;
   const {
     clock,
     queries,
     faults: errors,
     ask: startLookup,
-  } = createLookups(() => (isUnavailable ? Promise.reject(new Error('the store is away')) : Promise.resolve(NO_KEYS)));
+  } = createLookups(() =>
+    isUnavailable ? Promise.reject(new Error('the store does not respond')) : Promise.resolve(NO_KEYS),
+  );
   const failedLookups = Array.from({ length: 50 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
   await clock.advance(10);
   expect(failedLookups.map(({ outcome }) => outcome)).toEqual(failedLookups.map(() => 'failed'));

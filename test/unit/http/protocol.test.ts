@@ -34,7 +34,7 @@ const errorBody = (message: string) => ({ result: 'error', message });
 const body = JSON.stringify(MESSAGE);
 const SHORT_TIMEOUTS = { headersTimeoutMs: 150, requestTimeoutMs: 300, timeoutCheckMs: 20 };
 
-/** A connection, what came over it so far, and whether it has ended. */
+/** Opens a connection. Returns functions for the received text and for the state of the connection. */
 async function openConnection(rig: Rig): Promise<{ socket: Socket; received: () => string; isClosed: () => boolean }> {
   let received = '';
   let isClosed = false;
@@ -51,7 +51,7 @@ async function openConnection(rig: Rig): Promise<{ socket: Socket; received: () 
   return { socket, received: () => received, isClosed: () => isClosed };
 }
 
-describe('requests that are none', () => {
+describe('malformed requests', () => {
   test.each([
     ['garbage', 'hello there\r\n\r\n'],
     ['an unknown method', rawRequest(body).replace('POST', 'PO ST')],
@@ -61,7 +61,7 @@ describe('requests that are none', () => {
     ['folded headers', rawRequest(body, ['X-A: b\r\n c'])],
     ['a NUL in a header', rawRequest(body, ['X-A: b\0c'])],
     ['a negative length', rawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
-  ])('%s: 400 in the same shape, connection closed', async (_name, bytes) => {
+  ])('%s: the response is a 400 with the common error body, and the connection is closed', async (_name, bytes) => {
     const rig = await startListener();
     const answer = parseRawResponse(await raw(rig, bytes));
     expect([answer.status, answer.body]).toEqual([400, errorBody('Malformed HTTP request')]);
@@ -69,14 +69,14 @@ describe('requests that are none', () => {
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
-  test('a request is submitted once at most, whatever follows on its connection', async () => {
+  test('a request is submitted at most once if malformed data follows on its connection', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(rawRequest(body).replace('Connection: close\r\n', ''));
     await waitUntil(() => rig.recorded.submitted.length === 1);
     socket.write('garbage garbage\r\n\r\n');
-    // A whole round trip on another connection: the garbage has been read by then.
+    // After a request on another connection, the malformed data has been read.
     await fetch(`${rig.address.url}/healthz`);
     expect(received()).toBe('');
     commit(ACCEPTED);
@@ -85,13 +85,13 @@ describe('requests that are none', () => {
     expect(received().match(/HTTP\/1\.1 /g)).toHaveLength(1);
   });
 
-  test('headers over 16 KiB: 431', async () => {
+  test('headers above 16 KiB cause status 431', async () => {
     const rig = await startListener();
     const answer = parseRawResponse(await raw(rig, rawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`])));
     expect([answer.status, answer.body]).toEqual([431, errorBody('Request header fields too large')]);
   });
 
-  test('no Host and two Hosts: 400', async () => {
+  test('a request without a Host header or with two Host headers causes status 400', async () => {
     const rig = await startListener();
     const message = 'Exactly one Host header is required';
     for (const bytes of [rawRequest(body).replace('Host: localhost\r\n', ''), rawRequest(body, ['hOST: localhost'])]) {
@@ -100,7 +100,7 @@ describe('requests that are none', () => {
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
-  test('an expectation other than 100-continue: 417; CONNECT: 404', async () => {
+  test('an expectation other than 100-continue causes status 417, and CONNECT causes status 404', async () => {
     const rig = await startListener();
     expect(parseRawResponse(await raw(rig, rawRequest(body, ['Expect: tea'])))).toMatchObject({
       status: 417,
@@ -121,7 +121,7 @@ describe('requests that are none', () => {
 });
 
 describe('slow clients', () => {
-  test('headers that never end: 408', async () => {
+  test('incomplete headers cause status 408', async () => {
     const rig = await startListener({ limits: SHORT_TIMEOUTS });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write('POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
@@ -129,23 +129,23 @@ describe('slow clients', () => {
     expect(parseRawResponse(received())).toMatchObject({ status: 408, body: errorBody('Request timeout') });
   });
 
-  test('a connection that says nothing is ended', async () => {
+  test('a connection that sends no data is closed', async () => {
     const rig = await startListener({ limits: SHORT_TIMEOUTS });
     const { isClosed } = await openConnection(rig);
     await waitUntil(isClosed);
   });
 
-  test('a body that trickles: 408, and the request counts no more as in flight', async () => {
+  test('an incomplete body causes status 408, and the request is no longer counted', async () => {
     const rig = await startListener({ limits: { ...SHORT_TIMEOUTS, maxInFlight: 1 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(`${rawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{"to":`);
     await waitUntil(isClosed);
     expect(parseRawResponse(received())).toMatchObject({ status: 408, body: errorBody('Request timeout') });
-    // On a busy machine a whole request, too, may take longer than these limits.
+    // On a slow machine, a complete request can also exceed these timeouts.
     await postUntil(rig, 201);
   });
 
-  test('a refused body that never comes holds the connection no longer than the linger time', async () => {
+  test('if a refused body does not arrive, the connection is closed after the linger time', async () => {
     const rig = await startListener({ limits: { lingerMs: 50 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(rawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
@@ -153,12 +153,12 @@ describe('slow clients', () => {
     expect(parseRawResponse(received())).toMatchObject({ status: 401 });
   });
 
-  test('a refused body may still arrive before the connection is closed, so that the answer is not lost', async () => {
+  test('the connection remains open for a refused body, so the client receives the response', async () => {
     const rig = await startListener({ limits: { lingerMs: 60_000 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(rawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(() => received().includes('Invalid API key'));
-    // A round trip on another connection: a close would have been seen by then.
+    // After requests on another connection, a close would have been detected.
     await fetch(`${rig.address.url}/healthz`);
     await fetch(`${rig.address.url}/healthz`);
     expect(isClosed()).toBe(false);
@@ -170,7 +170,7 @@ describe('slow clients', () => {
   const incompleteRequest = `${rawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{`;
   const OTHER_KEY = `pr_${'o'.repeat(43)}`;
 
-  test('slow bodies of one account refuse that account alone, and only until they end', async () => {
+  test('too many slow bodies of an account cause refusals for this account only, until a body ends', async () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 3, maxInFlight: 1 } });
     rig.keyCache.apply({
       revision: 2,
@@ -192,7 +192,7 @@ describe('slow clients', () => {
     await postUntil(rig, 201);
   });
 
-  test('a body that arrives counts as in flight only once it is whole', async () => {
+  test('a request is in flight only after its body is complete', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({
       limits: { maxInFlight: 1 },
@@ -211,7 +211,7 @@ describe('slow clients', () => {
     expect((await first).status).toBe(201);
   });
 
-  test('what all bodies hold together is bounded, and so is the share of one account', async () => {
+  test('the bytes of all bodies are limited, and so are the bytes of one account', async () => {
     const pending: (() => void)[] = [];
     const rig = await startListener({
       limits: { maxBufferedBytes: 8_000 },
@@ -226,7 +226,7 @@ describe('slow clients', () => {
     const authorizationOf = (id: number) => ({ Authorization: id === 1 ? KEY : `${OTHER_KEY.slice(0, -1)}${id}` });
     const first = post(rig, largeMessage);
     await waitUntil(() => pending.length === 1);
-    // Half of the whole is the most that one account may hold.
+    // The limit of one account is half of the total limit.
     expect((await post(rig, largeMessage)).status).toBe(429);
     const second = post(rig, largeMessage, authorizationOf(2));
     await waitUntil(() => pending.length === 2);
@@ -240,7 +240,7 @@ describe('slow clients', () => {
     expect((await third).status).toBe(201);
   });
 
-  test('a client that leaves in the middle of its body counts no more', async () => {
+  test('a request is no longer counted after its client disconnects during the body', async () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 1 } });
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
@@ -250,7 +250,7 @@ describe('slow clients', () => {
     await postUntil(rig, 201);
   });
 
-  test('a body that is still arriving when the drain begins is waited for and answered', async () => {
+  test('a drain waits for a body that is still arriving and responds to the request', async () => {
     const rig = await startListener();
     const { socket, received, isClosed } = await openConnection(rig);
     const fullRequest = rawRequest(body);
@@ -269,9 +269,9 @@ describe('slow clients', () => {
   }
 });
 
-describe('the observer', () => {
-  test('hears of every refusal, also of those below HTTP', async () => {
-    // Short for the one request that never ends, long for the others on a busy machine.
+describe('the published events', () => {
+  test('contain every refusal, including those of malformed requests', async () => {
+    // The timeouts are short for the incomplete request, and long enough for the others on a slow machine.
     const limits = { ...SHORT_TIMEOUTS, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
     const rig = await startListener({ limits, notReadyReason: () => 'no' });
     await raw(rig, 'hello there\r\n\r\n');
@@ -292,7 +292,7 @@ describe('the observer', () => {
     ]);
   });
 
-  test('hears nothing of a client that just went away', async () => {
+  test('contain no refusal for a client that disconnected', async () => {
     const rig = await startListener();
     const { socket } = await openConnection(rig);
     socket.write('POST /api/v1/send-mail HTTP/1.1\r\nHo');
@@ -304,7 +304,7 @@ describe('the observer', () => {
 });
 
 describe('health', () => {
-  test('/healthz and /readyz answer GET and HEAD, without a key; others are not allowed', async () => {
+  test('/healthz and /readyz support GET and HEAD without a key, and refuse other methods', async () => {
     let reason: string | null = null;
     const rig = await startListener({ notReadyReason: () => reason });
     const fetchPath = async (path: string, method = 'GET') =>
@@ -324,7 +324,7 @@ describe('health', () => {
 });
 
 describe('drain', () => {
-  test('answers what is in flight, is no longer ready, takes no new connection, and ends', async () => {
+  test('answers requests in flight, refuses new connections, and ends', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const idle = await openConnection(rig);
@@ -340,7 +340,7 @@ describe('drain', () => {
     expect(busy.received()).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test('readyz says draining on a connection that is still there', async () => {
+  test('readyz reports draining on an open connection', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
@@ -360,7 +360,7 @@ describe('drain', () => {
     socket.destroy();
   });
 
-  test('ends within its bound when an answer never comes', async () => {
+  test('ends within its timeout if a request is never answered', async () => {
     const rig = await startListener({ submit: () => new Promise(() => {}) });
     const { socket, isClosed } = await openConnection(rig);
     socket.write(rawRequest(body));
@@ -382,14 +382,14 @@ describe('start', () => {
     },
   });
 
-  test('a port in use is one clear line', async () => {
+  test('a port in use causes a one-line error', async () => {
     const rig = await startListener();
     await expect(startRig(at('127.0.0.1', rig.address.port))).rejects.toThrow(
       `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that uses it, or choose another port`,
     );
   });
 
-  test('an address of another machine is one clear line', async () => {
+  test('an address of another machine causes a one-line error', async () => {
     await expect(startRig(at('192.0.2.1', 0))).rejects.toThrow(
       /^POSTRIDER_LISTEN 192\.0\.2\.1:0: this machine does not have this address; /,
     );

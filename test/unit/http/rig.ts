@@ -1,4 +1,4 @@
-/** A running listener for tests, its parts within reach, and ways to talk to it over real sockets. */
+/** Starts a public listener for tests and sends requests to it over real sockets. */
 
 import { hash } from 'node:crypto';
 import { connect } from 'node:net';
@@ -58,7 +58,7 @@ export interface RecordedEvents {
   readonly dropped: DropReason[];
   accepted: number;
   replayed: number;
-  /** Requests whose key was right. */
+  /** The number of requests with a valid key. */
   authenticatedRequests: number;
 }
 
@@ -69,7 +69,7 @@ export interface Rig {
   readonly recorded: RecordedEvents;
 }
 
-/** Starts a listener on a free port; `submit` accepts everything unless given. */
+/** Starts a listener on a free port. The default `submit` accepts every message. */
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
   const recorded: RecordedEvents = {
     submitted: [],
@@ -152,7 +152,7 @@ export interface ReceivedResponse {
   readonly body: unknown;
 }
 
-/** Posts a body to the operation, JSON where it is an object. */
+/** Posts a body to the operation. An object is sent as JSON. */
 export async function post(
   rig: Rig,
   body: string | Buffer | object,
@@ -173,7 +173,7 @@ export async function toReceivedResponse(response: Response): Promise<ReceivedRe
   return { status: response.status, headers: response.headers, text, body: text === '' ? null : JSON.parse(text) };
 }
 
-/** Sends raw bytes and resolves with all that came back when the server closes the connection. */
+/** Sends raw bytes. Resolves to all received data when the server closes the connection. */
 export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -184,7 +184,7 @@ export function raw(rig: Rig, bytes: string | Buffer): Promise<string> {
   });
 }
 
-/** A raw request for the operation, `Connection: close` included. */
+/** Returns a raw request for the operation, with `Connection: close`. */
 export function rawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
   const lines = [
     `POST ${target} HTTP/1.1`,
@@ -198,7 +198,7 @@ export function rawRequest(body: string, headers: readonly string[] = [], target
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Status and body of a raw answer. */
+/** Parses a raw response. */
 export function parseRawResponse(response: string): {
   readonly status: number;
   readonly head: string;
@@ -209,11 +209,11 @@ export function parseRawResponse(response: string): {
   return { status: Number(head.slice(9, 12)), head, body: JSON.parse(response.slice(end + 4)) };
 }
 
-/** Waits until `condition` holds. */
+/** Waits until `condition` returns true. */
 export async function waitUntil(condition: () => boolean): Promise<void> {
   const timeoutAt = Date.now() + 60_000;
   while (!condition()) {
-    if (Date.now() > timeoutAt) throw new Error('the condition never held');
+    if (Date.now() > timeoutAt) throw new Error('the condition did not become true');
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

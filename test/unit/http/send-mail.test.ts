@@ -68,7 +68,7 @@ describe('201', () => {
     expect(rig.recorded.accepted).toBe(1);
   });
 
-  test('names the members that were ignored, replayed or not; any other answer names none', async () => {
+  test('lists the ignored members, also for a replay, and no other response lists them', async () => {
     const rig = await startListener();
     const body = { cc: 'x', ...MESSAGE, attachments: [], 'prix €': 1 };
     expect((await post(rig, body)).headers.get('postrider-ignored-fields')).toBe('cc, attachments');
@@ -89,7 +89,7 @@ describe('201', () => {
     expect([replayingListener.recorded.ignored, fullListener.recorded.ignored]).toEqual([[3], []]);
   });
 
-  test('comes only after the commit', async () => {
+  test('is sent only after the commit', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     let answered = false;
@@ -103,7 +103,7 @@ describe('201', () => {
     expect((await answer).status).toBe(201);
   });
 
-  test('hands the four fields over as they came, with account, key and canonical recipient', async () => {
+  test('submits the four fields unchanged, with account, key and canonical recipient', async () => {
     const rig = await startListener();
     const mail = { to: 'Ada@EXAMPLE.com', from: 'shop@example.org', subject: 'Grüße 👋', message: 'a\r\nb\u2028c' };
     await post(rig, mail);
@@ -116,7 +116,7 @@ describe('201', () => {
     });
   });
 
-  test('is given for a query, an absolute target, a chunked body, content type parameters and HTTP/1.0', async () => {
+  test('is sent for a query, an absolute target, a chunked body, content type parameters and HTTP/1.0', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
     expect((await post(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
@@ -131,7 +131,7 @@ describe('201', () => {
     expect(parseRawResponse(await raw(rig, chunkedRequest)).status).toBe(201);
   });
 
-  test('answers pipelined requests in order on one connection', async () => {
+  test('is sent for each pipelined request, in order', async () => {
     const rig = await startListener();
     const firstRequest = rawRequest(JSON.stringify({ ...MESSAGE, subject: '1' })).replace('Connection: close\r\n', '');
     const answer = await raw(rig, firstRequest + rawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
@@ -145,9 +145,9 @@ describe('401', () => {
     ['absent', {}],
     ['empty', { Authorization: '' }],
     ['unknown', { Authorization: `pr_${'x'.repeat(43)}` }],
-    ['with a scheme word', { Authorization: `Bearer ${KEY}` }],
+    ['preceded by a scheme word', { Authorization: `Bearer ${KEY}` }],
     ['very long', { Authorization: 'x'.repeat(8000) }],
-  ])('a key %s is invalid', async (_name, headers: Record<string, string>) => {
+  ])('a key that is %s is invalid', async (_name, headers: Record<string, string>) => {
     const rig = await startListener();
     const answer = await toReceivedResponse(
       await fetch(`${rig.address.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MESSAGE) }),
@@ -156,7 +156,7 @@ describe('401', () => {
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
-  test('two Authorization headers are invalid', async () => {
+  test('a request with two Authorization headers is refused', async () => {
     const rig = await startListener();
     expect(
       parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), ['Authorization: other']))),
@@ -166,7 +166,7 @@ describe('401', () => {
     });
   });
 
-  test('a revoked and an expired key are invalid, a locked account is locked, from the next request on', async () => {
+  test('a revocation, an expiry and a lock apply from the next request', async () => {
     const rig = await startListener();
     const now = Date.now();
     expect((await post(rig, MESSAGE)).status).toBe(201);
@@ -180,12 +180,12 @@ describe('401', () => {
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
-  test('the store finding the account locked is locked', async () => {
+  test('if the store reports a locked account, the message is `Account locked`', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'locked' }));
     expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: errorBody('Account locked') });
   });
 
-  test('comes before the body: 100 Continue is not given for a wrong key, and is for a right one', async () => {
+  test('is sent instead of 100 Continue for an invalid key; a valid key gets 100 Continue', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
     const wrong = await raw(
@@ -274,7 +274,7 @@ describe('400', () => {
     expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Encoding must be identity') });
   });
 
-  test('a body over the limit, by length and by chunks, is answered and the connection closed', async () => {
+  test('a body above the limit, with a length or in chunks, gets a response and the connection is closed', async () => {
     const rig = await startListener(settings({ maxRequestBytes: 1000 }));
     const largestBody = JSON.stringify({
       ...MESSAGE,
@@ -293,7 +293,7 @@ describe('400', () => {
     expect(parseRawResponse(chunkedRequest)).toMatchObject({ status: 400, body: errorBody('Request body too large') });
   });
 
-  test('a refused large body does not cost the client its answer', async () => {
+  test('the client receives the response to a large refused body', async () => {
     const rig = await startListener();
     const body = 'x'.repeat(60_000);
     for (let i = 0; i < 20; i += 1) {
@@ -311,7 +311,7 @@ describe('404 and 405', () => {
     '/%zz',
     '/api/v1/send-mail%00',
     '/metrics',
-  ])('%s is not found, whatever the method', async (path) => {
+  ])('%s is not found for any method', async (path) => {
     const rig = await startListener();
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
       const answer = await toReceivedResponse(await fetch(rig.address.url + path, { method }));
@@ -320,7 +320,7 @@ describe('404 and 405', () => {
   });
 
   test.each(['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND', 'QUERY', 'TRACE'])(
-    '%s on the operation is not allowed, with Allow, before the key is looked at',
+    '%s on the operation is refused with the header Allow, before the check of the key',
     async (method) => {
       const rig = await startListener();
       const answer = await raw(
@@ -348,7 +348,7 @@ describe('403', () => {
     expect(rig.recorded.refused).toEqual([reason]);
   });
 
-  test('a sender domain must be authenticated for the account, unless the operator or the transport says otherwise', async () => {
+  test('a sender domain must be authenticated for the account, unless senders is `any` or the transport is `capture`', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
     const strictListener = await startListener({ ...settings({ senders: 'authenticated', transport: SMTP }), domains });
     const refused = await post(strictListener, MESSAGE);
@@ -363,7 +363,7 @@ describe('403', () => {
 });
 
 describe('429', () => {
-  test('the throttle lets exactly its burst through and says when to come back', async () => {
+  test('the throttle passes exactly its burst and reports the time of the next token', async () => {
     let now = 1_000_000;
     const rig = await startListener({ clock: { now: () => now, after: () => () => {} } });
     rig.keyCache.apply({
@@ -387,7 +387,7 @@ describe('429', () => {
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
-  test('both limits are told on 201', async () => {
+  test('a 201 has the headers of both limits', async () => {
     const rate = { limit: 1000, periodMs: 3_600_000, remaining: 999, resetMs: 3_599_001 };
     const rig = await startListener(withSubmitResult({ kind: 'accepted', state: 'queued', limits: { rate } }));
     rig.keyCache.apply({
@@ -400,7 +400,7 @@ describe('429', () => {
     expect(answer.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
   });
 
-  test('load is shed after the key check, by the signal and above the bound of requests in flight', async () => {
+  test('load is shed after the check of the key, by the load signal and above the limit of requests in flight', async () => {
     let isOverloaded = true;
     const pending: ((answer: AcceptResult) => void)[] = [];
     const rig = await startListener({
@@ -430,7 +430,7 @@ describe('429', () => {
 });
 
 describe('500', () => {
-  test('a store that cannot commit gives 500 with Retry-After and nothing internal, never 201', async () => {
+  test('a store that cannot commit causes a 500 with Retry-After and without internal details', async () => {
     const rig = await startListener({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
     const answer = await post(rig, MESSAGE);
     expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
@@ -439,7 +439,7 @@ describe('500', () => {
     expect(rig.recorded.accepted).toBe(0);
   });
 
-  test('a part that throws gives 500', async () => {
+  test('an exception in a dependency causes a 500', async () => {
     const rig = await startListener({
       submit: () => {
         throw new Error('inside');
@@ -454,7 +454,7 @@ describe('500', () => {
 });
 
 describe('Idempotency-Key', () => {
-  test('goes to the store with a fingerprint of the four fields and nothing else', async () => {
+  test('is stored with a fingerprint of only the four fields', async () => {
     const rig = await startListener();
     await post(rig, MESSAGE, { 'Idempotency-Key': 'order-1' });
     await post(
@@ -470,7 +470,7 @@ describe('Idempotency-Key', () => {
     expect(third?.fingerprint).not.toBe(first?.fingerprint);
   });
 
-  test('fields that run together give other fingerprints', () => {
+  test('different fields with the same concatenation have different fingerprints', () => {
     const fields = [
       ['a', 'b', 'c', 'd'],
       ['ab', '', 'c', 'd'],
@@ -484,7 +484,7 @@ describe('Idempotency-Key', () => {
     expect(new Set(fingerprints).size).toBe(fields.length);
   });
 
-  test('a replay gives the original id and says so', async () => {
+  test('a replay returns the original id and the header Idempotency-Replayed', async () => {
     const id = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
     const rig = await startListener(withSubmitResult({ kind: 'replayed', id }));
     const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
@@ -493,7 +493,7 @@ describe('Idempotency-Key', () => {
     expect(rig.recorded.replayed).toBe(1);
   });
 
-  test('another payload is 400', async () => {
+  test('the same key with another payload causes a 400', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'idempotency-conflict' }));
     const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect(answer).toMatchObject({
@@ -502,7 +502,7 @@ describe('Idempotency-Key', () => {
     });
   });
 
-  test('1 to 255 visible ASCII characters, given once', async () => {
+  test('must have 1 to 255 visible ASCII characters and occur once', async () => {
     const rig = await startListener();
     const status = async (lines: readonly string[]) =>
       parseRawResponse(await raw(rig, rawRequest(JSON.stringify(MESSAGE), lines))).status;
@@ -516,11 +516,11 @@ describe('Idempotency-Key', () => {
   });
 });
 
-describe('a key that the node does not know', () => {
+describe('a key that is not in the cache', () => {
   const NEW_KEY = `pr_${'f'.repeat(43)}`;
   const found = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(NEW_KEY, { id: 2, accountId: 2 })] };
 
-  test('is looked up in the store and works at once; the next request costs no query', async () => {
+  test('is looked up in the store and accepted, and the next request causes no query', async () => {
     const asked: (readonly string[])[] = [];
     const rig = await startListener({
       findKeys: (hashes) => {
@@ -536,7 +536,7 @@ describe('a key that the node does not know', () => {
     ]);
   });
 
-  test('is refused in the words of the store: unknown, revoked, or of a locked account', async () => {
+  test('is refused according to the store: unknown, revoked, or of a locked account', async () => {
     const answers: (typeof found)[] = [
       { ...found, keys: [], accounts: [] },
       { ...found, keys: [apiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
@@ -550,17 +550,17 @@ describe('a key that the node does not know', () => {
     }
   });
 
-  test('is never called wrong by a store that does not answer: 500, and the fault is told', async () => {
-    const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store is away')) });
+  test('causes a 500 and a published error if the store does not respond', async () => {
+    const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store does not respond')) });
     const answer = await post(rig, MESSAGE, { Authorization: NEW_KEY });
     expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
     expect(rig.recorded.errors).toHaveLength(1);
     expect(rig.recorded.refused).toEqual(['internal-error']);
-    // Keys that are known go on.
+    // Cached keys remain valid.
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
 
-  test('costs the store nothing where the header is absent, empty, repeated or longer than any key', async () => {
+  test('causes no query if the header is absent, empty, repeated or longer than any key', async () => {
     let asked = 0;
     const rig = await startListener({
       findKeys: () => {
@@ -579,7 +579,7 @@ describe('a key that the node does not know', () => {
     expect(asked).toBe(0);
   });
 
-  test('a guesser who does not wait for the answer is counted', async () => {
+  test('an unknown key is counted as refused even if the client disconnects', async () => {
     const answer = Promise.withResolvers<typeof found>();
     let asked = 0;
     const rig = await startListener({
@@ -603,7 +603,7 @@ describe('a key that the node does not know', () => {
     expect(rig.recorded.refused).toEqual(['invalid-key']);
   });
 
-  test('a request that waits for its key is answered by a drain', async () => {
+  test('a drain waits for a request whose key is being looked up', async () => {
     const answer = Promise.withResolvers<typeof found>();
     let asked = 0;
     const delays: number[] = [];
@@ -624,7 +624,7 @@ describe('a key that the node does not know', () => {
     await waitUntil(() => asked === 1);
     delays.length = 0;
     const drained = rig.listener.drain(60_000);
-    // A listener with nothing to answer sets a shorter time at once, after which it closes its connections.
+    // Without pending requests, the listener would immediately set a shorter timeout to close its connections.
     expect(delays).toEqual([60_000]);
     answer.resolve(found);
     expect((await sent).status).toBe(201);

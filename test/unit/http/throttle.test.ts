@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { batchTokenRequests, SharedThrottle, Throttle, type ThrottleResult } from '../../../src/http/throttle.ts';
 import type { TokenRequest } from '../../../src/model/node.ts';
 
-test('lets the burst through, then one for each interval, and says exactly when the next may come', () => {
+test('passes the burst, then one request per interval, and reports the exact time of the next token', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 4, burst: 3 };
   expect([0, 0, 0].map((now) => throttle.takeToken(1, limit, now).ok)).toEqual([true, true, true]);
@@ -12,7 +12,7 @@ test('lets the burst through, then one for each interval, and says exactly when 
   expect(throttle.takeToken(1, limit, 250)).toEqual({ ok: true, remaining: 0, resetMs: 750 });
 });
 
-test('never passes more than burst + rate × time, never refuses a client that keeps to its answers', () => {
+test('never passes more than burst + rate × time, and passes a client that waits for retryAfterMs', () => {
   const limits = fc.record({
     perSecond: fc.double({ min: 0.05, max: 5000, noNaN: true }),
     burst: fc.integer({ min: 1, max: 500 }),
@@ -41,7 +41,7 @@ test('never passes more than burst + rate × time, never refuses a client that k
   );
 });
 
-test('a changed limit counts from the next request; accounts do not share', () => {
+test('a changed limit applies from the next request, and each account has its own bucket', () => {
   const throttle = new Throttle();
   expect(throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(true);
   expect(throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0).ok).toBe(false);
@@ -51,7 +51,7 @@ test('a changed limit counts from the next request; accounts do not share', () =
   expect(throttle.takeToken(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, remaining: 1 });
 });
 
-test('a clock that goes back an hour locks nobody out', () => {
+test('a clock that is set back by one hour blocks no account', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 1, burst: 1 };
   throttle.takeToken(1, limit, 3_600_000);
@@ -59,14 +59,14 @@ test('a clock that goes back an hour locks nobody out', () => {
   expect(throttle.takeToken(1, limit, 1000).ok).toBe(true);
 });
 
-test('full buckets are forgotten', () => {
+test('full buckets are removed', () => {
   const throttle = new Throttle();
   for (let account = 0; account < 50_000; account += 1)
     throttle.takeToken(account, { perSecond: 10, burst: 1 }, account);
   expect(throttle.size).toBeLessThan(3000);
 });
 
-/** The bucket that all nodes share, as a store keeps it; the time is a test's. */
+/** Creates a shared bucket like that of the store. The test sets its time. */
 function createSharedBucket() {
   const time = { now: 0 };
   const counters = { queries: 0 };
@@ -102,7 +102,7 @@ async function countPassed(
   return passedCount;
 }
 
-test('three nodes together let the burst pass, and not one more', async () => {
+test('three nodes together pass exactly the burst', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
   const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.ask, failOnError));
@@ -110,7 +110,7 @@ test('three nodes together let the burst pass, and not one more', async () => {
   expect(passedCount.reduce((sum, count) => sum + count, 0)).toBe(20);
 });
 
-test('a fast throttle asks the store once for many requests, and never lets more pass than the bucket gives', async () => {
+test('a throttle with a high rate queries the store once for many requests, and never exceeds the limit', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 1_000, burst: 1_000 };
   const nodes = [1, 2].map(() => new SharedThrottle(shared.ask, failOnError));
@@ -123,7 +123,7 @@ test('a fast throttle asks the store once for many requests, and never lets more
   expect(shared.seen.queries).toBeLessThan(passedCount / 5);
 });
 
-test('an account over its limit is refused without a question until its next token is there', async () => {
+test('requests of an account above its limit are refused without a query until the next token is available', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 2, burst: 1 };
   const throttle = new SharedThrottle(shared.ask, failOnError);
@@ -138,7 +138,7 @@ test('an account over its limit is refused without a question until its next tok
   expect(await countPassed(throttle, 1, limit, 500)).toBe(1);
 });
 
-test('tokens not used within a tenth of a second are void', async () => {
+test('tokens expire after a tenth of a second', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 100, burst: 100 };
   const throttle = new SharedThrottle(shared.ask, failOnError);
@@ -148,17 +148,17 @@ test('tokens not used within a tenth of a second are void', async () => {
   expect(shared.seen.queries).toBe(queries + 1);
 });
 
-test('where the store does not answer, requests pass on and the fault is told', async () => {
+test('if the store does not respond, requests pass and the error is reported', async () => {
   const errors: unknown[] = [];
   const throttle = new SharedThrottle(
-    () => Promise.reject(new Error('away')),
+    () => Promise.reject(new Error('the store does not respond')),
     (error) => errors.push(error),
   );
   expect((await throttle.takeToken(1, { perSecond: 1, burst: 1 }, 0)).ok).toBe(true);
   expect(errors).toHaveLength(1);
 });
 
-test('token requests of one event loop turn are sent in one batch, and each gets its own result', async () => {
+test('token requests of one iteration of the event loop are sent in one batch, and each gets its own result', async () => {
   const batches: number[] = [];
   const requestTokens = batchTokenRequests(
     async (batch) => {

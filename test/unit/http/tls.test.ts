@@ -38,7 +38,7 @@ const createOptions = (): Partial<ListenerOptions> => ({
   limits: { certificatePollMs: 10 },
 });
 
-/** The name on the certificate that a new connection gets, or the error that ended it. */
+/** Returns the common name of the certificate that a new connection receives, or the message of the error that closed it. */
 function certificateNameOf(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
   return new Promise((resolve) => {
     const socket: TLSSocket = connect(
@@ -81,7 +81,7 @@ function postOverHttps(port: number): Promise<number> {
   });
 }
 
-test('speaks HTTPS, TLS 1.2 and later; a new pair is taken over, a broken one is reported and the old one kept', async () => {
+test('supports TLS 1.2 and later, loads a new certificate, and reports an invalid certificate and keeps the previous one', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
   const { address: at, recorded } = rig;
@@ -112,7 +112,7 @@ test('speaks HTTPS, TLS 1.2 and later; a new pair is taken over, a broken one is
   expect(await certificateNameOf(at.port)).toBe('third');
 });
 
-test('a path that cannot be looked at is reported once and the old pair kept, until it can be again', async () => {
+test('an unreadable path is reported once, and the previous certificate remains in use until the path is readable', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
   const { address: at, recorded } = rig;
@@ -129,7 +129,7 @@ test('a path that cannot be looked at is reported once and the old pair kept, un
   expect(await certificateNameOf(at.port)).toBe('second');
 });
 
-test('a pair that does not work stops the start with one clear line', async () => {
+test('an invalid certificate or key causes a one-line error at start', async () => {
   await expect(startRig(createOptions())).rejects.toThrow(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ENOENT/);
   await writePair('one');
   writeFileSync(join(folder, 'cert.pem'), 'no certificate');
@@ -144,7 +144,7 @@ test('a pair that does not work stops the start with one clear line', async () =
   );
 });
 
-test('half a renewal is never loaded: files are taken when they have been quiet for one look', async () => {
+test('a partial renewal is never loaded: files are loaded if they did not change between two checks', async () => {
   await writePair('first');
   const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
   let runCheck = (): void => {};

@@ -1,4 +1,4 @@
-/** How guessing a password is limited: by peer with a refusal, over all peers with a delay. */
+/** Tests of the limits for wrong passwords: a refusal per peer, and a delay for all peers. */
 import { expect, test } from 'vitest';
 import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator/access.ts';
 
@@ -6,7 +6,7 @@ const basic = (password: string) => `Basic ${Buffer.from(`any:${password}`).toSt
 const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>
   access.check(address, 'h', basic(password), now);
 
-test('after ten wrong passwords within one minute a peer is refused, also with the right password, and other peers are not', () => {
+test('after ten wrong passwords within one minute a peer is refused, even with the correct password, and other peers are not', () => {
   const access = new AccessControl('right');
   const checkPassword = createCheck(access);
   for (let n = 0; n < MAX_FAILURES; n += 1)
@@ -18,7 +18,7 @@ test('after ten wrong passwords within one minute a peer is refused, also with t
   expect(access.check('192.0.2.3', 'h', undefined, 0).kind).toBe('challenge');
 });
 
-test('the addresses of an IPv6 /64 are one peer, and those of the next /64 another', () => {
+test('all addresses of an IPv6 /64 network are one peer', () => {
   const checkPassword = createCheck(new AccessControl('right'));
   for (let n = 0; n < MAX_FAILURES; n += 1)
     expect(checkPassword(`2001:db8:0:7::${n + 1}`, 'wrong', 0).kind).toBe('challenge');
@@ -31,7 +31,7 @@ test('wrong passwords of many peers increase the delay of each password up to a 
   const checkPassword = createCheck(new AccessControl('right'));
   const delayAt = (now: number) => {
     const decision = checkPassword('198.51.100.1', 'right', now);
-    if (decision.kind !== 'granted') throw new Error(`the right password is answered ${decision.kind}`);
+    if (decision.kind !== 'granted') throw new Error(`the result for the correct password is ${decision.kind}`);
     return decision.delayMs;
   };
   const delays: number[] = [];
@@ -42,16 +42,16 @@ test('wrong passwords of many peers increase the delay of each password up to a 
       delayMs: delays.at(-1),
     });
   }
-  // A few people who mistype at the same time wait for nothing.
+  // A few typing errors cause no delay.
   expect(delays.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
   expect(delays.slice(0, 100)).toEqual(delays.slice(0, 100).toSorted((left, right) => left - right));
   expect(Math.max(...delays)).toBe(MAX_DELAY_MS);
-  // However long it went on, it is over a few minutes later; a clock set back changes nothing.
+  // The delay ends a few minutes later. A clock that is set back does not change it.
   expect(delayAt(10 * 60_000)).toBe(0);
   expect(delayAt(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });
 
-test('a request without a password causes no delay and has none', () => {
+test('a request without a password is not delayed and causes no delay', () => {
   const access = new AccessControl('right');
   for (let n = 0; n < 1_000; n += 1) {
     expect(access.check(`198.51.100.${n % 250}`, 'h', undefined, 0)).toEqual({ kind: 'challenge', delayMs: 0 });

@@ -1,4 +1,4 @@
-/** Bodies that come slowly: bounded for every request, and for an upload from part to part. */
+/** Tests of timeouts for slow bodies: a timeout for each request, which each chunk of an upload restarts. */
 import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -6,7 +6,7 @@ import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 
-/** A server that hears of a body's beginning and of its parts; `head` opens a request whose body has 3 bytes. */
+/** Starts a server and a request to it with a body of 3 bytes. Calls `onRequest` with the request. */
 async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: BodyTimeouts) => void) {
   const clock = virtualClock(0);
   const bodyTimeouts = new BodyTimeouts(clock, connectionsFor());
@@ -31,7 +31,7 @@ async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: B
   return { clock, socket, request: await firstRequest.promise, closed };
 }
 
-test('a body that is incomplete after 30 s is answered with 408, and the connection closes', async () => {
+test('a body that is incomplete after 30 s causes a 408, and the connection is closed', async () => {
   const { clock, closed } = await startServer((request) => void request.resume());
   await clock.advance(30_000);
   expect(await closed).toMatch(/^HTTP\/1\.1 408 .*Request timeout/s);
@@ -55,7 +55,7 @@ test('each chunk of an upload restarts its timeout', async () => {
   expect(await closed).toMatch(/^HTTP\/1\.1 408 /);
 });
 
-test('a complete body does not time out, however long its answer takes', async () => {
+test('a complete body does not time out during a long response', async () => {
   const { clock, socket, request } = await startServer((whole) => void whole.resume());
   socket.write('abc');
   await expect.poll(() => request.complete).toBe(true);

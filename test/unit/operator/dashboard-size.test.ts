@@ -1,4 +1,4 @@
-/** The script that a browser loads before it shows a page is small: the built pages, as they are served. */
+/** Checks the size of the scripts that a browser loads before it shows a page of the built dashboard. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Fastify from 'fastify';
@@ -9,7 +9,7 @@ import { ROOT } from '../../house/source.ts';
 const DIST = join(ROOT, 'dashboard/dist');
 const MAX_KB = 200;
 
-/** Of Vite's manifest, by source file. */
+/** An entry of the manifest that Vite writes. The key of an entry is its source file. */
 interface ManifestEntry {
   readonly file: string;
   readonly imports?: readonly string[];
@@ -34,7 +34,7 @@ beforeAll(async () => {
   compressedBytes = new Map(await Promise.all(sizes));
 });
 
-/** The files of a part and of all that it needs at once. */
+/** Returns the files of an entry and of all its static imports. */
 function filesOf(name: string, visited = new Set<string>()): readonly string[] {
   const entry = manifestEntries.get(name);
   if (entry === undefined || visited.has(name)) return [];
@@ -42,7 +42,7 @@ function filesOf(name: string, visited = new Set<string>()): readonly string[] {
   return [entry.file, ...(entry.css ?? []), ...(entry.imports ?? []).flatMap((imported) => filesOf(imported, visited))];
 }
 
-test(`the script of the first load of any page is under ${MAX_KB} kB`, () => {
+test(`the scripts of the first load of each page have less than ${MAX_KB} kB`, () => {
   const pages = manifestEntries.get('index.html')?.dynamicImports ?? [];
   expect(pages.length).toBeGreaterThan(5);
   const loads = pages

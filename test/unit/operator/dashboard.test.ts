@@ -1,4 +1,4 @@
-/** The dashboard's own code: served to anybody, because it holds no data, and nothing else is. */
+/** Checks that the files of the dashboard are served without authentication, and that no other file is. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';
@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { addDashboard, isDashboardRoute } from '../../../src/operator/dashboard.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 
-/** Plain JavaScript, as all that runs while packages are installed. */
+/** This module is JavaScript because it runs while packages are installed. */
 const { finishBuild } = (await import(new URL('../../../bin/finish-build.js', import.meta.url).href)) as {
   finishBuild: (newBuild: string, dist: string) => void;
 };
@@ -47,7 +47,7 @@ function serve(folder: string) {
 }
 
 describe('the page', () => {
-  test('is the same at each of its paths, with a new nonce in page and policy each time', async () => {
+  test('is the same at each path, with a new nonce in page and policy for each request', async () => {
     const request = serve(createBuild());
     const nonces = new Set<string>();
     for (const address of ADDRESSES) {
@@ -66,7 +66,7 @@ describe('the page', () => {
     expect(nonces.size).toBe(ADDRESSES.length);
   });
 
-  test('without a build explains how to make one, and is served after the build', async () => {
+  test('explains how to create a build if there is none, and is served after the build', async () => {
     const folder = join(temporaryFolder(), 'dist');
     const request = serve(folder);
     const before = await request('/');
@@ -77,7 +77,7 @@ describe('the page', () => {
     expect((await request('/')).body).toContain('id="root"');
   });
 
-  test('answers HEAD without a body', async () => {
+  test('is sent without a body for HEAD', async () => {
     const request = serve(createBuild());
     for (const address of ['/', '/inbox/1', '/assets/app-1a2b.js', '/icon.svg']) {
       const response = await request(address, {}, 'HEAD');
@@ -87,7 +87,7 @@ describe('the page', () => {
 });
 
 describe('assets', () => {
-  test('have their types, are immutable in caches, and are compressed for clients that accept it', async () => {
+  test('have a media type, are immutable in caches, and are compressed for clients that accept it', async () => {
     const request = serve(createBuild());
     const plain = await request('/assets/app-1a2b.js');
     expect([plain.statusCode, plain.body, plain.headers['content-encoding']]).toEqual([200, SCRIPT, undefined]);
@@ -128,7 +128,7 @@ describe('assets', () => {
   });
 });
 
-describe('a build made while the service runs', () => {
+describe('a build while the service runs', () => {
   const page = (text: string) => INDEX.replace('"root"', `"root" class="${text}"`);
   const rebuild = (folder: string, name: string) => {
     const newBuild = `${folder}.new`;
@@ -139,7 +139,7 @@ describe('a build made while the service runs', () => {
     finishBuild(newBuild, folder);
   };
 
-  test('is served at once, page and assets, compressed, and open pages keep the assets of the previous build', async () => {
+  test('is served immediately with compressed assets, and the assets of the previous build remain available', async () => {
     const folder = createBuild();
     const request = serve(folder);
     expect((await request('/')).body).not.toContain('second');

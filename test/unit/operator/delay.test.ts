@@ -1,10 +1,10 @@
-/** Answers that wait. */
+/** Tests of delayed responses. */
 import { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { delayResponse } from '../../../src/operator/delay.ts';
 import { virtualClock } from '../../rig/clock.ts';
 
-test('many delayed answers of one connection cause no warning, and a close ends them all', async () => {
+test('many delayed responses of one connection cause no warning, and closing the connection ends all delays', async () => {
   const warnings: string[] = [];
   const onWarning = ({ name }: Error) => warnings.push(name);
   process.on('warning', onWarning);
@@ -16,7 +16,7 @@ test('many delayed answers of one connection cause no warning, and a close ends 
   const delays = Array.from({ length: 30 }, () => delayResponse({ socket }, virtualClock(0), 1_000));
   socket.destroy();
   await Promise.all(delays);
-  // A warning is emitted in a later turn.
+  // A warning is emitted in a later iteration of the event loop.
   await new Promise((resolve) => setImmediate(resolve));
   expect(warnings).toEqual([]);
   expect([socket.listenerCount('close'), socket.getMaxListeners()]).toEqual([0, maxListenersBefore]);

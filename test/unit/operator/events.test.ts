@@ -1,4 +1,4 @@
-/** Live updates over real HTTP: who hears, for how long, how many, and what becomes of who does not read. */
+/** Tests of live updates over HTTP: authentication, expiry, the maximum number of streams, and clients that do not read. */
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -24,7 +24,7 @@ afterEach(async () => {
   for (const listener of running.splice(0)) await listener.close();
 });
 
-/** `token` works while it is there. */
+/** Starts a listener. The token is valid while `store.token` is not null. */
 async function startListener(
   clock: Clock = systemClock,
   liveUpdates = createLiveUpdates({
@@ -105,7 +105,7 @@ function openStream(port: number, header: string, read = true): Stream {
 
 const BEARER_HEADER = 'Authorization: Bearer po_ci';
 
-/** A clock whose time a test sets on, and whose timers run when it does. */
+/** Creates a clock that a test advances. Timers run when the clock passes their time. */
 function createManualClock(): Clock & { advance(ms: number): void } {
   let offsetMs = 0;
   const timers = new Map<object, { at: number; run: () => void }>();
@@ -152,7 +152,7 @@ test('a stream requires authentication, and HEAD opens none', async () => {
   expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
 });
 
-test('the number of streams is limited, and one that ends makes room for another', async () => {
+test('the number of streams is limited, and a new stream can be opened after another has ended', async () => {
   const { port } = await startListener();
   const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
   for (const { received: text } of streams) await expect.poll(text).toContain('retry: ');
@@ -216,7 +216,7 @@ test('a client that does not read is disconnected, and the others still receive 
   await expect.poll(() => subscribers.size).toBe(2);
   await expect.poll(reader.received).toContain('retry: ');
   const topics = Array.from({ length: 100 }, () => 'messages' as const);
-  // Until the buffers of the system between the two are full; the reader is waited for.
+  // Events are published until the buffers of the connection are full. Each iteration waits for the client that reads.
   for (let expectedEvents = 10; subscribers.size === 2; expectedEvents += 10) {
     for (let n = 0; n < 10; n += 1) for (const onChange of subscribers) onChange(topics);
     while (reader.received().split('event: change').length <= expectedEvents) await turn();

@@ -1,4 +1,4 @@
-/** Guessing passwords and tokens over HTTP: what is refused, what waits, and who is not concerned. */
+/** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or not affected. */
 import { request } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
@@ -22,7 +22,10 @@ afterEach(async () => {
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 
-/** A listener whose delays end only when `release` is called; with `holdsLookups` the times between lookups only when they are run. */
+/**
+ * Starts a listener. Delays of responses end when `endDelays` is called. With `delaysLookups`, the interval between two lookups
+ * ends when the test runs the functions in `intervals`.
+ */
 async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const store = { isUnavailable: false };
   const pendingDelays: (() => void)[] = [];
@@ -32,7 +35,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const clock: Clock = {
     now: () => 1_000_000,
     after(delayMs, run) {
-      // Bodies and heartbeats wait longer than any delay of an answer.
+      // Timeouts of bodies and heartbeats are longer than any delay of a response.
       if (delayMs > 5_000) return systemClock.after(delayMs, run);
       if (delayMs === MIN_QUERY_INTERVAL_MS) {
         intervals.push(run);
@@ -66,7 +69,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     api: {
       store: {
         findTokens: async (hashes) => {
-          if (store.isUnavailable) throw new StoreError('the store does not answer');
+          if (store.isUnavailable) throw new StoreError('the store does not respond');
           queries.push(hashes);
           return hashes.includes(token.hash) ? [token] : [];
         },
@@ -137,7 +140,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
 const basic = (password: string) => ({ Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}` });
 
-test('wrong tokens refuse only further wrong tokens: a valid token, the password and sessions of that address are accepted', async () => {
+test('after many wrong tokens only further wrong tokens of the address are refused, and valid credentials are accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
@@ -149,7 +152,7 @@ test('wrong tokens refuse only further wrong tokens: a valid token, the password
   expect((await sendRequest('/metrics', { headers: basic(PASSWORD) })).status).toBe(200);
 });
 
-test('wrong passwords of an address refuse no token', async () => {
+test('after many wrong passwords of an address its tokens are accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(429);
@@ -160,21 +163,24 @@ test.each([
   ['another site', { 'Sec-Fetch-Site': 'cross-site' }],
   ['another port of this host', { 'Sec-Fetch-Site': 'same-site' }],
   ['another origin', { Origin: 'http://127.0.0.1:1' }],
-])('a page of %s is refused and counts as no attempt, whatever it sends', async (_name, from) => {
-  const { ask: sendRequest, signIn } = await startListener();
-  for (let n = 0; n < 12; n += 1) {
-    for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
-      expect((await sendRequest('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
-      expect((await sendRequest('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
+])(
+  'a page of %s is refused with any credentials, and its requests are not counted as failed attempts',
+  async (_name, from) => {
+    const { ask: sendRequest, signIn } = await startListener();
+    for (let n = 0; n < 12; n += 1) {
+      for (const headers of [bearer('po_wrong'), bearer(TOKEN), basic('wrong'), basic(PASSWORD)]) {
+        expect((await sendRequest('/api/v1/session', { headers: { ...headers, ...from } })).status).toBe(403);
+        expect((await sendRequest('/metrics', { headers: { ...headers, ...from } })).status).toBe(403);
+      }
+      expect((await sendRequest('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
     }
-    expect((await sendRequest('/api/v1/sign-in', { headers: from, body: { password: 'wrong' } })).status).toBe(403);
-  }
-  expect((await sendRequest('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
-  expect((await signIn('wrong')).status).toBe(401);
-  expect((await signIn(PASSWORD)).status).toBe(200);
-});
+    expect((await sendRequest('/api/v1/session', { headers: bearer('po_wrong') })).status).toBe(401);
+    expect((await signIn('wrong')).status).toBe(401);
+    expect((await signIn(PASSWORD)).status).toBe(200);
+  },
+);
 
-test('wrong passwords from many addresses delay passwords, and not sessions and tokens', async () => {
+test('wrong passwords from many addresses delay passwords, but not sessions and tokens', async () => {
   const { ask: sendRequest, signIn, waiting: pendingDelays, delaysMs, endDelays, port } = await startListener();
   const session = await beginSession(`http://127.0.0.1:${port}`, { password: PASSWORD });
   for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
@@ -197,7 +203,7 @@ test('wrong passwords from many addresses delay passwords, and not sessions and 
   expect((await Promise.all(rightToken)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
-test('wrong tokens are looked up together, and a token that was valid before does not queue behind them', async () => {
+test('wrong tokens are looked up in batches, and a token that was valid before does not wait for them', async () => {
   const { ask: sendRequest, queries, intervals } = await startListener(true);
   expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
@@ -224,7 +230,7 @@ test('wrong tokens are looked up together, and a token that was valid before doe
   expect(new Set(queries.flat()).size).toBe(52);
 });
 
-test('metrics accept a valid token and refuse a wrong one as the API does', async () => {
+test('the metrics route accepts a valid token and refuses a wrong one, like the API', async () => {
   const { ask: sendRequest } = await startListener();
   expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
   const statuses: number[] = [];
@@ -234,7 +240,7 @@ test('metrics accept a valid token and refuse a wrong one as the API does', asyn
   expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
 });
 
-test('while the store does not answer, metrics accept a token that was valid before, and the API does not', async () => {
+test('while the store does not respond, the metrics route accepts a token that was valid before, and the API does not', async () => {
   const { ask: sendRequest, store } = await startListener();
   expect((await sendRequest('/metrics', { headers: bearer(TOKEN) })).status).toBe(200);
   store.isUnavailable = true;
@@ -243,7 +249,7 @@ test('while the store does not answer, metrics accept a token that was valid bef
   expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(503);
 });
 
-test('a read-only token reads the API and metrics, and may change nothing', async () => {
+test('a read-only token can read the API and metrics, but cannot make changes', async () => {
   const text = newToken((bytes) => Buffer.alloc(bytes, 1), true).token;
   expect([isReadOnlyToken(text), isReadOnlyToken(TOKEN)]).toEqual([true, false]);
   const { ask: sendRequest } = await startListener(false, text);

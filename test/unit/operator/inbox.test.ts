@@ -1,4 +1,4 @@
-/** Captured messages as files: whatever one holds, its source is text, and its HTML is served where it can do nothing. */
+/** Checks that the source of a captured message is served as text, and its HTML with a policy that forbids scripts. */
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
@@ -26,7 +26,7 @@ function serve(sources: Readonly<Record<string, Buffer>>, signedIn = true, captu
 const ONE_MESSAGE = { [MESSAGE_ID]: capturedSource('<html><p>x</p></html>') };
 
 describe('one message', () => {
-  test('its source is plain text, whatever it contains', async () => {
+  test('the source of a message is plain text for any content', async () => {
     const source = Buffer.from('Subject: <b>x</b>\r\n\r\n<html><script>1</script>\u00ff');
     const response = await serve({ [MESSAGE_ID]: source })(`/${MESSAGE_ID}/source`);
     expect(response.headers).toMatchObject({
@@ -36,7 +36,7 @@ describe('one message', () => {
     expect(response.rawPayload).toEqual(source);
   });
 
-  test('a message without HTML has none for a frame', async () => {
+  test('a message without HTML has no HTML for a frame', async () => {
     const response = await serve({ [MESSAGE_ID]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${MESSAGE_ID}/html`);
     expect([response.statusCode, response.json()]).toEqual([
       404,
@@ -83,7 +83,7 @@ describe('HTML for a frame', () => {
     '<html>\0\u2028<plaintext><!--<![CDATA[</html>',
   ];
 
-  test.each(BODIES)('%j is served under the same policy', async (body) => {
+  test.each(BODIES)('%j is served with the same policy', async (body) => {
     const response = await serve({ [MESSAGE_ID]: capturedSource(body) })(`/${MESSAGE_ID}/html`);
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
@@ -93,11 +93,11 @@ describe('HTML for a frame', () => {
       'x-dns-prefetch-control': 'off',
     });
     expect(HTML_POLICY).not.toContain('allow-');
-    // As the recipient sees it, but for the target of links.
+    // The HTML is unchanged except for the target of links.
     expect(response.body.replace('<base target="_blank">', '')).toBe(body);
   });
 
-  test('a browser outside a frame gets its source as plain text, with the path of the page that shows it', async () => {
+  test('is sent as plain text to a browser outside a frame, with the path of the page that shows it', async () => {
     const request = serve({
       [MESSAGE_ID]: capturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
     });
@@ -121,7 +121,7 @@ describe('HTML for a frame', () => {
     }
   });
 
-  test('its links open in a window that the sandbox forbids, and the doctype remains first', () => {
+  test('opens its links in a window that the sandbox forbids, and keeps the doctype first', () => {
     expect(frameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
       '\n <!DOCTYPE html "a><base target="_blank">b"><html></html>',
     );
@@ -129,7 +129,7 @@ describe('HTML for a frame', () => {
     expect(frameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
   });
 
-  test('its link elements are disabled, so that they open no connection', () => {
+  test('has disabled link elements, so they open no connection', () => {
     expect(frameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
   });
 });

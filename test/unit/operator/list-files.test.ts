@@ -1,4 +1,4 @@
-/** Suppression lists as files over HTTP. */
+/** Tests of the import and export of suppression lists over HTTP. */
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -12,7 +12,7 @@ const EXPORT = '/accounts/acme/suppressions/export';
 const IMPORT = '/accounts/acme/suppressions/import';
 const CSV = { 'Content-Type': 'text/csv' };
 
-/** The routes over the store of `rig`, some of whose methods are replaced. */
+/** Creates an app with the routes. It uses the store of `rig`, in which `store` replaces methods. */
 function createApp({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
   onTestFinished(() => app.close());
@@ -49,7 +49,7 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
   expect(await request('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
 });
 
-test('import and export answer 503 with Retry-After while the store does not answer', async () => {
+test('import and export return a 503 with Retry-After while the store does not respond', async () => {
   const rig = await operationRig();
   const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) });
   for (const options of [
@@ -62,7 +62,7 @@ test('import and export answer 503 with Retry-After while the store does not ans
   }
 });
 
-test('an import that a store error ends has the error and its code in the last line', async () => {
+test('the last line of an import that fails with a store error contains the error and its code', async () => {
   const rig = await operationRig();
   const app = createApp(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
   const { statusCode, body } = await app.inject({

@@ -103,23 +103,28 @@ describe('pages', () => {
   });
 
   test.each([
-    ['no HTTP', 'hello there\r\n\r\n', 400, 'Malformed HTTP request'],
+    ['a request that is not HTTP', 'hello there\r\n\r\n', 400, 'Malformed HTTP request'],
     [
       'a target that cannot be decoded',
       'GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
       400,
       'Malformed request target',
     ],
-    ['one below a page', 'GET /inbox/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed request target'],
     [
-      'two Hosts',
+      'a target below a page that cannot be decoded',
+      'GET /inbox/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
+      400,
+      'Malformed request target',
+    ],
+    [
+      'two Host headers',
       'GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
       400,
       'Exactly one Host header is required',
     ],
-    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
+    ['a missing Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
     [
-      'large headers',
+      'a request with large headers',
       `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
       431,
       'Request header fields too large',
@@ -127,7 +132,7 @@ describe('pages', () => {
     ['an expectation', 'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n', 417, 'Expectation failed'],
     ['an unknown route', 'GET /api/v1/send-mail HTTP/1.1\r\nHost: localhost\r\n\r\n', 404, 'Not found'],
     ['an unknown method', 'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n', 405, 'Method not allowed'],
-    ['a method of no HTTP', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
+    ['an invalid method', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
     const answer = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
@@ -139,10 +144,10 @@ describe('pages', () => {
     expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
   });
 
-  test('an unknown path is answered to a browser by the page, and to a program as JSON', async () => {
+  test('the response to an unknown path is the page for a browser and JSON for a program', async () => {
     const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const JSON_404 = '{"result":"error","code":"not-found","message":"Not found"}';
-    // It holds no data, so it needs no password, as any page.
+    // The page contains no data, so it requires no password.
     for (const password of [null, 'correct horse']) {
       const port = await startListener({ password });
       for (const path of ['/nonsense', '/nonsense/of/somebody?x=1', '/message', '/apis']) {
@@ -165,7 +170,7 @@ describe('pages', () => {
       ]);
   });
 
-  test('an internal error is a 500 without details, and is reported', async () => {
+  test('an internal error causes a 500 without details and is reported', async () => {
     const errors: unknown[] = [];
     const port = await startListener({
       metrics: () => Promise.reject(new Error('inside')),
@@ -180,7 +185,7 @@ describe('pages', () => {
 });
 
 describe('access', () => {
-  test('without a password only loopback is bound', async () => {
+  test('without a password the listener binds only loopback addresses', async () => {
     for (const host of ['0.0.0.0', '::', '10.0.0.1', 'example.com']) {
       await expect(createOperatorListener(createOptions({ host })).start()).rejects.toThrow(
         /^POSTRIDER_OPERATOR_LISTEN .*: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127\.0\.0\.1:0$/,
@@ -205,7 +210,7 @@ describe('access', () => {
     }
   });
 
-  test('with a password every route requires it except /healthz and the code of the dashboard', async () => {
+  test('if a password is set, every route except /healthz and the files of the dashboard requires it', async () => {
     const port = await startListener({ password: 'corréct horse', host: '0.0.0.0' });
     for (const path of [
       '/metrics',

@@ -1,22 +1,22 @@
-/** Sends requests to a listener and holds each answer against the OpenAPI document: status, headers, media type and body. */
+/** Sends requests to a listener and checks each response against the OpenAPI document: status, headers, media type and body. */
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'vitest';
 
-/** What a request gives beside its method. */
+/** The options of a request. */
 export interface RequestOptions {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   /** An object is sent as JSON. */
   readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The loopback address that asks; limits of wrong credentials are by address. */
+  /** The loopback address of the client. Limits for wrong credentials apply per address. */
   readonly localAddress?: string;
-  /** How many Host headers there are; 1 unless given. */
+  /** The number of Host headers. The default is 1. */
   readonly hostHeaderCount?: number;
-  /** The answer is read until this is in it; to its end unless given. */
+  /** The response is read until it contains this text. By default it is read to its end. */
   readonly readUntil?: string;
-  /** Called with the first octets of the answer's body. */
+  /** Called when the first bytes of the response body arrive. */
   readonly onFirstBytes?: () => void;
 }
 
@@ -38,12 +38,12 @@ interface DocumentedResponse {
 
 export interface DocumentedOperation {
   readonly operationId: string;
-  /** Absent where those of the whole document hold. */
+  /** Absent if the security requirements of the document apply. */
   readonly security?: readonly object[];
   readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
 }
 
-/** The parts of the document that are read here. */
+/** The parts of the document that the check uses. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
   readonly components: {
@@ -52,7 +52,7 @@ export interface ApiDocument {
   };
 }
 
-/** One request over a connection of its own. */
+/** Sends one request over a new connection. */
 export function sendRequest(
   url: string,
   method: string,
@@ -94,7 +94,7 @@ export function sendRequest(
   return promise;
 }
 
-/** The path with its parameters filled in, and the query. */
+/** Returns the path with its parameter values and the query. */
 export function targetOf(path: string, { path: parameters = {}, query = {} }: RequestOptions): string {
   const filledPath = path.replace(/\{([^}]+)\}/g, (_whole, name: string) =>
     encodeURIComponent(parameters[name] ?? 'x'),
@@ -108,7 +108,7 @@ const FORMATS = {
   uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
 };
 
-/** Holds answers against one document. */
+/** Creates a function that checks responses against the document. */
 export function createResponseCheck(document: ApiDocument) {
   const ajv = new Ajv2020({ strict: false, formats: FORMATS });
 
@@ -120,17 +120,20 @@ export function createResponseCheck(document: ApiDocument) {
       message,
       params,
     }));
-    throw new Error(`${label} is not as its schema says: ${JSON.stringify(faults)} in ${JSON.stringify(value)}`);
+    throw new Error(`${label} does not match its schema: ${JSON.stringify(faults)} in ${JSON.stringify(value)}`);
   }
 
-  /** Fails where the document does not have the answer, or has it otherwise. `isHead`: it has no body. */
+  /**
+   * Throws if the document does not contain the response or describes it differently. `isHead` is true for a response without a
+   * body.
+   */
   return ({ operationId, responses }: DocumentedOperation, received: ReceivedResponse, isHead = false): void => {
     const label = `${operationId} ${received.status}`;
     const documented = responses[received.status];
     if (documented === undefined) throw new Error(`${label} is not in the document: ${received.text}`);
     const response =
       '$ref' in documented ? document.components.responses[documented.$ref.split('/').at(-1) ?? ''] : documented;
-    if (response === undefined) throw new Error(`${label} refers to nothing`);
+    if (response === undefined) throw new Error(`${label} has a reference that does not resolve`);
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
       if (required) expect([label, name, typeof received.headers[name.toLowerCase()]]).toEqual([label, name, 'string']);
     }
@@ -141,7 +144,7 @@ export function createResponseCheck(document: ApiDocument) {
       expect([label, received.text]).toEqual([label, '']);
       return;
     }
-    // Every answer says what it is: a schema that takes anything is none.
+    // An empty schema accepts any value, so it is not allowed.
     expect([label, Object.keys(media.schema).length > 0]).toEqual([label, true]);
     expectValid(label, media.schema, mediaType === 'application/json' ? JSON.parse(received.text) : received.text);
     const item = media['x-item-schema'];
@@ -150,7 +153,7 @@ export function createResponseCheck(document: ApiDocument) {
   };
 }
 
-/** The data of each event, or each line. */
+/** Returns the data of each event, or the value of each line. */
 function itemsOf(type: string, text: string): readonly unknown[] {
   const lines = text.split('\n').filter((line) => line !== '');
   const data =
@@ -161,7 +164,7 @@ function itemsOf(type: string, text: string): readonly unknown[] {
   return data.map((value) => JSON.parse(value) as unknown);
 }
 
-/** The schema with its references resolved and every object closed, so that a member which it does not name is found. */
+/** Resolves the references of a schema and disallows unknown members in each object, so undocumented members are detected. */
 function closeSchema(schema: unknown, schemas: Readonly<Record<string, object>>): unknown {
   if (Array.isArray(schema)) return schema.map((value) => closeSchema(value, schemas));
   if (typeof schema !== 'object' || schema === null) return schema;

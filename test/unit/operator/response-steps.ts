@@ -1,20 +1,21 @@
 /**
- * What is asked of the operator API for responses.test.ts, in this order, by operationId: every success, and every error that comes of
- * what is asked for. Errors of the way in (400, 401, 403, 413, 415, 429, 503) are provoked of every route alike.
+ * The requests to the operator API for responses.test.ts, in order: the operationId, the expected status and the options. They
+ * cause every success and every error of an operation. The test itself causes errors that occur before the operation (400, 401,
+ * 403, 413, 415, 429, 503) on all routes.
  */
 import type { RequestOptions } from './response-check.ts';
 
 export type RequestStep = readonly [operation: string, status: number, given: RequestOptions];
 
-/** Ids that only the running service knows. */
+/** Values that are known only after the service has started. */
 export interface KnownIds {
-  /** Queued, their recipients deferred. */
+  /** Ids of queued messages with deferred recipients. */
   readonly queued: readonly [string, string];
-  /** One in every other state. */
+  /** Ids of messages in other states. */
   readonly otherStates: readonly string[];
-  /** Captured: with HTML, and as text alone. */
+  /** Ids of captured messages: one with HTML, and one with only text. */
   readonly captured: readonly [string, string];
-  /** The headers of a page's session. */
+  /** The headers of the session of a page. */
   readonly session: Readonly<Record<string, string>>;
   readonly password: string;
 }
@@ -165,10 +166,10 @@ export function createSteps({
   return steps;
 }
 
-/** Errors of the document that no request provokes at will, with the reason. */
+/** Documented errors that a test cannot cause, with the reason. */
 export const UNREACHABLE_ERRORS: Readonly<Record<string, string>> = {
-  'createKey 409': 'two keys of 256 random bits would have to be the same',
+  'createKey 409': 'two keys of 256 random bits would have to be equal',
   'importSuppressions 409': 'the folder for temporary files would have to be missing or full',
-  'rotateKey 409': 'two keys of 256 random bits would have to be the same',
+  'rotateKey 409': 'two keys of 256 random bits would have to be equal',
   'verifyDomain 409': 'another process would have to change the domain between two statements of one request',
 };

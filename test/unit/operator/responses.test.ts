@@ -1,6 +1,6 @@
 /**
- * The operator's listener and its OpenAPI document say the same: every route that is registered is in the document and the other way
- * round, and every answer that the document has of a route is provoked over HTTP and held against its schema.
+ * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. Each documented
+ * response of a route is caused over HTTP and checked against its schema.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ const BASIC = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString(
 const WRONG_TOKEN = { Authorization: 'Bearer po_wrong' };
 const WRONG_PASSWORD = { Authorization: `Basic ${Buffer.from('any:wrong').toString('base64')}` };
 const OTHER_ORIGIN = { Origin: 'https://elsewhere.example' };
-/** Addresses that are refused for what they have guessed. */
+/** Addresses that are refused because of wrong tokens or passwords. */
 const TOKEN_GUESSER_ADDRESS = '127.0.0.2';
 const PASSWORD_GUESSER_ADDRESS = '127.0.0.3';
 const MAX_BODY_BYTES = 65_536;
@@ -41,9 +41,9 @@ interface RunningService {
   readonly service: Service;
   readonly url: string;
   readonly store: Store;
-  /** `GET /accounts/:account` of every route. */
+  /** The registered routes, such as `GET /accounts/:account`. */
   readonly routes: readonly string[];
-  /** While `away` the store answers nothing, and while `settings` those cannot be read. */
+  /** While `storeUnavailable` is true, the store does not respond. While `settingsUnreadable` is true, the settings cannot be read. */
   readonly simulatedFailures: { storeUnavailable: boolean; settingsUnreadable: boolean };
 }
 
@@ -83,11 +83,12 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
   }).finally(() => unsubscribe('fastify.initialization', watch));
   onTestFinished(() => service.stop());
   const routes = instances.find((one) => one.includes('GET /metrics'));
-  if (store === null || routes === undefined || service.operatorUrl === null) throw new Error('it has not started');
+  if (store === null || routes === undefined || service.operatorUrl === null)
+    throw new Error('the service has not started');
   return { service, url: service.operatorUrl, store, routes, simulatedFailures };
 }
 
-/** The store, with methods that reject while `isAway`. */
+/** Wraps a store. Its methods reject while `isUnavailable` returns true. */
 function withFailures(store: Store, isUnavailable: () => boolean): Store {
   const methods = Object.entries(store).map(([name, member]) => [
     name,
@@ -95,13 +96,13 @@ function withFailures(store: Store, isUnavailable: () => boolean): Store {
       ? member
       : (...args: readonly unknown[]) =>
           isUnavailable()
-            ? Promise.reject(new StoreError('the database is away'))
+            ? Promise.reject(new StoreError('the database does not respond'))
             : (member as (...given: readonly unknown[]) => unknown)(...args),
   ]);
   return Object.fromEntries(methods) as Store;
 }
 
-/** Messages in most states, two of them captured; and a kept report. */
+/** Submits messages that reach most states, two of them captured, and stores a feedback report. */
 async function submitMessages({ service, url, store }: RunningService, token: string) {
   const submit = (to: string, message = 'Hello.') =>
     submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to, message });
@@ -140,7 +141,7 @@ async function submitMessages({ service, url, store }: RunningService, token: st
   return { captured: [html, plain], queued: [first, second], otherStates: [...captured, ...otherStates] } as const;
 }
 
-test('every route is in the document, and every answer matches the document', async () => {
+test('every route is in the document, and every response matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await startTestService({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
@@ -155,7 +156,7 @@ test('every route is in the document, and every answer matches the document', as
   );
   const byId = new Map(operations.map((one) => [one.operation.operationId, one]));
 
-  // What is registered is documented, and the other way round.
+  // The registered routes are the documented routes.
   const documented = operations.map(({ method, path }) => `${method} ${path.replaceAll('{', ':').replaceAll('}', '')}`);
   const registered = rig.routes.filter((route) => !isDashboardRoute(route.split(' ')[1]));
   expect(registered.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual(documented.sort());
@@ -164,10 +165,10 @@ test('every route is in the document, and every answer matches the document', as
   ).toEqual([]);
 
   const received = new Map<string, number>();
-  /** Answers that are not as the document says; all of them are told at the end. */
+  /** Responses that do not match the document. They are reported together at the end. */
   const failures: string[] = [];
   const successfulOptions = new Map<string, RequestOptions>();
-  /** Asks, and holds the answer against the document. */
+  /** Sends a request and checks the response against the document. Returns the status. */
   const requestOperation = async (operationId: string, given: RequestOptions, method?: string): Promise<number> => {
     const one = byId.get(operationId);
     if (one === undefined) throw new Error(`there is no ${operationId} in the document`);
@@ -177,7 +178,7 @@ test('every route is in the document, and every answer matches the document', as
     received.set(answer, (received.get(answer) ?? 0) + 1);
     return got.status;
   };
-  /** The same, where one status is expected. */
+  /** Sends a request and checks the response and its status. */
   const expectStatus = async (
     operationId: string,
     status: number,
@@ -187,12 +188,12 @@ test('every route is in the document, and every answer matches the document', as
     try {
       const got = await requestOperation(operationId, given, method);
       if (got !== status)
-        failures.push(`${operationId} is answered with ${got}, not with ${status}, to ${JSON.stringify(given)}`);
+        failures.push(`${operationId}: expected status ${status}, received ${got} for ${JSON.stringify(given)}`);
     } catch (error) {
       failures.push(String(error));
     }
   };
-  /** The credentials that a route of the document asks for. */
+  /** Returns credentials that the operation accepts. */
   const credentialsOf = (operation: DocumentedOperation) =>
     operation.security?.some((one) => 'password' in one) === true ? BASIC : bearer;
   const withCredentials = (operation: DocumentedOperation, given: RequestOptions): RequestOptions => ({
@@ -213,7 +214,7 @@ test('every route is in the document, and every answer matches the document', as
     const operation = byId.get(operationId)?.operation;
     if (operation === undefined) throw new Error(`there is no ${operationId} in the document`);
     const authenticatedOptions = withCredentials(operation, given);
-    // Live updates tell of a change that is made once they are subscribed to.
+    // This change is made after the subscription, so it causes an event.
     const changeList = () => void expectStatus('addSuppression', 200, successfulOptions.get('addSuppression') ?? {});
     await expectStatus(
       operationId,
@@ -230,7 +231,7 @@ test('every route is in the document, and every answer matches the document', as
   await expectStatus('showConfig', 409, { headers: bearer });
   simulatedFailures.settingsUnreadable = false;
 
-  // Where nothing is captured.
+  // Without the capture transport, the inbox routes return 404.
   const relay = await startTestService({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
   for (const operationId of ['listInbox', 'showInbox', 'showInboxSource', 'showInboxHtml']) {
     const { path, operation } = byId.get(operationId) ?? {};
@@ -241,7 +242,7 @@ test('every route is in the document, and every answer matches the document', as
     received.set(`${operationId} 404`, 1);
   }
 
-  // Errors of the way in, of every route that has them.
+  // Errors that occur before the operation, for each route that documents them.
   for (let n = 0; n < 10; n += 1) {
     await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
     await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
@@ -250,7 +251,7 @@ test('every route is in the document, and every answer matches the document', as
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
     const given = successfulOptions.get(operationId);
-    if (given === undefined) throw new Error(`no success of ${operationId} is in response-steps.ts`);
+    if (given === undefined) throw new Error(`response-steps.ts has no successful step for ${operationId}`);
     const byPassword = credentialsOf(operation) === BASIC || operationId === 'signIn';
     const invalidOptions: Readonly<Record<number, RequestOptions>> = {
       400: { ...given, hostHeaderCount: 2 },
@@ -268,7 +269,7 @@ test('every route is in the document, and every answer matches the document', as
       await expectStatus(operationId, status, options);
     }
   }
-  // Members that there are not; signing out and reading the document take no notice of them.
+  // Unknown members are errors. Signing out and reading the document ignore them.
   for (const { method, path, operation } of operations) {
     const { operationId } = operation;
     if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument'].includes(operationId)) continue;
@@ -276,12 +277,13 @@ test('every route is in the document, and every answer matches the document', as
     const unknownMember = inQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
     await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });
   }
-  // A store that does not answer, and where only the operation asks it.
+  // The store does not respond, first for all requests and then for requests in which only the operation uses it.
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
     if (responses['503'] === undefined) continue;
     const given = successfulOptions.get(operationId) ?? {};
-    // The listener's own routes accept a token of the last lookup while the store is away; this one was never looked up.
+    // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. This token was not
+    // looked up before.
     const unknown = { Authorization: 'Bearer po_unknown' };
     const headers = operationId === 'signOut' ? { ...session } : credentialsOf(operation) === BASIC ? unknown : bearer;
     simulatedFailures.storeUnavailable = true;

@@ -1,4 +1,4 @@
-/** Sessions of two parts, and tickets: what holds, and until when. */
+/** Tests of the validity and expiry of sessions and tickets. */
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createSessions, SESSION_LIFETIME_MS, TICKET_LIFETIME_MS } from '../../../src/operator/sessions.ts';
@@ -6,11 +6,11 @@ import { createSessions, SESSION_LIFETIME_MS, TICKET_LIFETIME_MS } from '../../.
 const KEY = Buffer.alloc(32, 7);
 const NOW = 1_800_000_000_000;
 
-test('a session is valid with both parts on every node, until its expiry, and with no other key', () => {
+test('a session is valid with both parts on every node until its expiry, and only with the same key', () => {
   const { cookie, secret } = createSessions(KEY, false).create(NOW);
   const otherNode = createSessions(KEY, false);
   expect(otherNode.verify(cookie, secret, NOW)).toBe(true);
-  // Nodes' clocks differ a little.
+  // The clocks of nodes may differ slightly.
   expect(otherNode.verify(cookie, secret, NOW - 1_000)).toBe(true);
   expect(otherNode.verify(cookie, secret, NOW + SESSION_LIFETIME_MS - 1)).toBe(true);
   expect(otherNode.verify(cookie, secret, NOW + SESSION_LIFETIME_MS)).toBe(false);
@@ -19,14 +19,14 @@ test('a session is valid with both parts on every node, until its expiry, and wi
   expect(cookie).not.toContain(secret);
 });
 
-test('a cookie of an older version, without two parts, is never valid', () => {
+test('a cookie of an older version without two parts is never valid', () => {
   const text = `${NOW + SESSION_LIFETIME_MS}.abcdefghijkl`;
   const oldCookie = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
   for (const secret of ['', 'abcdefghijkl', oldCookie])
     expect(createSessions(KEY, false).verify(oldCookie, secret, NOW)).toBe(false);
 });
 
-test('a ticket is valid for its path with its cookie, for 30 s', () => {
+test('a ticket is valid for 30 s for its path together with its cookie', () => {
   const sessions = createSessions(KEY, false);
   const [first, second] = [sessions.create(NOW), sessions.create(NOW)];
   const ticket = sessions.createTicket(first.cookie, '/a', NOW);

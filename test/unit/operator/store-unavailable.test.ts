@@ -1,4 +1,4 @@
-/** While the store does not answer, whoever asks is told so: no token is called wrong, and no session is said to be over. */
+/** Checks that a token is not reported as wrong, and a session not as ended, while the store does not respond. */
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 const rejectUnavailable = async (): Promise<never> => {
-  throw new StoreError('the database is away');
+  throw new StoreError('the database does not respond');
 };
 
 async function startListener() {
@@ -63,7 +63,7 @@ async function startListener() {
   return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
 }
 
-test('a token that cannot be looked up is answered 503 and counts as no wrong token', async () => {
+test('a token that cannot be looked up causes a 503 and is not counted as a wrong token', async () => {
   const { url } = await startListener();
   for (let n = 0; n < 30; n += 1) {
     const response = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
