@@ -1,6 +1,6 @@
 /**
  * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail
- * servers. Nothing leaves the machine. It reads no setting, `.env` or data of an installation.
+ * servers. No message leaves the machine. It reads no setting, `.env` or data of an installation.
  *
  * Guarantees: the service listens before the history is written. After `stop`, at any time, no file and no open port
  * remain.

@@ -79,7 +79,7 @@ function banner({ service, folder }: Demo): string {
   ];
   const notes = [
     'Open the link of the dashboard; it signs in once. The service is real, the mail servers are simulated,',
-    'and nothing leaves this machine. Ctrl-C stops the demo and removes its folder.',
+    'and no message leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
     `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,

@@ -17,7 +17,7 @@ interface Kind<T> {
   readonly parse: (text: string) => Parsed<T>;
   /** The type of the value, such as `duration`; docs/configuration.md explains the types. */
   readonly type: string;
-  /** The accepted values as text; null if the type says it. */
+  /** The accepted values as text; null if the type implies them. */
   readonly range: string | null;
 }
 
@@ -209,7 +209,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
-    'The default route: where messages go. `capture:` keeps them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
+    'The default route, which transports all messages. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
   ),
   listen: spec(
     'POSTRIDER_LISTEN',
@@ -239,7 +239,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TLS_CERT',
     { default: null, example: '/etc/ssl/postrider.pem' },
     FILE,
-    'Certificate chain of the public listener, which then speaks HTTPS. The feedback listeners use it too. Needs `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
+    'Certificate chain of the public listener, which then uses HTTPS. The feedback listeners also use it. Needs `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
   ),
   tlsKey: spec(
     'POSTRIDER_TLS_KEY',
@@ -333,6 +333,6 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_LOG',
     { default: 'info', example: 'warn' },
     oneOf(['debug', 'info', 'warn', 'error', 'silent']),
-    'Lowest level that is logged. `silent` logs nothing.',
+    'Lowest log level that is written. `silent` logs nothing.',
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;

@@ -63,13 +63,15 @@ function readSecretFile(path: string): Buffer | null {
     const { mode } = fstatSync(file);
     if ((mode & 0o077) !== 0) {
       const shown = (mode & 0o777).toString(8).padStart(4, '0');
-      throw new SecretError(`the secret file ${path} is open to other users (mode ${shown}); run: chmod 600 ${path}`);
+      throw new SecretError(
+        `the secret file ${path} is accessible to other users (mode ${shown}); run: chmod 600 ${path}`,
+      );
     }
     const content = Buffer.alloc(4 * SECRET_DIGITS);
     const text = content.toString('latin1', 0, readSync(file, content));
     const secret = parseSecret(text.trimEnd());
     if (secret === null) {
-      throw new SecretError(`the secret file ${path} does not hold ${SECRET_FORMAT}; restore it from a backup`);
+      throw new SecretError(`the secret file ${path} does not contain ${SECRET_FORMAT}; restore it from a backup`);
     }
     return secret;
   } finally {

@@ -104,7 +104,7 @@ export async function checkSecret(
   const sealed = (await store.listDomains()).flatMap(({ name, keys }) => keys.map((key) => ({ name, ...key })));
   if (sealed.length === 0) return;
   const path = secretPath(settings);
-  const otherRemedy = 'or `postrider domain remove DOMAIN` for each domain and add them again';
+  const otherRemedy = 'or `postrider domain remove DOMAIN` for each domain and add it again';
   if (settings.secret === null && !existsSync(path)) {
     throw new SecretError(
       `the secret file ${path} is missing, and the stored DKIM keys cannot be decrypted without it; restore it from a backup, or set POSTRIDER_SECRET to its content, ${otherRemedy}`,

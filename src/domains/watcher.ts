@@ -70,7 +70,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
 
   /** Checks one domain. Resolves to true if the check was answered. */
   async function checkDomain(name: string): Promise<boolean> {
-    // Read again, because the domain may have changed since the round began and the update would be stale.
+    // The domain is read again, because it may have changed since the round began, and an update of the old version
+    // would be stale.
     const domain = await find(name);
     if (domain === null) return true;
     const result = await check(domain);

@@ -345,7 +345,7 @@ export type ReplyOrLost = ServerReply | ConnectionLost;
 function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
-      return `${peer} refused the connection (ECONNREFUSED); is the mail server running there?`;
+      return `${peer} refused the connection (ECONNREFUSED); check that the mail server is running`;
     case 'ENOTFOUND':
       return `the host name of ${peer} does not exist (ENOTFOUND)`;
     case 'EAI_AGAIN':

@@ -42,7 +42,7 @@ describe('the secret file', () => {
       const path = join(temporaryFolder(), 'secret');
       writeFileSync(path, content, { mode: 0o600 });
       expect(() => loadOrCreateSecret(path)).toThrow(SecretError);
-      expect(() => loadOrCreateSecret(path)).toThrow('does not hold 64 hexadecimal digits');
+      expect(() => loadOrCreateSecret(path)).toThrow('does not contain 64 hexadecimal digits');
       if (content !== '' && content !== 'x')
         expect(messageOf(() => loadOrCreateSecret(path))).not.toContain(content.trim());
       expect(readFileSync(path, 'utf8')).toBe(content);
