@@ -6,7 +6,7 @@
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
+const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 
 /** @throws SettingsError naming the first malformed line. */
 export function readDotEnv(content: string): Readonly<Record<string, string>> {
@@ -36,7 +36,8 @@ function checkLines(text: string): void {
         .trim()
         .replace(/^export /, '')
         .trim();
-      if (!NAME.test(name)) throw fault(line, 'the line is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
+      if (!NAME_PATTERN.test(name))
+        throw fault(line, 'the line is not NAME=value, such as POSTRIDER_LISTEN=127.0.0.1:8080');
       const earlier = seen.get(name);
       if (earlier !== undefined && name.startsWith('POSTRIDER_')) {
         throw fault(line, `${name} is already set in line ${earlier}; remove one of them`);

@@ -24,15 +24,15 @@ export interface DescribedSetting {
 }
 
 /** Only `postrider send` reads this variable. It is not a setting of the service. */
-const API_KEY = 'POSTRIDER_API_KEY';
+const API_KEY_VARIABLE = 'POSTRIDER_API_KEY';
 
 interface GivenValue {
   readonly text: string;
   readonly source: Source;
 }
 
-const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
-const NAMES: readonly string[] = SPECS.map((spec) => spec.name);
+const SETTING_SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
+const SETTING_NAMES: readonly string[] = SETTING_SPECS.map((spec) => spec.name);
 
 /**
  * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are read.
@@ -83,7 +83,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
 export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
   loadSettings(environment, dotEnv);
   const given = collectGiven(environment, dotEnv);
-  return SPECS.map((spec) => {
+  return SETTING_SPECS.map((spec) => {
     const found = given.get(spec.name);
     const text = found?.text ?? spec.default;
     const value = text === null ? null : spec.show(text);
@@ -93,7 +93,8 @@ export function describeSettings(environment: Environment, dotEnv: string | null
 
 /** Returns the API key for `postrider send` from the environment or from `.env`; null if neither sets it. */
 export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
-  const key = environment[API_KEY] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY]) ?? '';
+  const key =
+    environment[API_KEY_VARIABLE] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY_VARIABLE]) ?? '';
   return key === '' ? null : key;
 }
 
@@ -101,7 +102,7 @@ function collectGiven(environment: Environment, dotEnv: string | null): Readonly
   const given = new Map<string, GivenValue>();
   const add = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
-      if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY) continue;
+      if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY_VARIABLE) continue;
       checkName(name, source);
       if (text === '') throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
       given.set(name, { text, source });
@@ -113,8 +114,8 @@ function collectGiven(environment: Environment, dotEnv: string | null): Readonly
 }
 
 function checkName(name: string, source: Source): void {
-  if (NAMES.includes(name)) return;
-  const hint = didYouMean(name, NAMES) || '; `postrider config` lists them';
+  if (SETTING_NAMES.includes(name)) return;
+  const hint = didYouMean(name, SETTING_NAMES) || '; `postrider config` lists them';
   throw new SettingsError(`${name} in ${sourceText(source)} is not a setting${hint}`);
 }
 
@@ -149,11 +150,13 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
       ? []
       : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, address: feedbackHttpListen }]),
   ];
-  for (const [index, { name, address: at }] of listeners.entries()) {
-    const duplicate = listeners.slice(0, index).find((other) => at.port !== 0 && isSameAddress(other.address, at));
+  for (const [index, { name, address }] of listeners.entries()) {
+    const duplicate = listeners
+      .slice(0, index)
+      .find((other) => address.port !== 0 && isSameAddress(other.address, address));
     if (duplicate === undefined) continue;
     throw new SettingsError(
-      `${duplicate.name} and ${name} are both ${formatHostPort(at)}; set another port for one of them`,
+      `${duplicate.name} and ${name} are both ${formatHostPort(address)}; set another port for one of them`,
     );
   }
   if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
@@ -162,8 +165,8 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   }
 }
 
-function isSameAddress(one: HostPort, other: HostPort): boolean {
-  return one.port === other.port && one.host === other.host;
+function isSameAddress(left: HostPort, right: HostPort): boolean {
+  return left.port === right.port && left.host === right.host;
 }
 
 /** Checks the settings of feedback that depend on one another. */

@@ -13,7 +13,7 @@ import { parseTransport } from './transport-url.ts';
 import { formatDuration, formatSize, invalid, type Parsed, parseDuration, parseSize, quote, valid } from './units.ts';
 
 /** The values of a setting. */
-interface Kind<T> {
+interface ValueKind<T> {
   readonly parse: (text: string) => Parsed<T>;
   /** The type of the value, such as `duration`; docs/configuration.md explains the types. */
   readonly type: string;
@@ -24,7 +24,7 @@ interface Kind<T> {
 /** `whole`: the value is a secret. `password`: the value is a URL that may contain a password. */
 type Secrecy = 'no' | 'password' | 'whole';
 
-export interface SettingSpec<T> extends Kind<T> {
+export interface SettingSpec<T> extends ValueKind<T> {
   readonly name: string;
   /** The text of the default; null if the setting has no default. */
   readonly default: string | null;
@@ -50,14 +50,14 @@ const FORMATTERS: { readonly [secrecy in Secrecy]: (text: string) => string } = 
 function spec<T>(
   name: string,
   value: { readonly default: string | null; readonly example: string; readonly secret?: Secrecy },
-  kind: Kind<T>,
+  kind: ValueKind<T>,
   meaning: string,
 ): SettingSpec<T> {
   const secret = value.secret ?? 'no';
   return { ...kind, name, default: value.default, meaning, example: value.example, secret, show: FORMATTERS[secret] };
 }
 
-function kind<T>(type: string, parse: (text: string) => Parsed<T>, range: string | null = null): Kind<T> {
+function kind<T>(type: string, parse: (text: string) => Parsed<T>, range: string | null = null): ValueKind<T> {
   return { type, parse, range };
 }
 
@@ -70,11 +70,11 @@ function parseOneOf<const T extends string>(choices: readonly T[]): (text: strin
   };
 }
 
-function oneOf<const T extends string>(choices: readonly T[]): Kind<T> {
+function oneOf<const T extends string>(choices: readonly T[]): ValueKind<T> {
   return kind('word', parseOneOf(choices), choices.map((choice) => `\`${choice}\``).join(', '));
 }
 
-function durationBetween(minMs: number, maxMs: number): Kind<number> {
+function durationBetween(minMs: number, maxMs: number): ValueKind<number> {
   const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
   const parse = (text: string): Parsed<number> => {
     const parsed = parseDuration(text);
@@ -84,7 +84,7 @@ function durationBetween(minMs: number, maxMs: number): Kind<number> {
   return kind('duration', parse, `\`${min}\` to \`${max}\``);
 }
 
-function sizeBetween(minBytes: number, maxBytes: number): Kind<number> {
+function sizeBetween(minBytes: number, maxBytes: number): ValueKind<number> {
   const [min, max] = [formatSize(minBytes), formatSize(maxBytes)];
   const parse = (text: string): Parsed<number> => {
     const parsed = parseSize(text);
@@ -152,11 +152,11 @@ function parseSecretText(text: string): Parsed<string> {
 }
 
 /** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
-const TOPIC = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
+const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
 
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
-  const invalidTopic = topics.find((topic) => !TOPIC.test(topic));
+  const invalidTopic = topics.find((topic) => !TOPIC_ARN_PATTERN.test(topic));
   if (invalidTopic === undefined) return valid(Object.freeze([...new Set(topics)]));
   return invalid(
     `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
@@ -186,9 +186,9 @@ function parseReturnPath(text: string): Parsed<string> {
     : valid(address.domain);
 }
 
-const LISTEN = kind('host:port', parseListen);
-const FILE = kind('path of a PEM file', parseFile);
-const SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
+const LISTEN_ADDRESS = kind('host:port', parseListen);
+const PEM_FILE = kind('path of a PEM file', parseFile);
+const EXAMPLE_SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
 
 export const SETTINGS_TABLE = {
   database: spec(
@@ -214,13 +214,13 @@ export const SETTINGS_TABLE = {
   listen: spec(
     'POSTRIDER_LISTEN',
     { default: '127.0.0.1:8080', example: '0.0.0.0:8080' },
-    LISTEN,
+    LISTEN_ADDRESS,
     'Address of the public listener, which accepts messages.',
   ),
   operatorListen: spec(
     'POSTRIDER_OPERATOR_LISTEN',
     { default: '127.0.0.1:8081', example: '127.0.0.1:9081' },
-    LISTEN,
+    LISTEN_ADDRESS,
     'Address of the operator listener: dashboard, operator API, metrics, OpenAPI documents.',
   ),
   operatorPassword: spec(
@@ -238,13 +238,13 @@ export const SETTINGS_TABLE = {
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
     { default: null, example: '/etc/ssl/postrider.pem' },
-    FILE,
+    PEM_FILE,
     'Certificate chain of the public listener, which then uses HTTPS. The feedback listeners also use it. Needs `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
   ),
   tlsKey: spec(
     'POSTRIDER_TLS_KEY',
     { default: null, example: '/etc/ssl/postrider.key' },
-    FILE,
+    PEM_FILE,
     'Private key of `POSTRIDER_TLS_CERT`.',
   ),
   senders: spec(
@@ -279,7 +279,7 @@ export const SETTINGS_TABLE = {
   ),
   secret: spec(
     'POSTRIDER_SECRET',
-    { default: null, example: SECRET, secret: 'whole' },
+    { default: null, example: EXAMPLE_SECRET, secret: 'whole' },
     kind('hexadecimal text', parseSecretText, '64 digits'),
     'The secret of the installation, the same on every node. It encrypts private keys at rest and signs return paths. When unset, the first start creates the file `secret` beside the database.',
   ),
@@ -298,13 +298,13 @@ export const SETTINGS_TABLE = {
   feedbackListen: spec(
     'POSTRIDER_FEEDBACK_LISTEN',
     { default: null, example: '0.0.0.0:25' },
-    LISTEN,
+    LISTEN_ADDRESS,
     'Address of the SMTP listener for bounces and complaints that are sent to the return path. Off when unset. Needs `POSTRIDER_RETURN_PATH_DOMAIN`.',
   ),
   feedbackHttpListen: spec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
-    LISTEN,
+    LISTEN_ADDRESS,
     'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. HTTPS with `POSTRIDER_TLS_CERT`. Off when unset. Needs `POSTRIDER_SES_TOPICS`.',
   ),
   sesTopics: spec(

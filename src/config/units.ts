@@ -143,7 +143,7 @@ export function formatThrottle(throttle: { readonly perSecond: number; readonly 
     : `${throttle.perSecond}/s:${throttle.burst}`;
 }
 
-const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
+const DATE_PATTERN = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
  * Parses a time: an ISO 8601 date (midnight UTC), a date and time with its zone, or a duration before or after `now`.
@@ -158,7 +158,7 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
     const timestampMs = direction === 'ahead' ? now + duration.value : now - duration.value;
     return Math.abs(timestampMs) <= 8.64e15 ? valid(timestampMs) : fault;
   }
-  const match = text.length <= 32 ? DATE.exec(text) : null;
+  const match = text.length <= 32 ? DATE_PATTERN.exec(text) : null;
   if (!match) return fault;
   const field = (index: number): number => Number(match[index] ?? '0');
   const [month, day, hour, minute, second] = [field(2), field(3), field(4), field(5), field(6)];

@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
  * probably failed.
  */
 const EXPIRY_WARNING_MS = 21 * DAY_MS;
-const END = '-----END CERTIFICATE-----';
+const CERTIFICATE_END = '-----END CERTIFICATE-----';
 const MAX_CHAIN_LENGTH = 20;
 
 export interface CertificateCheckParts {
@@ -33,20 +33,20 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
   }
   const { certPath, keyPath } = paths;
   const chainBytes = await readContents(read, certPath);
-  if ('why' in chainBytes)
+  if ('reason' in chainBytes)
     return [
       failure(
         CHECK,
-        `${certPath} cannot be read (${chainBytes.why})`,
+        `${certPath} cannot be read (${chainBytes.reason})`,
         'set POSTRIDER_TLS_CERT to a PEM file that this user may read',
       ),
     ];
   const keyBytes = await readContents(read, keyPath);
-  if ('why' in keyBytes)
+  if ('reason' in keyBytes)
     return [
       failure(
         CHECK,
-        `${keyPath} cannot be read (${keyBytes.why})`,
+        `${keyPath} cannot be read (${keyBytes.reason})`,
         'set POSTRIDER_TLS_KEY to a PEM file that this user may read',
       ),
     ];
@@ -70,19 +70,21 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
 async function readContents(
   read: CertificateCheckParts['read'],
   path: string,
-): Promise<{ readonly bytes: Buffer } | { readonly why: string }> {
+): Promise<{ readonly bytes: Buffer } | { readonly reason: string }> {
   try {
     return { bytes: await read(path) };
   } catch (error) {
-    const why = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    return { why };
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    return { reason };
   }
 }
 
 function readChain(pem: string): readonly X509Certificate[] | null {
-  const blocks = pem.split(END, MAX_CHAIN_LENGTH).filter((block) => block.includes('-----BEGIN CERTIFICATE-----'));
+  const blocks = pem
+    .split(CERTIFICATE_END, MAX_CHAIN_LENGTH)
+    .filter((block) => block.includes('-----BEGIN CERTIFICATE-----'));
   try {
-    return blocks.map((block) => new X509Certificate(`${block}${END}\n`));
+    return blocks.map((block) => new X509Certificate(`${block}${CERTIFICATE_END}\n`));
   } catch {
     return null;
   }

@@ -13,7 +13,7 @@ const MAX_FILE_OFFSET_MS = 10_000;
 /** Maximum drift of the wall clock from the monotonic clock during the check. A larger drift means that the clock was set. */
 const MAX_JUMP_MS = 100;
 
-const LIST_FORMAT = new Intl.ListFormat('en');
+const LIST_FORMATTER = new Intl.ListFormat('en');
 
 export interface ClockParts {
   /** This machine's time, ms since the epoch. */
@@ -74,7 +74,7 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
     ...(newestAcceptedAt === null ? [] : ['the newest message']),
     ...(fileOffsetMs === null ? [] : ['the file system']),
   ];
-  const agreement = comparisons.length === 0 ? '' : ` and agrees with ${LIST_FORMAT.format(comparisons)}`;
+  const agreement = comparisons.length === 0 ? '' : ` and agrees with ${LIST_FORMATTER.format(comparisons)}`;
   return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; the clock is steady${agreement}`)];
 }
 
@@ -91,9 +91,9 @@ async function readFileOffsetMs(
 }
 
 function formatOffset(ms: number): string {
-  const whole = Math.round(Math.abs(ms) / 1000);
-  if (whole < 120) return `${whole} s`;
-  return whole < 7200 ? `${Math.round(whole / 60)} min` : `${Math.round(whole / 3600)} h`;
+  const wholeSeconds = Math.round(Math.abs(ms) / 1000);
+  if (wholeSeconds < 120) return `${wholeSeconds} s`;
+  return wholeSeconds < 7200 ? `${Math.round(wholeSeconds / 60)} min` : `${Math.round(wholeSeconds / 3600)} h`;
 }
 
 /** Parses the date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings; null without one. */

@@ -15,11 +15,11 @@ export interface DatabaseParts {
   readonly opened:
     | { readonly kind: 'absent' }
     | { readonly kind: 'ok' }
-    | { readonly kind: 'failed'; readonly why: string };
+    | { readonly kind: 'failed'; readonly reason: string };
   /** Duration of opening and writing, in ms. */
   readonly tookMs: number;
   /** Reads free and total bytes of the database's file system; rejects when they cannot be read. Null for a database server. */
-  readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly wholeBytes: number }>) | null;
+  readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>) | null;
   /** Settings of the database server that can lose messages, one line each. */
   readonly warnings?: readonly string[];
 }
@@ -42,7 +42,7 @@ function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: numb
     case 'absent':
       return ok('database', `${path} does not exist yet; \`postrider serve\` creates it`);
     case 'failed':
-      return failure('database', opened.why, 'make the database writable: Postrider accepts no message until then');
+      return failure('database', opened.reason, 'make the database writable: Postrider accepts no message until then');
     case 'ok':
       if (tookMs < SLOW_COMMIT_MS)
         return ok('database', `${path} opened and committed a synced write within ${Math.round(tookMs)} ms`);
@@ -62,12 +62,12 @@ async function spaceFinding(
   let total: number;
   try {
     const read = await readDiskSpace();
-    [free, total] = [read.freeBytes, read.wholeBytes];
+    [free, total] = [read.freeBytes, read.totalBytes];
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const reason = error instanceof Error ? error.message : String(error);
     return warning(
       'disk space',
-      `the free space under ${path} cannot be read (${why})`,
+      `the free space under ${path} cannot be read (${reason})`,
       'check the free space with `df`',
     );
   }

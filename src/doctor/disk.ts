@@ -6,9 +6,9 @@ import { dirname, join } from 'node:path';
 /** Returns the free and total bytes of the file system on which `path` is or will be. Rejects when they cannot be read. */
 export async function readDiskSpace(
   path: string,
-): Promise<{ readonly freeBytes: number; readonly wholeBytes: number }> {
+): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
   const { bavail, blocks, bsize } = await statfs(nearestExistingFolder(dirname(path)));
-  return { freeBytes: bavail * bsize, wholeBytes: blocks * bsize };
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 /** Returns the modification time of a folder created now in `folder`, in ms since the epoch; null when none can be created. */

@@ -34,7 +34,7 @@ export async function checkHostName(
       return [
         warning(
           CHECK,
-          `${name} could not be looked up (${forward.why})`,
+          `${name} could not be looked up (${forward.reason})`,
           'check that the resolver responds (POSTRIDER_DNS)',
         ),
       ];
@@ -63,7 +63,7 @@ async function reverseFinding(
   if (names.kind === 'failed') {
     return warning(
       CHECK,
-      `the PTR record of ${address}, the address of ${name}, could not be looked up (${names.why})`,
+      `the PTR record of ${address}, the address of ${name}, could not be looked up (${names.reason})`,
       'check that the resolver responds (POSTRIDER_DNS)',
     );
   }

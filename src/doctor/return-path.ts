@@ -35,7 +35,7 @@ export async function checkReturnPath(
       return [
         warning(
           CHECK,
-          `the MX of ${domain} could not be looked up (${lookup.why})`,
+          `the MX of ${domain} could not be looked up (${lookup.reason})`,
           'check that the resolver responds (POSTRIDER_DNS)',
         ),
       ];

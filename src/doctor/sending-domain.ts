@@ -19,11 +19,11 @@ export async function checkSendingDomain({
 }: DomainCheckParts): Promise<readonly Finding[]> {
   const check = `domain ${domain.name}`;
   for (const { selector, sealed } of domain.keys) {
-    const why = checkKey(selector, sealed);
-    if (why !== null) {
+    const reason = checkKey(selector, sealed);
+    if (reason !== null) {
       const remedy =
         'set POSTRIDER_SECRET on every node to the secret that sealed the keys; until then messages of the domain are deferred';
-      return [failure(check, why, remedy)];
+      return [failure(check, reason, remedy)];
     }
   }
   const checks = await checkRecords();

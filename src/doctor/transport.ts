@@ -18,13 +18,13 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
   const { setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
   switch (setting.kind) {
     case 'capture': {
-      const why = await checkWritable();
-      if (why === null)
+      const reason = await checkWritable();
+      if (reason === null)
         return [ok('transport', `capture: stores messages in ${inboxPath}; no message leaves this machine`)];
       return [
         failure(
           'transport',
-          `captured messages cannot be written to ${inboxPath} (${why})`,
+          `captured messages cannot be written to ${inboxPath} (${reason})`,
           'make the folder writable for this user',
         ),
       ];
@@ -49,12 +49,12 @@ async function sesFinding(
   try {
     account = await readAccount();
   } catch (error) {
-    const why = error instanceof Error ? `${error.name}: ${error.message.split('\n', 1).join('')}` : String(error);
+    const reason = error instanceof Error ? `${error.name}: ${error.message.split('\n', 1).join('')}` : String(error);
     const host = endpoint ?? `email.${region}.amazonaws.com`;
     const remedy = isProviderError(error)
       ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and check the region'
       : `check the region, and check that this machine can reach ${host}`;
-    return failure('transport', `the account of Amazon SES in ${region} could not be read (${why})`, remedy);
+    return failure('transport', `the account of Amazon SES in ${region} could not be read (${reason})`, remedy);
   }
   const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
   const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;

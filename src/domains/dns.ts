@@ -9,8 +9,8 @@ import { isIP } from 'node:net';
 export type Lookup<T = string> =
   | { readonly kind: 'found'; readonly values: readonly T[] }
   | { readonly kind: 'none' }
-  /** `why` is a short text, such as `timeout`. */
-  | { readonly kind: 'failed'; readonly why: string };
+  /** `reason` is a short text, such as `timeout`. */
+  | { readonly kind: 'failed'; readonly reason: string };
 
 export interface MailExchange {
   readonly priority: number;
@@ -39,11 +39,11 @@ export interface ResolverLimits {
   readonly tries: number;
 }
 
-const LIMITS: ResolverLimits = { timeoutMs: 2_000, tries: 3 };
+const DEFAULT_LIMITS: ResolverLimits = { timeoutMs: 2_000, tries: 3 };
 const MAX_TIMEOUT_MS = 4_000;
 const DNS_PORT = 53;
 
-const FAILURES: Readonly<Record<string, string>> = {
+const FAILURE_TEXTS: Readonly<Record<string, string>> = {
   ETIMEOUT: 'timeout',
   ESERVFAIL: 'SERVFAIL',
   EREFUSED: 'refused',
@@ -62,7 +62,7 @@ export function createResolver(
   server: { readonly host: string; readonly port: number } | null,
   limits: Partial<ResolverLimits> = {},
 ): Resolver {
-  const { timeoutMs, tries } = { ...LIMITS, ...limits };
+  const { timeoutMs, tries } = { ...DEFAULT_LIMITS, ...limits };
   const nodeResolver = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
   if (server !== null) nodeResolver.setServers([formatServer(server.host, server.port)]);
   return {
@@ -117,7 +117,7 @@ async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>>
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     if (code === 'ENOTFOUND' || code === 'ENODATA') return { kind: 'none' };
-    return { kind: 'failed', why: FAILURES[code] ?? code };
+    return { kind: 'failed', reason: FAILURE_TEXTS[code] ?? code };
   }
 }
 

@@ -86,10 +86,10 @@ function identityFinding(domain: string, identity: SesIdentity | null): Finding 
 }
 
 function pendingText(identity: SesIdentity): string {
-  const why = identity.fault === null ? '' : ` (${identity.fault})`;
+  const reasonText = identity.fault === null ? '' : ` (${identity.fault})`;
   return identity.dkim === 'FAILED'
-    ? `it did not find the DKIM record${why}: ${keyRemedy(identity)}, then verify again`
-    : `it searches for the DKIM record${why}, which can take hours: ${keyRemedy(identity)}`;
+    ? `it did not find the DKIM record${reasonText}: ${keyRemedy(identity)}, then verify again`
+    : `it searches for the DKIM record${reasonText}, which can take hours: ${keyRemedy(identity)}`;
 }
 
 function keyRemedy({ origin, tokens }: SesIdentity): string {

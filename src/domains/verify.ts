@@ -51,7 +51,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
 
 async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.txt(record.name);
-  if (lookup.kind === 'failed') return unknown(lookup.why);
+  if (lookup.kind === 'failed') return unknown(lookup.reason);
   const texts = lookup.kind === 'found' ? lookup.values : [];
   if (record.purpose === 'spf') return { ...checkSpf(record.value, texts), seen: limitSeen(texts.filter(isSpfRecord)) };
   const result = compareDkim(record.value, texts);
@@ -82,12 +82,12 @@ async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Findi
   const domain = record.name.slice('_dmarc.'.length);
   const parent = organisationalDomain(domain);
   const ownLookup = await resolver.txt(record.name);
-  if (ownLookup.kind === 'failed') return unknown(ownLookup.why);
+  if (ownLookup.kind === 'failed') return unknown(ownLookup.reason);
   const ownTexts = ownLookup.kind === 'found' ? ownLookup.values : [];
   const result = checkDmarc(ownTexts);
   if (result.found === 'found' || parent === domain) return { ...result, seen: limitSeen(ownTexts) };
   const parentLookup = await resolver.txt(`_dmarc.${parent}`);
-  if (parentLookup.kind === 'failed') return unknown(parentLookup.why);
+  if (parentLookup.kind === 'failed') return unknown(parentLookup.reason);
   const parentTexts = parentLookup.kind === 'found' ? parentLookup.values : [];
   const inherited = checkDmarc(parentTexts);
   if (result.found === 'missing' && inherited.found !== 'missing') {
@@ -136,7 +136,7 @@ async function checkReturnPath(
     return { found: 'wrong', detail, seen };
   }
   const failed = answers.find((answer) => answer.kind === 'failed');
-  if (failed !== undefined) return { ...unknown(failed.why), seen };
+  if (failed !== undefined) return { ...unknown(failed.reason), seen };
   return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
 }
 
@@ -154,7 +154,7 @@ function compareNames<T>(
 ): Finding {
   switch (lookup.kind) {
     case 'failed':
-      return unknown(lookup.why);
+      return unknown(lookup.reason);
     case 'none':
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
@@ -166,8 +166,8 @@ function compareNames<T>(
   }
 }
 
-function unknown(why: string): Finding {
-  return { found: 'unknown', detail: `the lookup failed (${why}), so the status is unknown`, seen: [] };
+function unknown(reason: string): Finding {
+  return { found: 'unknown', detail: `the lookup failed (${reason}), so the status is unknown`, seen: [] };
 }
 
 /** The values without control characters and of limited length, as they are stored and shown. */

@@ -118,7 +118,7 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       return { opened: { kind: 'ok' }, tookMs, newestAcceptedAt: newest[0]?.acceptedAt ?? null, domains };
     });
   } catch (error) {
-    return { ...noFacts, opened: { kind: 'failed', why: describeError(error) } };
+    return { ...noFacts, opened: { kind: 'failed', reason: describeError(error) } };
   }
 }
 

@@ -57,11 +57,11 @@ async function explainMissingDatabase(path: string): Promise<DatabaseParts['open
   try {
     if (isServeLockHeld(path)) {
       const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;
-      return { kind: 'failed', why };
+      return { kind: 'failed', reason: why };
     }
     requireUsableFiles(resolveDatabasePath(path));
     return { kind: 'absent' };
   } catch (error) {
-    return { kind: 'failed', why: describeError(error) };
+    return { kind: 'failed', reason: describeError(error) };
   }
 }

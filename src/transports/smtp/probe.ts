@@ -26,7 +26,13 @@ export interface RelayProbe {
 }
 
 /** Short limits, because an operator waits. Some servers delay the greeting by several seconds on purpose. */
-const LIMITS: SmtpLimits = { ...SMTP_LIMITS, connectMs: 8_000, greetingMs: 15_000, tlsMs: 8_000, commandMs: 10_000 };
+const PROBE_LIMITS: SmtpLimits = {
+  ...SMTP_LIMITS,
+  connectMs: 8_000,
+  greetingMs: 15_000,
+  tlsMs: 8_000,
+  commandMs: 10_000,
+};
 
 /** Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
@@ -48,7 +54,7 @@ async function runSession(
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetingTranscript(clock);
   const onChannel = () => undefined;
-  const opened = await openConnection(setting, { clock }, LIMITS, {
+  const opened = await openConnection(setting, { clock }, PROBE_LIMITS, {
     transcript,
     plaintext,
     deadline,
@@ -70,7 +76,7 @@ async function runSession(
     fellBack: false,
   } as const;
   connection.channel.command('NOOP');
-  const answer = await connection.channel.nextReply('the answer to NOOP', LIMITS.commandMs);
+  const answer = await connection.channel.nextReply('the answer to NOOP', PROBE_LIMITS.commandMs);
   if (answer.kind === 'lost')
     return { probe: probeOf({ kind: 'failed', stage: 'noop', text: answer.text }), tlsFailed: false };
   if (answer.code !== 250) {
@@ -79,7 +85,7 @@ async function runSession(
     return { probe: probeOf({ kind: 'failed', stage: 'noop', text }), tlsFailed: false };
   }
   connection.channel.command('QUIT');
-  await connection.channel.nextReply('the answer to QUIT', LIMITS.quitMs);
+  await connection.channel.nextReply('the answer to QUIT', PROBE_LIMITS.quitMs);
   connection.channel.destroy();
   return { probe: probeOf(ready), tlsFailed: false };
 }

@@ -12,7 +12,7 @@ import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
 const none = { kind: 'none' } as const;
-const failed = { kind: 'failed', why: 'timeout' } as const;
+const failed = { kind: 'failed', reason: 'timeout' } as const;
 
 describe('database', () => {
   const GIB = 1_073_741_824;
@@ -20,26 +20,26 @@ describe('database', () => {
     path: 'data/postrider.db',
     opened: { kind: 'ok' },
     tookMs: 5,
-    readDiskSpace: async () => ({ freeBytes: 50 * GIB, wholeBytes: 100 * GIB }),
+    readDiskSpace: async () => ({ freeBytes: 50 * GIB, totalBytes: 100 * GIB }),
     ...change,
   });
   it.each([
     ['a database that opens and writes is ok', {}, ['ok', 'ok']],
     [
       'a database that cannot be opened is a failure',
-      { opened: { kind: 'failed', why: 'it is locked' } },
+      { opened: { kind: 'failed', reason: 'it is locked' } },
       ['failure', 'ok'],
     ],
     ['a missing database is ok before the first start', { opened: { kind: 'absent' } }, ['ok', 'ok']],
     ['a slow database is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
     [
       'little free space is a warning',
-      { readDiskSpace: async () => ({ freeBytes: GIB / 2, wholeBytes: GIB }) },
+      { readDiskSpace: async () => ({ freeBytes: GIB / 2, totalBytes: GIB }) },
       ['ok', 'warning'],
     ],
     [
       'a full disk is a failure',
-      { readDiskSpace: async () => ({ freeBytes: 1000, wholeBytes: GIB }) },
+      { readDiskSpace: async () => ({ freeBytes: 1000, totalBytes: GIB }) },
       ['ok', 'failure'],
     ],
     [

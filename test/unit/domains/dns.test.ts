@@ -85,9 +85,9 @@ describe('a lookup', () => {
     ['refused.test', 'refused'],
     ['garbage.test', 'malformed DNS answer'],
     [`${'a'.repeat(64)}.test`, 'not a valid DNS name'],
-  ])('of %s fails with the reason: %s', async (name, why) => {
+  ])('of %s fails with the reason: %s', async (name, reason) => {
     for (const lookup of [resolver.txt(name), resolver.mx(name), resolver.cname(name), resolver.addresses(name)]) {
-      expect(await lookup).toEqual({ kind: 'failed', why });
+      expect(await lookup).toEqual({ kind: 'failed', reason });
     }
   });
 
