@@ -1,4 +1,4 @@
-/** Backup and restore of the embedded store under a running service, and its move to PostgreSQL. */
+/** Backup and restore of the embedded store while the service runs, and the transfer to PostgreSQL. */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ interface ListedMessage {
 const listMessages = (folder: string, settings: Record<string, string>) =>
   runJsonCommand<ListedMessage[]>(folder, ['message', 'list', '--limit', '10000'], settings);
 
-test('a backup under load is complete: the restored store has every message accepted before it', async () => {
+test('a backup under load is complete: the restored store has every message that was accepted before the backup', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const key = service.key ?? '';
@@ -89,7 +89,7 @@ test('a backup under load is complete: the restored store has every message acce
   expect(existsSync(join(restoredFolder, secondRestore.before))).toBe(true);
 });
 
-test('a restore reports what the backup will send', async () => {
+test('a restore reports the messages that the backup will send', async () => {
   const folder = temporaryFolder();
   // A relay that refuses connections: messages wait.
   const service = await startProcess(folder, {
@@ -106,9 +106,9 @@ test('a restore reports what the backup will send', async () => {
     queued: 2,
     oldestQueuedAt: first,
   });
-  // The files that it names exist, also where the database is missing and only its log is left.
+  // The output names only existing files, also if the database is missing and only its log exists.
   rmSync(join(folder, 'data/postrider.db'));
-  writeFileSync(join(folder, 'data/postrider.db-wal'), 'left over');
+  writeFileSync(join(folder, 'data/postrider.db-wal'), 'old log');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
   const named = /^The replaced database is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
   expect(named.map((name) => existsSync(join(folder, name)))).toEqual([true]);
@@ -117,7 +117,7 @@ test('a restore reports what the backup will send', async () => {
 test.each([
   ['nothing.db', null, /no backup nothing\.db/],
   ['text.db', 'not a database', /text\.db/],
-])('%s is no backup, and the database stays as it is', async (name, content, expectedText) => {
+])('restore refuses %s, and the database is not changed', async (name, content, expectedText) => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, EMBEDDED);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
@@ -130,7 +130,7 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('after a move to PostgreSQL all data is present, the key works, and queued messages are delivered', async () => {
+test('after a transfer to PostgreSQL all data is present, the key works, and queued messages are delivered', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
@@ -181,7 +181,7 @@ test('after a move to PostgreSQL all data is present, the key works, and queued 
   expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
-test('a killed move continues where it stopped, and ends complete', async () => {
+test('a killed transfer continues at the row where it stopped and completes', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
@@ -210,7 +210,7 @@ test('a killed move continues where it stopped, and ends complete', async () => 
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 
-test('a database with accounts refuses another store', async () => {
+test('a transfer into a database with accounts is refused', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
@@ -224,7 +224,7 @@ test('a database with accounts refuses another store', async () => {
   expect([moved.code, moved.stderr]).toEqual([1, expect.stringContaining('already contains accounts')]);
 });
 
-test('a move copies every table of the embedded store', async () => {
+test('a transfer copies every table of the embedded store', async () => {
   const folder = temporaryFolder();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));

@@ -58,7 +58,7 @@ describe('--json', () => {
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
   });
 
-  test('send needs no key next to the store of the service, and leaves no valid key', async () => {
+  test('send needs no key on the machine of the store, and no temporary key remains valid', async () => {
     const flags = { to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' };
     const args = Object.entries({ ...flags, url: service.publicUrl }).flatMap(([name, value]) => [`--${name}`, value]);
     expect(await runJsonCommand(folder, ['send', ...args])).toEqual({ id: expect.stringMatching(UUID_V7) });
@@ -67,7 +67,7 @@ describe('--json', () => {
   });
 });
 
-test('text output is plain in a pipe, and a message cannot control the terminal', async () => {
+test('text output in a pipe has no colours, and the content of a message cannot control the terminal', async () => {
   for (const args of [
     ['message', 'list'],
     ['message', 'show', id],

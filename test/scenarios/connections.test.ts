@@ -1,4 +1,7 @@
-/** Idle connections, and clients that pipeline and never read, against the real process and each of its HTTP listeners. */
+/**
+ * Idle connections, and clients that pipeline requests and never read responses, on each HTTP listener of a real
+ * process.
+ */
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
@@ -6,7 +9,7 @@ import { sampleOrFull } from '../rig/sample.ts';
 import { residentBytes, runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { createAuthorities, snsRig } from '../rig/sns-receiver.ts';
 
-/** Connections that send nothing, with those that the service refuses. */
+/** Opens connections that send no data, including those that the service refuses. */
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   onTestFinished(() => {
@@ -26,7 +29,7 @@ async function openIdleConnections(port: number, count: number): Promise<readonl
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** The value of a metric, summed over all labels but the given one. */
+/** The number of connections that the service dropped, for the given labels of the metric. */
 async function readDroppedCount(service: ServiceProcess, label: string): Promise<number> {
   const text = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   return text
@@ -35,7 +38,7 @@ async function readDroppedCount(service: ServiceProcess, label: string): Promise
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('idle connections to every listener exhaust no descriptors: keys, sessions and delivery continue', async () => {
+test('idle connections to every listener do not exhaust file descriptors: keys, sessions and delivery continue to work', async () => {
   const folder = temporaryFolder();
   const limit = sampleOrFull(400, 4_000);
   const service = await startProcess(
@@ -44,7 +47,7 @@ test('idle connections to every listener exhaust no descriptors: keys, sessions 
     (command) => `ulimit -n ${limit}; ${command}`,
   );
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
-  // A connection with a valid key stays open.
+  // A connection with a valid key remains open.
   const keyedConnection = connect(portOf(service.publicUrl), '127.0.0.1');
   onTestFinished(() => void keyedConnection.destroy());
   let acceptedCount = 0;
@@ -73,7 +76,7 @@ test('idle connections to every listener exhaust no descriptors: keys, sessions 
   expect(service.stderr()).not.toMatch(/EMFILE/);
 });
 
-/** Connections that send requests without end and read nothing. `written` counts the bytes that the kernel and the service accepted. */
+/** Opens connections that send requests continuously and read no response. */
 async function openUnreadConnections(port: number, count: number, requests: Buffer) {
   const sockets = await openIdleConnections(port, count);
   for (const socket of sockets) {
@@ -89,7 +92,7 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
 
 const get = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
-test('both listeners stop reading from clients that pipeline and never read, use no memory for them, and close them', async () => {
+test('both listeners stop reading from clients that pipeline requests and never read, buffer no data for them, and close their connections', async () => {
   const service = await startProcess(temporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
   await submitAccepted(service.publicUrl, service.key ?? '');
@@ -106,16 +109,16 @@ test('both listeners stop reading from clients that pipeline and never read, use
     return readDroppedCount(service, 'reason="unread-answers"');
   };
   await expect.poll(countClosed, { timeout: 110_000, interval: 200 }).toBe(allSockets.length);
-  // Without that limit, requests read ahead of the answers took 9 MB per connection.
+  // Without the limit on unanswered requests, the buffered requests used 9 MB per connection.
   expect(maxResidentBytes - residentBytesBefore).toBeLessThan(allSockets.length * 2_000_000 + 100_000_000);
 }, 120_000);
 
-test('the listener for provider events also reads no further than it answers', async () => {
+test('the listener for provider events also stops reading when responses are not read', async () => {
   const rig = await snsRig(await createAuthorities());
   const sockets = await openUnreadConnections(rig.port, 3, get('/ses'));
   const sentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let previousBytes: readonly number[] = [];
-  // The listener accepts no more bytes: two equal values, with answers to other clients between them.
+  // The listener accepts no more bytes: the sent bytes are equal before and after it answers other clients.
   await expect
     .poll(
       async () => {

@@ -1,4 +1,4 @@
-/** `npm run demo` as a process: its terminal output, its pages, and its end. */
+/** `npm run demo` as a process: its terminal output, its pages, and its shutdown. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -14,11 +14,11 @@ interface RunningDemo {
   readonly child: ChildProcess;
   readonly folder: string;
   readonly ended: Promise<number | string>;
-  /** Resolves to the match once the demo has printed it. */
+  /** Resolves to the match when the demo has printed it. */
   waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Starts it in the folder of an installation, with settings that it must ignore. */
+/** Starts the demo in the folder of an installation, with settings that it must ignore. */
 function startDemo(): RunningDemo {
   const folder = temporaryFolder();
   const ignoredSettings = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
@@ -57,14 +57,14 @@ function startDemo(): RunningDemo {
       for (;;) {
         const match = pattern.exec(text);
         if (match !== null) return match;
-        if (hasEnded) throw new Error(`the demo has ended, having said: ${text}`);
+        if (hasEnded) throw new Error(`the demo has ended with the output: ${text}`);
         await nextOutput.promise;
       }
     },
   };
 }
 
-/** Signs in by the link on the terminal. Resolves to a function that calls the API. */
+/** Signs in with the printed link. Resolves to a function that calls the API. */
 async function signIn(link: string): Promise<(path: string) => Promise<unknown>> {
   const session = await signInByLink(link);
   return async (path) => {
@@ -75,7 +75,7 @@ async function signIn(link: string): Promise<(path: string) => Promise<unknown>>
   };
 }
 
-/** The number of elements of an answer that is a list or has one. */
+/** The number of elements of a response that is a list or contains one. */
 function countElements(answer: unknown): number {
   if (Array.isArray(answer)) return answer.length;
   const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);
@@ -129,7 +129,7 @@ test('the demo shows every state and content on every page, and leaves no files'
   await expect(fetch(link)).rejects.toThrow();
 });
 
-test('a demo that is stopped while it writes its past messages leaves no files', async () => {
+test('a demo that is stopped while it writes its sample messages leaves no files', async () => {
   const demo = startDemo();
   await demo.waitForOutput(/Folder\s+(\S+)/);
   demo.child.kill('SIGTERM');

@@ -1,6 +1,6 @@
 /**
- * Peers that reset, half-close or disappear at any byte, on every listener of the real process, with and without TLS. `npm test` checks
- * a sample of positions, `npm run test:long` every byte.
+ * Peers that reset, half-close or close a connection after any byte, on every listener of a real process, with and
+ * without TLS. `npm test` checks a sample of byte positions, `npm run test:long` every position.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -16,7 +16,7 @@ import { TOPIC } from '../rig/sns.ts';
 const SAMPLES = 6;
 const MAX_CONCURRENT = 24;
 
-/** The same for the same seed (mulberry32). */
+/** A random generator with a seed (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -27,7 +27,7 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** The positions to disconnect at: none, all, and between them a sample or every byte. */
+/** The byte positions at which to disconnect: the first, the last, and a sample or all of the others. */
 function disconnectPositions(length: number, random: () => number): readonly number[] {
   if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, at) => at);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
@@ -66,7 +66,7 @@ function requests(authorization: string, path: string): Readonly<Record<string, 
 const SMTP =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
-/** The first flight of a TLS client, for a listener without TLS. */
+/** The first bytes that a TLS client sends, for a listener without TLS. */
 async function clientHello(): Promise<Buffer> {
   const { createServer } = await import('node:net');
   const { connect: connectTls } = await import('node:tls');
@@ -88,7 +88,7 @@ async function clientHello(): Promise<Buffer> {
   return first;
 }
 
-/** Disconnects at each position in each way, some concurrently. */
+/** Disconnects at each position in each way, with several connections at the same time. */
 async function disconnectEverywhere(
   target: Target,
   payloads: Readonly<Record<string, string | Buffer>>,
@@ -109,7 +109,7 @@ async function disconnectEverywhere(
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** The process is running, has logged no error, and every listener answers. */
+/** Checks that the process is running and has printed no error, and that every listener answers. */
 async function checkListeners(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
@@ -126,7 +126,7 @@ async function checkListeners(service: ServiceProcess, smtp: number, secure: boo
   expect(greeting).toMatch(/^220 |^421 /);
 }
 
-/** A free port, since the output of the start has no port of the feedback listeners. */
+/** A free port, because the output of `serve` does not contain the ports of the feedback listeners. */
 async function freePort(): Promise<number> {
   const { createServer } = await import('node:net');
   const server = createServer();
@@ -160,7 +160,7 @@ async function startService(secure: boolean) {
 test.each([
   ['plain', false],
   ['TLS', true],
-])('no reset, half-close or disappearance at any byte ends the service or a listener: %s', async (_name, secure) => {
+])('no reset, half-close or close after any byte ends the service or a listener: %s', async (_name, secure) => {
   const { folder, settings, service, smtp, events } = await startService(secure);
   const key = service.key ?? '';
   const publicPort = portOf(service.publicUrl);
@@ -187,7 +187,7 @@ test.each([
       page: http('GET /'),
     };
     await disconnectEverywhere(operator, { ...requests(bearer, '/api/v1/accounts'), ...longRequests });
-    // Also during an answer.
+    // Disconnects also during a response.
     await disconnectEverywhere(operator, longRequests, true);
     await checkListeners(service, smtp, secure);
   }
@@ -199,7 +199,7 @@ test.each([
   );
   await checkListeners(service, smtp, secure);
 
-  // None of them still counts toward the 100 streams.
+  // No closed connection counts toward the limit of 100 streams.
   const streams = await Promise.all(
     Array.from({ length: 60 }, () =>
       fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),

@@ -27,7 +27,7 @@ function readResults(stdout: string): Record<string, string> {
   return Object.fromEntries((JSON.parse(stdout) as Finding[]).map(({ check, result }) => [check, result]));
 }
 
-test('before the first start no check fails and nothing is created', async () => {
+test('before the first start no check fails and no file is created', async () => {
   const folder = rig.folder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -35,7 +35,7 @@ test('before the first start no check fails and nothing is created', async () =>
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('next to a running service every check runs, and no message is sent', async () => {
+test('while the service runs, every check runs and no message is sent', async () => {
   const folder = rig.folder();
   const settings = {
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
@@ -45,7 +45,7 @@ test('next to a running service every check runs, and no message is sent', async
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(readResults(stdout)).toMatchObject({ clock: 'ok', transport: 'ok', 'host name': 'ok' });
-  // A warning on a busy machine, where the synced write took more than a second.
+  // On a busy machine a synced write of more than one second gives a warning.
   expect(readResults(stdout).database).toMatch(/^(ok|warning)$/);
   expect(relay.received).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Invalid input and invalid DNS with the commands for sending domains, as processes next to a running service. */
+/** The commands for sending domains with invalid input and invalid DNS, as processes while the service runs. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
@@ -43,7 +43,7 @@ test.each([
   expect(stderr).toMatch(expectedError);
 });
 
-test('a trailing dot, upper case and a Unicode name are one domain, which is added once', async () => {
+test('names of one domain with a trailing dot, in upper case and in Unicode add it only once', async () => {
   await add('Bücher.Example.');
   const repeated = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([repeated.code, repeated.stderr]).toEqual([
@@ -124,7 +124,7 @@ test.each([
   ['rotate', ['sealed.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
   ['add', ['default', 'late.example'], {}, /the secret file \S+ is gone/],
 ])(
-  'domain %s %j with another secret than the keys have is refused: %j',
+  'domain %s %j is refused with a secret that does not decrypt the keys: %j',
   async (command, args, secret, expectedError) => {
     if (!(await runPostrider('domain', 'list')).stdout.includes('sealed.example')) await add('sealed.example');
     const { POSTRIDER_SECRET: _secret, ...otherSettings } = settings;
@@ -138,7 +138,7 @@ test.each([
   },
 );
 
-test('a service does not start with another secret than that of the stored keys', async () => {
+test('a service does not start with a secret that does not decrypt the stored keys', async () => {
   const otherFolder = rig.folder();
   const service = await rig.serve(otherFolder, settings);
   await runJsonCommand(otherFolder, ['domain', 'add', 'default', 'sealed.example'], settings);

@@ -1,4 +1,4 @@
-/** Feedback over SMTP changes only its own message: a relay that bounces, the service, its listener. */
+/** Feedback over SMTP with a bouncing relay, the service and its listener: a report changes only its own message. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
@@ -80,14 +80,17 @@ test.each([
   ['full', 'soft-bounced'],
   ['late', 'delay-reported'],
   ['away', 'auto-replied'],
-])('what is not final (%s) is told in the history as %s and changes nothing', async (localPart, verb) => {
-  const id = await submitTo(`${localPart}@example.net`);
-  await waitForEvent(id, verb);
-  expect((await show(id)).state).toBe('delivered');
-  expect((await suppressed()).join()).not.toContain(`${localPart}@`);
-});
+])(
+  'a report that is not final (%s) is recorded in the history as %s and does not change the state',
+  async (localPart, verb) => {
+    const id = await submitTo(`${localPart}@example.net`);
+    await waitForEvent(id, verb);
+    expect((await show(id)).state).toBe('delivered');
+    expect((await suppressed()).join()).not.toContain(`${localPart}@`);
+  },
+);
 
-test('a report that is not understood is kept for the operator, and changes nothing', async () => {
+test('a report that is not understood is stored for the operator and changes no message', async () => {
   const id = await submitTo('odd@example.net');
   await expect
     .poll(async () => (await store.listFeedback(null, 10)).map(({ messageId: mailId }) => mailId))
@@ -113,7 +116,7 @@ test('a report that is not understood is kept for the operator, and changes noth
   expect((await show(id)).state).toBe('delivered');
 });
 
-test('a forged, foreign or replayed report changes nothing', async () => {
+test('a forged, unrelated or replayed report changes no message', async () => {
   const id = await submitTo('victim@example.net');
   await waitForState(id, 'delivered');
   const sender = relay.senders.get('victim@example.net') ?? '';
@@ -122,7 +125,7 @@ test('a forged, foreign or replayed report changes nothing', async () => {
   const client = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await client.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
-  // A report for another recipient that names this one: a report applies only to its own message.
+  // A report with another recipient's return path that contains this recipient applies only to the message of its return path.
   const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
   await client.command('RSET');
   expect(await client.send('', otherReturnPath, bounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);

@@ -1,4 +1,4 @@
-/** The inbox of `capture:`: hostile messages are shown as data, and only to signed-in operators. */
+/** The inbox of `capture:` shows hostile messages as data, and only to signed-in operators. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
@@ -45,7 +45,7 @@ const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
 describe('a hostile message', () => {
-  test.each(HOSTILE)('%j as subject and body is told as data, and its HTML can do nothing', async (text) => {
+  test.each(HOSTILE)('%j as subject and body is returned as data, and its HTML cannot run code', async (text) => {
     const message = `<!doctype html><html><body>${text}</body></html>`;
     const id = await captureMessage({ subject: text, message });
 
@@ -106,7 +106,7 @@ describe('a hostile message', () => {
 });
 
 describe('access', () => {
-  test('nothing is shown without signing in, and a token or the password signs in too', async () => {
+  test('the inbox requires a session, a token or the password', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const basicAuthorization = {
       Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}`,
@@ -130,7 +130,7 @@ describe('access', () => {
     await protectedService.stop();
   });
 
-  test('without a capture transport the API says so, and everything else works', async () => {
+  test('without a capture transport the API returns an error, and other routes work', async () => {
     const relay = await rig.serve(rig.folder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const headers = await signedIn(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {

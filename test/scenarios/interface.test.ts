@@ -1,4 +1,4 @@
-/** Every row of the interface specification and every decision of the product about it, with the real process. */
+/** The rules of the interface specification and of the product for it, with a real process. */
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -26,7 +26,7 @@ const MIB = 1_048_576;
 let folder = '';
 let service: RunningService;
 let store: Store;
-/** Of a page that is signed in. */
+/** The headers of a signed-in page. */
 let session: SessionHeaders;
 /** A service with a relay and the default sender policy. */
 let relay: RunningService;
@@ -47,7 +47,7 @@ interface Request {
   readonly key?: string | null;
   readonly type?: string | null;
   readonly headers?: Record<string, string>;
-  /** Text and bytes unchanged, anything else as JSON. */
+  /** Text and bytes are sent unchanged, other values as JSON. */
   readonly body?: unknown;
 }
 
@@ -88,15 +88,15 @@ const ROWS: readonly Row[] = [
   ['an empty key', { key: '' }, 401, INVALID_KEY],
   ['an unknown key', { key: `pr_${'A'.repeat(43)}` }, 401, INVALID_KEY],
   ['a very long key', { key: 'k'.repeat(8_000) }, 401, INVALID_KEY],
-  ['no key before anything else is wrong', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
+  ['a missing key is reported before other errors', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
   ['no content type', { type: null }, 400, TYPE],
   ['another content type', { type: 'text/plain' }, 400, TYPE],
-  ['a content type that only begins so', { type: 'application/json-patch+json' }, 400, TYPE],
-  ['the content type before the body', { type: 'text/plain', body: '{' }, 400, TYPE],
+  ['a content type with a longer name', { type: 'application/json-patch+json' }, 400, TYPE],
+  ['a wrong content type is reported before an invalid body', { type: 'text/plain', body: '{' }, 400, TYPE],
   ['a body over the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
   ['an empty body', { body: '' }, 400, INVALID_JSON],
-  ['no JSON', { body: '{"to":' }, 400, INVALID_JSON],
-  ['JSON and something after it', { body: `${JSON.stringify(VALID_REQUEST)}x` }, 400, INVALID_JSON],
+  ['a body that is not JSON', { body: '{"to":' }, 400, INVALID_JSON],
+  ['JSON followed by other text', { body: `${JSON.stringify(VALID_REQUEST)}x` }, 400, INVALID_JSON],
   ['a list', { body: [] }, 400, INVALID_JSON],
   ['a string', { body: '"to"' }, 400, INVALID_JSON],
   ['null', { body: 'null' }, 400, INVALID_JSON],
@@ -114,16 +114,21 @@ const ROWS: readonly Row[] = [
     400,
     'Missing required fields: subject',
   ],
-  ['fields of a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_MISSING],
+  ['fields that exist only in a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_MISSING],
   [
-    'no strings',
+    'fields that are not strings',
     { body: { ...VALID_REQUEST, to: ['rita@example.com'], subject: 5 } },
     400,
     'Fields must be strings: to, subject',
   ],
   ['false', { body: { ...VALID_REQUEST, message: false } }, 400, 'Fields must be strings: message'],
-  ['no address', { body: { ...VALID_REQUEST, to: 'rita' } }, 400, 'Invalid email address: to'],
-  ['two that are none', { body: { ...VALID_REQUEST, to: 'rita', from: '@' } }, 400, 'Invalid email address: to, from'],
+  ['a recipient that is not an address', { body: { ...VALID_REQUEST, to: 'rita' } }, 400, 'Invalid email address: to'],
+  [
+    'two values that are not addresses',
+    { body: { ...VALID_REQUEST, to: 'rita', from: '@' } },
+    400,
+    'Invalid email address: to, from',
+  ],
   [
     'a display name',
     { body: { ...VALID_REQUEST, from: 'Shop <shop@example.org>' } },
@@ -159,10 +164,15 @@ const ROWS: readonly Row[] = [
     'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
   ],
   ['a NUL in an address', { body: { ...VALID_REQUEST, to: 'rita\0@example.com' } }, 400, 'Invalid email address: to'],
-  ['a NUL in both', { body: { ...VALID_REQUEST, to: 'a\0', from: '\0' } }, 400, 'Invalid email address: to, from'],
+  [
+    'a NUL in both addresses',
+    { body: { ...VALID_REQUEST, to: 'a\0', from: '\0' } },
+    400,
+    'Invalid email address: to, from',
+  ],
   ['a NUL', { body: { ...VALID_REQUEST, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
   [
-    'half a character',
+    'an unpaired surrogate',
     { body: { ...VALID_REQUEST, subject: 'a\ud800' } },
     400,
     'Invalid subject: unpaired surrogates are not allowed',
@@ -204,7 +214,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('no refused request has stored a message', async () => {
+  test('no refused request stores a message', async () => {
     const before = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
     await Promise.all(ROWS.map(([, request]) => send(service, request)));
     expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(before);
@@ -213,9 +223,9 @@ describe('refusals', () => {
 
 const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
   ['the four fields', {}],
-  ['members nobody knows', { body: { ...VALID_REQUEST, cc: 'x', result: 1 } }],
+  ['unknown members', { body: { ...VALID_REQUEST, cc: 'x', result: 1 } }],
   ['a content type with a parameter', { type: 'Application/JSON; charset=UTF-8' }],
-  ['a query', { path: '/api/v1/send-mail?x=1' }],
+  ['a query string', { path: '/api/v1/send-mail?x=1' }],
   ['998 bytes of subject', { body: { ...VALID_REQUEST, subject: 'é'.repeat(499) } }],
   ['64 octets before the @', { body: { ...VALID_REQUEST, to: `${'l'.repeat(64)}@example.com` } }],
   ['a quoted local part', { body: { ...VALID_REQUEST, to: '"rita rose"@example.com' } }],
@@ -274,7 +284,7 @@ describe('the message', () => {
 });
 
 describe('idempotency', () => {
-  test('fifty concurrent requests with one key and payload are one message, also after a restart', async () => {
+  test('fifty concurrent requests with the same idempotency key and payload create one message, also after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const separateFolder = rig.folder();
     const first = await rig.serve(separateFolder);

@@ -1,4 +1,7 @@
-/** Limits, keys and locks are exact under concurrency, and changes by a command apply soon to the running service. */
+/**
+ * Limits, keys and locks are exact under concurrency, and a change by a command applies to the running service within a
+ * second.
+ */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { newApiKey } from '../../src/model/credentials.ts';
@@ -22,7 +25,7 @@ beforeAll(async () => {
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
-/** An account with these limits, and a valid key of it. */
+/** Creates an account with these limits and a key. */
 async function createAccount(name: string, ...limits: string[]): Promise<NewKey> {
   await runJson('account', 'create', name, ...limits);
   return runJson<NewKey>('key', 'create', name);
@@ -40,7 +43,10 @@ async function post(key: string, headers: Record<string, string> = {}, overrides
 
 const postConcurrently = (key: string) => Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, () => post(key)));
 
-/** Runs a command and waits for the answer that it causes. Resolves to the time since its end, in milliseconds. */
+/**
+ * Runs a command and waits until requests get the expected response. Resolves to the time since the end of the command,
+ * in milliseconds.
+ */
 async function waitForChange(
   key: string,
   expected: readonly [number, string | null],
@@ -59,7 +65,7 @@ async function waitForChange(
 const OK = [201, null] as const;
 const UNKNOWN = [401, 'Invalid API key'] as const;
 
-test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused ones do not count', async () => {
+test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not count', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
   const invalid = await Promise.all(
     [{ to: 'nobody' }, { subject: '' }, { message: 'a\0' }].map((overrides) => post(key, {}, overrides)),
@@ -97,12 +103,12 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   await waitForChange(key, OK, 'account', 'set', 'rate', '--rate', 'none');
 });
 
-test('a throttle accepts its burst, then as many as its tokens refill, and answers when to retry', async () => {
+test('a throttle accepts its burst, then as many requests as tokens are added, and sends Retry-After', async () => {
   const { key } = await createAccount('throttle', '--throttle', '1/s:30');
   const startedAt = Date.now();
   const answers = await postConcurrently(key);
   const acceptedCount = answers.filter(({ status }) => status === 201).length;
-  // The first request of the account used a token too.
+  // The first request of the account also used a token.
   expect(acceptedCount).toBeGreaterThanOrEqual(29);
   expect(acceptedCount).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - startedAt) / 1000));
   const refused = answers.filter(({ status }) => status !== 201);
@@ -115,7 +121,7 @@ test('a throttle accepts its burst, then as many as its tokens refill, and answe
   await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a new key of a new account works once the command has returned, fifty times of fifty', async () => {
+test('a new key of a new account works as soon as the command has returned, in fifty of fifty cases', async () => {
   const first = await createAccount('new');
   expect((await post(first.key)).status).toBe(201);
   const rotated = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '1m');
@@ -129,7 +135,7 @@ test('a new key of a new account works once the command has returned, fifty time
     const now = Date.now();
     const unlimited = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
     await store.createAccount(name, unlimited, now);
-    // Concurrent requests with unknown keys delay no valid key.
+    // Concurrent requests with unknown keys do not delay a valid key.
     const unknownKeyRequests = Array.from({ length: 20 }, () => post(newApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
     statuses.push((await post(key)).status);
@@ -140,7 +146,7 @@ test('a new key of a new account works once the command has returned, fifty time
   expect(countValues(statuses)).toEqual({ 201: 50 });
 });
 
-test('a key made after its account was unlocked works at once', async () => {
+test('a key that is created after its account was unlocked works at once', async () => {
   await createAccount('unlocked');
   const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {
@@ -170,7 +176,7 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
     );
     return Math.max(locked, await waitForChange(first.key, OK, 'account', 'unlock', 'keys'));
   };
-  // Measured again after a slow moment of the machine. A service that is too slow never passes.
+  // The measurement is repeated, because the machine can be slow for a moment. A service that is too slow never passes.
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
   const graceEndsAt = Date.now() + 2_000;
   const rotatedKey = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '2s');
@@ -205,7 +211,7 @@ test('queued messages of a locked account wait until it is unlocked', async () =
   await expect.poll(countAttempts).toBe(2);
 });
 
-test('each of these commands works with a stopped service, and applies from its next start', async () => {
+test('commands for accounts and keys work while the service is stopped, and their changes apply from its next start', async () => {
   expect(await service.stop()).toBe(0);
   await runJson('account', 'create', 'offline', '--volume', '1');
   const [createdKey, revokedKey] = [

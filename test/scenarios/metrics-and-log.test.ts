@@ -10,7 +10,7 @@ async function readMetrics({ operatorUrl }: RunningService): Promise<readonly st
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
-test('every state of a message is counted, also a complaint after the delivery, and every refusal', async () => {
+test('the metrics count every state of a message, also a complaint after the delivery, and every refusal', async () => {
   const service = await rig.serve(rig.folder());
   const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
@@ -48,7 +48,7 @@ test('the inbox shows subjects as they were submitted', async () => {
   await expect.poll(inboxSubjects).toEqual([subject]);
 });
 
-test('a stalled reader of the log stops neither accepting, nor delivering, nor the shutdown', async () => {
+test('a stalled reader of the log blocks neither accepting nor delivery nor the shutdown', async () => {
   const folder = rig.folder();
   const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
@@ -67,7 +67,7 @@ test('a stalled reader of the log stops neither accepting, nor delivering, nor t
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.ended;
-  // Enough was logged to stall the log, and the lines kept are the first ones.
+  // The service logged enough lines to stall the log, and the first lines were written.
   const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);
   expect(lines).toBeLessThan(sent);

@@ -1,4 +1,7 @@
-/** Several nodes on one PostgreSQL: limits are exact over all nodes, changes reach every node, roles are separate. */
+/**
+ * Several nodes on one PostgreSQL database: limits are exact over all nodes, changes apply on every node, and each node
+ * has only its roles.
+ */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -14,7 +17,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 
 const SECRET = 'cd'.repeat(32);
 
-/** Nodes on a new database, and commands for it. */
+/** Starts nodes on a new database. */
 async function startNodes(count: number, settings: Record<string, string> = {}) {
   const shared = { POSTRIDER_DATABASE: await temporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
   const folder = temporaryFolder();
@@ -28,7 +31,7 @@ async function startNodes(count: number, settings: Record<string, string> = {}) 
   };
 }
 
-/** Sends `count` concurrent requests to the nodes in turn, and counts the statuses of each node. */
+/** Sends `count` concurrent requests to the nodes in turn, and counts the responses by status. */
 async function statuses(nodes: readonly ServiceProcess[], key: string, count: number): Promise<Record<number, number>> {
   const answers = await Promise.all(
     Array.from({ length: count }, (_, n) => submit(nodes[n % nodes.length]?.publicUrl ?? '', key)),
@@ -38,7 +41,7 @@ async function statuses(nodes: readonly ServiceProcess[], key: string, count: nu
   return found;
 }
 
-test('three nodes together accept exactly the number of a volume and of a rate', async () => {
+test('three nodes together accept exactly the number of messages that a volume or a rate allows', async () => {
   const { nodes, runJson } = await startNodes(3);
   await runJson('account', 'create', 'volume', '--volume', '37');
   await runJson('account', 'create', 'rate', '--rate', '23/1h');
@@ -61,12 +64,12 @@ test('three nodes together accept the burst of a throttle, and no more', async (
   const { 201: acceptedCount = 0, 429: refusedCount = 0 } = await statuses(nodes, key, 60);
   const seconds = (performance.now() - startedAt) / 1000;
   expect(acceptedCount + refusedCount).toBe(60);
-  // One token was used before; tokens refill at one per second.
+  // One token was used before. One token per second is added.
   expect(acceptedCount).toBeGreaterThanOrEqual(10);
   expect(acceptedCount).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
 
-test('a new key works on every node once it is created, fifty times of fifty', async () => {
+test('a new key works on every node as soon as it is created, in fifty of fifty cases', async () => {
   const { nodes, shared } = await startNodes(2);
   const store = await openStore(parsePostgresUrl(shared.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
@@ -107,7 +110,7 @@ test('a lock, an unlock and a revoked key work on every node within one second',
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
 });
 
-test('the same idempotency key on three nodes concurrently is one message', async () => {
+test('concurrent requests with one idempotency key on three nodes create one message', async () => {
   const { nodes, key, runJson } = await startNodes(3);
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
@@ -122,7 +125,7 @@ test('the same idempotency key on three nodes concurrently is one message', asyn
   expect(await runJson<unknown[]>('message', 'list')).toHaveLength(1);
 });
 
-test('a message accepted by a node without the role deliver is sent by a node with it', async () => {
+test('a message that a node without the role deliver accepts is sent by a node with that role', async () => {
   const sink = await startCountingSink();
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await startNodes(1, { ...relay, POSTRIDER_ROLES: 'api' });
@@ -132,7 +135,7 @@ test('a message accepted by a node without the role deliver is sent by a node wi
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);
 });
 
-test('a node whose clock is wrong by days, and steps, accepts and sends by the time of the database', async () => {
+test('a node whose clock is wrong by days and is changed accepts and sends by the time of the database', async () => {
   const sink = await startCountingSink();
   const url = await temporaryDatabase();
   const folder = temporaryFolder();

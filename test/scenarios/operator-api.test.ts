@@ -1,4 +1,4 @@
-/** The operator API for scripts and pages: sign-in, every function of the command line, clear errors, and the audit log. */
+/** The operator API for scripts and pages: sign-in, the operations of the command line, errors, and the audit log. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
@@ -51,8 +51,8 @@ const errorBody = (message: string | RegExp) => ({
 });
 
 describe('signing in', () => {
-  test('every route refuses a request without it', async () => {
-    // A separate service, since wrong tokens delay further attempts.
+  test('every route refuses a request without authentication', async () => {
+    // A separate service is used, because wrong tokens delay further attempts.
     const other = await rig.serve(rig.folder());
     for (const headers of [
       {},
@@ -72,7 +72,7 @@ describe('signing in', () => {
     await other.stop();
   });
 
-  test('the link of the start works once, and only pages of the listener make changes with its session', async () => {
+  test('the sign-in link works once, and only pages of the listener can make changes with its session', async () => {
     const newService = await rig.serve(rig.folder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
@@ -119,7 +119,7 @@ describe('signing in', () => {
     await newService.stop();
   });
 
-  test('neither part of a session is valid alone, or with the part of another session', async () => {
+  test('neither part of a session is valid without the other, or with a part of another session', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
     const [one, other] = [
@@ -129,7 +129,7 @@ describe('signing in', () => {
     const cookie = { Cookie: one.Cookie };
     const secret = { 'Postrider-Session': one['Postrider-Session'] };
     const alteredCookie = one.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
-    // Before the page's secret a cookie had a random word in the place of its digest.
+    // In earlier versions a cookie had a random token instead of the digest of the page's secret.
     const legacyCookie = one.Cookie.replace(/\.[^.]+\./, '.abcdefghijkl.');
     for (const headers of [
       cookie,
@@ -159,7 +159,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('a ticket replaces the secret of the page in the URL of one file, with the cookie, and nowhere else', async () => {
+  test('together with the cookie, a ticket replaces the secret of the page in the URL of one file, and for no other request', async () => {
     const newService = await rig.serve(rig.folder());
     const session = await signedIn(newService);
     const at = (path: string, headers: Record<string, string>) =>
@@ -203,7 +203,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('signing out ends a session on every node and after a restart; only pages get the first key', async () => {
+  test('signing out ends a session on every node and after a restart; only a session can read the first key', async () => {
     const folder = rig.folder();
     const newService = await rig.serve(folder);
     const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
@@ -249,7 +249,7 @@ describe('signing in', () => {
     expect(await holds('another one entirely')).toBe(401);
   });
 
-  test('with a password there is no link; the password signs in, and wrong passwords are delayed', async () => {
+  test('with a password there is no sign-in link; the password signs in, and wrong passwords are delayed', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
     expect(JSON.parse(protectedService.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });
@@ -278,7 +278,7 @@ test('accounts, limits and keys are created, shown, changed and locked, and the 
   const { body: key, status } = await callApi('POST', '/accounts/acme/keys', { name: 'web' });
   expect(status).toBe(201);
   const { key: raw, id } = key as { key: string; id: string };
-  // The listener accepts it within a second.
+  // The listener accepts the key within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
   const mail = await submitAccepted(service.publicUrl, raw);
   expect((await callApi('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
@@ -325,7 +325,7 @@ test('suppressions, domains, feedback, settings and the audit log are available'
   ]);
 });
 
-test('messages are found by words, address, account and state, in pages', async () => {
+test('messages can be searched by words, address, account and state, in pages', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1)
     ids.unshift(
@@ -361,7 +361,7 @@ test('messages are found by words, address, account and state, in pages', async 
   expect((await page(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
-describe('errors are clear, and no change is partial', () => {
+describe('an invalid request gets an error with code and field, and changes nothing', () => {
   test.each([
     ['GET', '/messages?state=lost', undefined, 400, /^state: "lost" is not one of/],
     ['GET', '/messages?colour=red', undefined, 400, /^Unknown parameter in the query: "colour"$/],
@@ -395,7 +395,7 @@ describe('errors are clear, and no change is partial', () => {
     ['GET', '/accounts/default/suppressions?after=elsewhere', undefined, 400, /^after: "elsewhere" is not a cursor of/],
     ['GET', '/suppressions/nonsense', undefined, 400, /^address: "nonsense" is not an email address/],
     ['GET', '/nothing', undefined, 404, /^Not found$/],
-    // A value that one of the stores cannot hold is refused on both, before the store is called.
+    // A value that one of the databases cannot store is refused with both, before the store is called.
     ['GET', '/accounts/%00/keys', undefined, 400, /^account must not contain control characters$/],
     ['GET', '/accounts/a%00b', undefined, 400, /^account must not contain control characters$/],
     ['GET', '/accounts/a%00b/suppressions', undefined, 400, /^account must not contain control characters$/],
@@ -453,7 +453,7 @@ describe('errors are clear, and no change is partial', () => {
   });
 });
 
-test('the document has every route, and the reference page shows it without a script', async () => {
+test('the OpenAPI document has every route, and the reference page shows them without a script', async () => {
   const { body } = await sendJson('GET', '/api/v1/openapi.json');
   const { paths, openapi } = body as {
     paths: Record<string, Record<string, { operationId: string }>>;
@@ -471,14 +471,14 @@ test('the document has every route, and the reference page shows it without a sc
   expect(page.body).not.toMatch(/<script/i);
 });
 
-test('the longest possible address is removed from its list by its path', async () => {
+test('the longest possible address can be removed from its list', async () => {
   const address = `${'l'.repeat(64)}@${'d'.repeat(61)}.${'d'.repeat(61)}.${'d'.repeat(61)}.com`;
   expect((await callApi('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
   const path = `/accounts/default/suppressions/${encodeURIComponent(address)}`;
   expect((await callApi('DELETE', path)).status).toBe(200);
 });
 
-test('a message has its key, the attempt of each event, what it waits for, and why its recipient is suppressed', async () => {
+test('a message has its key, the attempt of each event, its wait reason, and the reason why its recipient is suppressed', async () => {
   const deferred = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
   const show = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect

@@ -1,4 +1,4 @@
-/** Suppression lists through the operator API: search, explanation, import and export of any file. */
+/** Suppression lists through the operator API: search, explanation, import and export. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -28,7 +28,7 @@ const post = (path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** Uploads a file. Resolves to the parsed lines of the answer. */
+/** Uploads a file. Resolves to the parsed lines of the response. */
 async function upload(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
   const response = await fetch(url(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
     method: 'POST',
@@ -71,9 +71,9 @@ test('a list is searched by address and by domain, in pages', async () => {
   expect(invalidCursor).toMatchObject({ result: 'error', code: 'invalid', field: 'after' });
 });
 
-test('one answer has every list with an address, and the reason, the time and the message that caused it', async () => {
+test('one response has every list that contains an address, with the reason, the time and the message that caused the entry', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
-  // As the refusal of a mail server writes it.
+  // As a recipient's server writes it in a refusal.
   const store = await rig.openStore(folder);
   await store.addSuppressions('default', [
     { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },
@@ -144,13 +144,8 @@ describe('an import', () => {
     ['a spreadsheet', Uint8Array.of(0x50, 0x4b, 3, 4, 5, 6), 400, /^the upload is a spreadsheet/],
     ['UTF-16', Buffer.from('\ufeffada@example.com\n', 'utf16le'), 400, /^the upload .*UTF-8/],
     ['Latin-1', Buffer.from('j\xfcrgen@example.com\n', 'latin1'), 400, /is not UTF-8 text/],
-    [
-      'a quote that stays open',
-      'ada@example.com\n"bob@example.com\n',
-      400,
-      /^the upload cannot be read from line 2 on/,
-    ],
-  ])('of what is %s is refused with one line, and nothing is added', async (_, body, status, message) => {
+    ['an unclosed quote', 'ada@example.com\n"bob@example.com\n', 400, /^the upload cannot be read from line 2 on/],
+  ])('of a file with %s content is refused with one line, and no row is added', async (_, body, status, message) => {
     const answer = await upload('default', body);
     expect([answer.status, answer.lines]).toEqual([
       status,
@@ -203,7 +198,7 @@ describe('an import', () => {
     await fresh.stop();
   });
 
-  test('that announces too large a size is refused before it is sent', async () => {
+  test('with a Content-Length that is too large is refused before it is sent', async () => {
     const { status, text } = await raw((socket, head) => {
       socket.write(head('Content-Length: 300000000'));
     });
@@ -212,8 +207,8 @@ describe('an import', () => {
 
   test.each([
     ['too large', 300_000_000, 413, /has more than 200 MB/],
-    ['no list of addresses', 40_000_000, 400, /contains no address to import/],
-  ])('that is %s is told so although it is still being sent', async (_, size, status, message) => {
+    ['not a list of addresses', 40_000_000, 400, /contains no address to import/],
+  ])('that is %s is refused while it is still being sent', async (_, size, status, message) => {
     const answer = await raw((socket, head) => {
       socket.write(head(`Content-Length: ${size}`));
       socket.write('nonsense\n'.repeat(4_000_000));
@@ -221,10 +216,10 @@ describe('an import', () => {
     expect([answer.status, answer.text]).toEqual([status, expect.stringMatching(message)]);
   });
 
-  test('is refused while four others run', async () => {
+  test('is refused while four other imports run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await account('queueing');
-    // One of five is the fifth, whichever comes last; the others are never sent whole.
+    // The last of the five requests to arrive is refused. The others are never sent completely.
     const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
       const socket = connect(Number(port), hostname, () =>
@@ -244,7 +239,7 @@ describe('an import', () => {
     await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
   });
 
-  test('that a shutdown ends is in the audit log with what it has added, and a repeated import adds the rest', async () => {
+  test('that a shutdown ends is in the audit log with the number of added rows, and a repeated import adds the missing rows', async () => {
     const separateFolder = rig.folder();
     const first = await rig.serve(separateFolder);
     const session = await signedIn(first);
@@ -277,7 +272,7 @@ describe('an import', () => {
     await second.stop();
   });
 
-  test('whose connection fails adds nothing, and the service continues', async () => {
+  test('whose connection fails adds no row, and the service continues', async () => {
     const list = await account('broken');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
@@ -289,13 +284,13 @@ describe('an import', () => {
     });
     expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
     expect((await found(list, '')).suppressions.map(({ address }) => address)).toEqual(['bob@example.com']);
-    // The temporary file has no name, so it disappears with the import.
+    // The temporary file has no name, so it does not exist after the import.
     expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(
       /is on no suppression list/,
     );
   });
 
-  test('that has arrived completely is added completely, also when the client has gone', async () => {
+  test('that was received completely is added completely, also if the client has disconnected', async () => {
     const list = await account('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {
@@ -304,7 +299,7 @@ describe('an import', () => {
         socket.write(requestHead(list, `Content-Length: ${body.length}`));
         socket.write(body);
       });
-      // The first line of the answer comes when the file is complete.
+      // The first line of the response is sent when the file is complete.
       socket.once('data', () => socket.destroy());
       socket.on('close', () => resolve());
     });
@@ -315,7 +310,7 @@ describe('an import', () => {
   });
 });
 
-test('an export of a list that does not exist is one line', async () => {
+test('an export of a list that does not exist returns an error of one line', async () => {
   const response = await fetch(url('/accounts/nobody/suppressions/export'), { headers: bearer() });
   expect([response.status, await response.json()]).toMatchObject([
     404,
@@ -324,7 +319,7 @@ test('an export of a list that does not exist is one line', async () => {
   expect((await fetch(url('/accounts/default/suppressions/export'))).status).toBe(401);
 });
 
-test('of two operators who change one account, the second gets its current values, and nothing is overwritten', async () => {
+test('when two operators change one account, the second gets its current values, and no change is overwritten', async () => {
   const name = await account('contested');
   const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
@@ -416,7 +411,7 @@ function requestHead(list: string, more: string): string {
   return `POST /api/v1/accounts/${list}/suppressions/import HTTP/1.1\r\nHost: ${new URL(service.operatorUrl).host}\r\nAuthorization: Bearer ${token}\r\nContent-Type: text/csv\r\n${more}\r\n\r\n`;
 }
 
-/** One exchange over a plain socket. */
+/** Sends a request over a TCP socket and resolves to the response. */
 function raw(
   write: (socket: ReturnType<typeof connect>, head: (more: string) => string) => void,
 ): Promise<{ status: number; text: string }> {
@@ -426,7 +421,7 @@ function raw(
     const socket = connect(Number(port), hostname, () => write(socket, (more) => requestHead('default', more)));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      // The service still reads for some time.
+      // The service still reads from the connection for some time.
       if (text.endsWith('}')) socket.destroy();
     });
     socket.on('error', reject);

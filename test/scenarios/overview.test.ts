@@ -1,4 +1,4 @@
-/** The overview: its figures are correct and permanent, and changes are published as live updates. */
+/** The figures of the overview are correct and survive a restart, and changes are published as live updates. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
@@ -35,7 +35,7 @@ async function overview(range = '1h'): Promise<Overview> {
   return (await response.json()) as Overview;
 }
 
-/** Topics published since then, in order, until the stream ends. */
+/** Collects the published topics in order until the stream ends. */
 async function openStream() {
   const controller = new AbortController();
   streams.push(controller);
@@ -86,7 +86,7 @@ test('figures, queue and health match the messages sent, also after a restart', 
   expect([code, stdout]).toEqual([0, expect.stringContaining('total 1h')]);
 });
 
-test('accepted messages and changes by the command line are published within moments', async () => {
+test('accepted messages and changes by the command line are published as live updates', async () => {
   const { topics } = await openStream();
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   await expect.poll(topics).toEqual(expect.arrayContaining(['accounts', 'audit']));
@@ -99,7 +99,7 @@ test('accepted messages and changes by the command line are published within mom
   await expect.poll(topics).toContain('suppressions');
 });
 
-test('a message that an operator cancels has left the queue in the figures too', async () => {
+test('the figures count a message that an operator cancels as a departure from the queue', async () => {
   const store = await rig.openStore(folder);
   const hour = 3_600_000;
   const ended = async () => {
@@ -116,7 +116,7 @@ test('a message that an operator cancels has left the queue in the figures too',
     })
     .not.toBe('');
   await expect.poll(async () => (await store.findMessage(deferred.id))?.events.at(-1)?.verb).toBe('deferred');
-  // Figures counted before are written.
+  // The earlier figures are written.
   let before = -1;
   const isSettled = async () => {
     const last = before;
@@ -134,7 +134,7 @@ test('a message that an operator cancels has left the queue in the figures too',
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
-test('a problem is listed with its page, and no longer once it is solved', async () => {
+test('a problem is listed with its page until it is solved', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
   expect((await overview()).attention).toContainEqual(
@@ -144,9 +144,9 @@ test('a problem is listed with its page, and no longer once it is solved', async
   expect((await overview()).attention).toEqual([]);
 });
 
-test('while the next hop accepts nothing, waiting messages show the reason and the time of the next attempt', async () => {
+test('while the next hop accepts no message, waiting messages have the reason and the time of the next attempt', async () => {
   const separateFolder = rig.folder();
-  // Nothing listens on the port of the stopped relay.
+  // No server listens on the port of the stopped relay.
   const relay = await startSmtpServer({});
   await relay.close();
   const serviceWithoutRelay = await rig.serve(separateFolder, {

@@ -1,4 +1,4 @@
-/** A real SMTP server as the relay: its replies decide the state of a message. */
+/** A real SMTP server as the relay: its replies determine the state of a message. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -21,7 +21,7 @@ let folder = '';
 let service: RunningService;
 let server: RealSmtpServer;
 let store: Store;
-/** Local parts that the relay defers. */
+/** The local parts of recipients that the relay defers. */
 const deferredLocalParts = new Set<string>();
 
 beforeAll(async () => {
@@ -42,7 +42,7 @@ beforeAll(async () => {
   store = await rig.openStore(folder);
 });
 afterAll(async () => {
-  // The server would wait for the pooled connections of the service.
+  // Otherwise the server would wait for the pooled connections of the service.
   await service.stop();
   await server.close();
 });
@@ -52,7 +52,7 @@ const show = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 's
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
-test('a hard bounce suppresses its recipient and no other', async () => {
+test('a hard bounce suppresses only its recipient', async () => {
   const bounced = await submitTo('gone@example.com');
   await waitForState(bounced, 'bounced');
   const { attempts } = await show(bounced);
@@ -66,7 +66,7 @@ test('a hard bounce suppresses its recipient and no other', async () => {
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
-test('a deferred message waits about a minute, as explain shows; retry sends it now; cancel withdraws it', async () => {
+test('a deferred message waits about a minute, as explain shows; retry sends it at once; cancel cancels it', async () => {
   deferredLocalParts.add('later').add('never');
   const [deferredId, cancelledId] = await Promise.all([submitTo('later@example.com'), submitTo('never@example.com')]);
   for (const id of [deferredId, cancelledId]) {
@@ -97,7 +97,7 @@ test('a deferred message waits about a minute, as explain shows; retry sends it 
   expect(server.received.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
-/** A port in front of `behind` that closes every connection while it is down. */
+/** Starts a proxy for `relayPort` that closes every connection while it is down. */
 async function startSwitchableProxy(relayPort: number) {
   const sockets = new Set<Socket>();
   const proxy = { port: 0, down: true, connections: 0 };
@@ -124,7 +124,7 @@ async function startSwitchableProxy(relayPort: number) {
   return proxy;
 }
 
-test('a relay that is down gets only probes, and every message once it is back', async () => {
+test('a relay that is down gets only probes, and gets every message when it is back', async () => {
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
   const separateFolder = rig.folder();
@@ -139,7 +139,7 @@ test('a relay that is down gets only probes, and every message once it is back',
   expect(proxy.connections).toBeLessThanOrEqual(12);
   proxy.down = false;
   const senderStore = await rig.openStore(separateFolder);
-  // The messages of failed attempts are due in a minute; the others are sent after the successful probe.
+  // Messages with a failed attempt are due in a minute. The others are sent after the successful probe.
   await expect.poll(() => sink.received.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
   await expect.poll(() => ids.filter((id) => sink.received.get(id) !== 1)).toEqual([]);

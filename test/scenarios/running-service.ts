@@ -1,4 +1,7 @@
-/** Services that stand for a whole test file: real processes from the launcher, ended and swept away after its last test. */
+/**
+ * Services for all tests of a file: real processes, started by the launcher. After the last test the processes are
+ * ended and their folders removed.
+ */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,28 +20,30 @@ export interface RunningService {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** Signs in once; null where a password does. */
+  /** The one-time sign-in link; null if a password is set. */
   readonly signIn: string | null;
-  /** Where bounces are taken, as `host:port`, and the provider's notices, as a URL; null where they are not. */
+  /**
+   * The address of the SMTP listener for bounces (`host:port`) and the URL for provider events; null if there is none.
+   */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** The raw key of an empty store's first start, else the empty string. */
+  /** The API key that the first start on an empty store prints, else an empty string. */
   readonly key: string;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Ends with the process; resolves to its exit code or signal. */
+  /** Resolves to the exit code or signal when the process ends. */
   readonly ended: Promise<number | string>;
-  /** SIGTERM, and waits for the end. */
+  /** Sends SIGTERM and waits for the end of the process. */
   stop(): Promise<number | string>;
 }
 
 export interface Scenario {
-  /** A folder for this file's tests. */
+  /** Creates a folder that is removed after the last test of the file. */
   folder(): string;
-  /** The store of the service in `folder`, opened beside it as a command would: cheaper to ask often than a process. */
+  /** Opens the store of the service in `folder`, as a command does. Calls of the store are faster than processes. */
   openStore(folder: string): Promise<Store>;
-  /** Starts `serve --json` in `folder`; rejects with what it said where it ends instead. */
+  /** Starts `serve --json` in `folder`. Rejects with its standard error if it ends. */
   serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
-  /** Starts `serve` as a person does; `banner` is all that it printed. */
+  /** Starts `serve` without `--json`. `banner` is its complete output. */
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;
 }
 
@@ -109,7 +114,7 @@ export function scenario(): Scenario {
       return { ...running, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
-      // The last thing printed: the curl's body on an empty store, the hint for a key on any other.
+      // The last line of the output: the body of the curl command on an empty store, else the hint how to create a key.
       const running = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = running.stdout();
       const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
@@ -132,18 +137,18 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-/** One request, read to its end. */
+/** Sends a request and reads the whole response. */
 export async function sendRequest(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** Signs in with the link of the start, as the page does that it opens; the headers that a signed-in page sends. */
+/** Signs in with the printed link. Resolves to the headers that a signed-in page sends. */
 export function signedIn({ signIn }: RunningService): Promise<SessionHeaders> {
   return signInByLink(signIn ?? '');
 }
 
-/** How often each value occurs. */
+/** The number of occurrences of each value. */
 export function countValues(values: readonly (string | number)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
@@ -152,7 +157,7 @@ export function countValues(values: readonly (string | number)[]): Record<string
 
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The id in the exact body of a 201; throws where the body is anything else. */
+/** Returns the id in the body of a 201. @throws Error if the body has another form */
 export function idOf(text: string): string {
   const id = /^\{"result":\{"id":"([0-9a-f-]{36})"\}\}$/.exec(text)?.[1] ?? '';
   if (!UUID_V7.test(id)) throw new Error(`not the body of a 201: ${text}`);

@@ -1,4 +1,4 @@
-/** Marked bodies, keys and passwords are searched for in every place where they must not be. */
+/** Known bodies, keys and passwords must not be in the log, in metrics, in listings or in files. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -21,7 +21,7 @@ function filesUnder(folder: string): string[] {
     .filter((path) => statSync(path).isFile());
 }
 
-test('no body, key or password is in the log, in a listing or in a metric, and no raw secret is in a file', async () => {
+test('no body, key or password is in the log, in a listing or in a metric, and no unencrypted secret is in a file', async () => {
   let authenticated = 0;
   const server = await startSmtpServer({
     disabledCommands: ['STARTTLS'],
@@ -48,7 +48,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   await runJsonCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
   const service = await rig.serve(folder, settings);
-  // The store was not empty, so the start prints no key.
+  // The store is not empty, so the start prints no key.
   expect(service.key).toBe('');
 
   const message = `Hello ${BODY}`;
@@ -94,22 +94,22 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     runCommand(folder, ['config'], { ...settings, POSTRIDER_TRANSPORT: `smtp://u:${RELAY_PASSWORD}@h:70000` }),
   ]);
   expect(listings.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 1]);
-  const conversations = await runJsonCommand<{ attempts: unknown[] }>(
+  const shownMessage = await runJsonCommand<{ attempts: unknown[] }>(
     folder,
     ['message', 'show', ids[0] ?? ''],
     settings,
   );
   expect(await service.stop()).toBe(0);
 
-  const told = {
+  const searched = {
     log: service.stdout() + service.stderr(),
     listings: listings.map(({ stdout, stderr }) => stdout + stderr).join(''),
     metrics: metrics.text,
-    conversations: JSON.stringify(conversations.attempts),
+    transcripts: JSON.stringify(shownMessage.attempts),
   };
-  // Otherwise nothing was searched.
-  expect(told.log).toContain(ids[0]);
-  expect(told.conversations).toContain('AUTH');
+  // The searched output is complete.
+  expect(searched.log).toContain(ids[0]);
+  expect(searched.transcripts).toContain('AUTH');
   const base64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
   const plain = `\0relayuser\0${RELAY_PASSWORD}`;
   const secrets = [
@@ -122,7 +122,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     OPERATOR_PASSWORD,
     WRONG_PASSWORD,
   ];
-  for (const [where, text] of Object.entries(told)) {
+  for (const [where, text] of Object.entries(searched)) {
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
   const raw = filesUnder(folder).map((path) => ({ path, bytes: readFileSync(path) }));
@@ -132,7 +132,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);
   for (const { path, bytes } of raw) {
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
-    // No other user of the machine may read messages or hashes.
+    // Other users of the machine must not be able to read messages or hashes.
     expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);
   }
 });

@@ -18,7 +18,7 @@ let settings: Record<string, string> = {};
 let dns: FakeDns;
 let relay: RealSmtpServer;
 let service: RunningService;
-/** While true the relay defers every recipient. */
+/** While true, the relay defers every recipient. */
 let defersEveryMessage = false;
 
 beforeAll(async () => {
@@ -61,7 +61,7 @@ function publish({ records }: DomainAnswer): void {
   }
 }
 
-test('a sender is refused until the records of its domain are in DNS, and accepted after that', async () => {
+test('a sender is accepted only after the records of its domain are in DNS', async () => {
   const refused = await submit(service.publicUrl, service.key, { from });
   expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
   const added = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
@@ -102,7 +102,7 @@ test('messages are signed with both keys, aligned, and have a return path with t
   expect(head).not.toContain('Auto-Submitted');
 });
 
-test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses none', async () => {
+test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses no recipient', async () => {
   const [bouncedId, spamId] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
   await expect.poll(() => stateOf(bouncedId)).toBe('bounced');
   await expect.poll(() => stateOf(spamId)).toBe('bounced');
@@ -113,7 +113,7 @@ test('a hard bounce suppresses exactly its recipient, and a refusal as spam supp
   expect(await stateOf(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
-test('a rotation signs with the new keys only once they are in DNS', async () => {
+test('after a rotation, messages are signed with the new keys only when these are in DNS', async () => {
   const selectorsBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
     ({ name }) => name,
   );
@@ -138,7 +138,7 @@ test('a rotation signs with the new keys only once they are in DNS', async () =>
     .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
-test('many bounces lock their account and no other, with the reason, until it is unlocked', async () => {
+test('many bounces lock only their account, with the reason, until it is unlocked', async () => {
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');

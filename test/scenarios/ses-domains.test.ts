@@ -1,4 +1,7 @@
-/** Sending domains at Amazon SES: created with an own key or the provider's, checked by verify, never treated as missing without an answer. */
+/**
+ * Sending domains at Amazon SES: identities with a key of Postrider or of SES, checked by `domain verify`. Without a
+ * response an identity is not treated as missing.
+ */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -20,7 +23,7 @@ beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
     ...CREDENTIALS,
-    // Without it a shared database gives a warning.
+    // Without this setting a shared database gives a warning.
     POSTRIDER_SECRET: 'cd'.repeat(32),
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
@@ -45,7 +48,7 @@ async function verify(name: string): Promise<{ code: number; stderr: string; ans
 }
 const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
 
-test('domain add creates the identity with the own RSA key, and verify reads the state at the provider too', async () => {
+test('domain add creates the identity with the RSA key of Postrider, and verify also reads its state at SES', async () => {
   const added = await add('own.example');
   const identity = ses.identities.get('own.example');
   const rsa = added.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
@@ -69,7 +72,7 @@ test('domain add creates the identity with the own RSA key, and verify reads the
   expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
 });
 
-test('with --easy-dkim the records of the provider are among those to publish and to verify', async () => {
+test('with --easy-dkim the records of SES are also printed and verified', async () => {
   const added = await add('easy.example', '--easy-dkim');
   const names = provider(added).filter(({ type }) => type === 'CNAME');
   expect(names.map(({ name, value }) => [name, value])).toEqual(
@@ -87,7 +90,7 @@ test('with --easy-dkim the records of the provider are among those to publish an
   expect(provider(shown)).toHaveLength(4);
 });
 
-test('a provider that does not answer is not treated as one without the identity, and verify creates what add could not', async () => {
+test('if SES does not answer, the identity is not treated as missing, and verify creates an identity that add could not create', async () => {
   const here = ses.identities;
   const down = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
   const { code, stdout, stderr } = await runCommand(
@@ -107,7 +110,7 @@ test('a provider that does not answer is not treated as one without the identity
   expect(here.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
-test('after a rotation the provider gets the signing key', async () => {
+test('after a rotation verify passes the new signing key to SES', async () => {
   const added = await add('turn.example');
   publish(added);
   const before = ses.identities.get('turn.example')?.selector;
@@ -119,7 +122,7 @@ test('after a rotation the provider gets the signing key', async () => {
   expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
 });
 
-test('a MAIL FROM domain at the provider is verified and shown', async () => {
+test('a MAIL FROM domain at SES is verified and shown', async () => {
   const added = await add('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };
@@ -128,7 +131,7 @@ test('a MAIL FROM domain at the provider is verified and shown', async () => {
   const lines = ({ records }: DomainAnswer) =>
     records.filter(({ name, value }) => `${name} ${value}`.includes('bounce.from')).map((one) => [one.type, one.found]);
   const early = await verify('from.example');
-  // It does not say that messages are accepted.
+  // The output does not state that messages are accepted.
   expect(early.code).toBe(0);
   expect(lines(early.answer)).toEqual([
     ['MX', 'missing'],
@@ -145,7 +148,7 @@ test('a MAIL FROM domain at the provider is verified and shown', async () => {
   expect(lines((await verify('from.example')).answer).map(([, found]) => found)).toEqual(['found', 'found', 'found']);
 });
 
-test('an identity that signs with a foreign key stays unchanged, and is reported', async () => {
+test('an identity that signs with an unknown key is not changed, and is reported', async () => {
   ses.identities.set('theirs.example', {
     verified: true,
     dkim: 'SUCCESS',
@@ -163,7 +166,7 @@ test('an identity that signs with a foreign key stays unchanged, and is reported
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
 
-test('an existing identity stays, also when the domain is removed', async () => {
+test('an existing identity is not removed with the domain', async () => {
   ses.identities.set('old.example', {
     verified: true,
     dkim: 'SUCCESS',
@@ -188,7 +191,7 @@ test('--easy-dkim without ses: is refused', async () => {
   ]);
 });
 
-test('doctor warns of the sandbox and fails for a paused account', async () => {
+test('doctor warns about the sandbox and fails for a paused account', async () => {
   const finding = async () => {
     const { stdout } = await runPostrider('doctor', '--json');
     return (JSON.parse(stdout) as { check: string; result: string }[]).find(({ check }) => check === 'transport')

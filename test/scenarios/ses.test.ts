@@ -50,7 +50,7 @@ const postNotification = (message: object) =>
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
-/** The provider's id of a message, from its history. */
+/** The id of a message at SES, from its history. */
 async function referenceOf(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
@@ -66,7 +66,7 @@ test('a subscription to the configured topic is confirmed automatically', async 
   expect(sns.confirmed).toHaveLength(1);
 });
 
-test('a bounce from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
+test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
   const other = await sent('other@example.net');
   const { id, reference } = await sent('gone@example.net');
   expect((await ses.emails()).map(({ messageId }) => messageId)).toContain(reference);
@@ -83,7 +83,7 @@ test('a bounce from SNS ends the message as bounced and suppresses its recipient
   expect((await store.findMessage(id))?.events.length).toBe(events);
 });
 
-test('a complaint from the queue ends the message as complained, and a delivery is in its history', async () => {
+test('a complaint event from the SQS queue ends the message as complained, and a delivery is in its history', async () => {
   const { id, reference } = await sent('spam@example.net');
   sqs.send(sesEvent('Delivery', reference, 'spam@example.net'));
   sqs.send(
@@ -101,7 +101,7 @@ test('a complaint from the queue ends the message as complained, and a delivery 
   );
 });
 
-test('a transient bounce changes only the history', async () => {
+test('a transient bounce event changes only the history', async () => {
   const { id, reference } = await sent('full@example.net');
   const detail = { bounceType: 'Transient', bounceSubType: 'MailboxFull' };
   await postNotification(
@@ -111,7 +111,7 @@ test('a transient bounce changes only the history', async () => {
   expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'soft-bounced', by: 'feedback:sns' });
 });
 
-test('a forged notification has no effect, and is counted', async () => {
+test('a forged notification has no effect and is counted', async () => {
   const { id, reference } = await sent('victim@example.net');
   const forged = snsMessage(
     sns.signer.key,
@@ -124,14 +124,14 @@ test('a forged notification has no effect, and is counted', async () => {
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
 });
 
-test('doctor reports the state of the account, and missing credentials', async () => {
+test('doctor reports the state of the account and missing credentials', async () => {
   const finding = async (environment: Record<string, string>) => {
     const { stdout } = await runCommand(folder, ['doctor', '--json'], { ...environment, POSTRIDER_DNS: '127.0.0.1:9' });
     return (JSON.parse(stdout) as { check: string; result: string; detail: string }[]).find(
       ({ check }) => check === 'transport',
     );
   };
-  // The fake answers with the given account data, and with an error without it.
+  // With credentials doctor prints the account data. Without credentials it prints an error.
   expect(await finding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
   const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...settingsWithoutKeys } = settings;
   const noCredentials = {

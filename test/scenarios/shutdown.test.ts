@@ -1,4 +1,4 @@
-/** SIGTERM under load: every received request is answered, and every message with a 201 is kept. */
+/** SIGTERM under load: every received request gets a response, and every message with a 201 is stored. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';
@@ -8,13 +8,13 @@ const rig = scenario();
 const SENDERS = 40;
 
 interface RequestOutcome {
-  /** `refused`: no byte of an answer came; `truncated`: only a part of one came. */
+  /** `refused`: no byte of a response arrived; `truncated`: only a part of the response arrived. */
   readonly kind: 'answered' | 'refused' | 'truncated';
   readonly status: number;
   readonly text: string;
 }
 
-/** One request over a new connection, so that there is no race for an idle one. */
+/** Sends one request over a new connection, because the service may close an idle connection. */
 function send(url: string, key: string): Promise<RequestOutcome> {
   return new Promise((resolve) => {
     const headers = { Authorization: key, 'Content-Type': 'application/json' };
@@ -31,7 +31,7 @@ function send(url: string, key: string): Promise<RequestOutcome> {
   });
 }
 
-test('running requests at SIGTERM get a complete answer, and no message with a 201 is lost', async () => {
+test('requests in progress at SIGTERM get a complete response, and no message with a 201 is lost', async () => {
   const folder = rig.folder();
   const service = await rig.serve(folder);
   const outcomes: RequestOutcome[] = [];

@@ -17,7 +17,7 @@ const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const stateOf = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
-test('an address on the list gets no message in any spelling, until it is removed', async () => {
+test('an address on the list receives no message in any spelling until it is removed', async () => {
   await runJson('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
   expect(await stateOf(await send('gONE@example.com'))).toBe('suppressed');
   expect(await runJson('suppression', 'list', 'default')).toEqual([
@@ -33,7 +33,7 @@ test('the list of the whole service applies to every account', async () => {
   expect(await stateOf(await send('nobody@example.com'))).toBe('suppressed');
 });
 
-test('an import applies to the running service, which accepts messages meanwhile', async () => {
+test('an import applies to the running service, which accepts messages during the import', async () => {
   const file = join(folder, 'list.csv');
   const addresses = Array.from({ length: 50_000 }, (_, at) => `user${at}@import.example`);
   writeFileSync(
@@ -59,7 +59,7 @@ test('an import applies to the running service, which accepts messages meanwhile
   expect(exported.stdout.trim().split('\n')).toHaveLength(50_001);
 });
 
-test('an import of a file that cannot be read completely adds nothing to the list', async () => {
+test('an import of a file that cannot be read completely adds no entry to the list', async () => {
   const file = join(folder, 'broken.csv');
   const validRows = Array.from({ length: 20_000 }, (_, at) => `user${at}@broken.example\n`).join('');
   await runJson('suppression', 'add', 'default', 'before@broken.example');

@@ -1,4 +1,4 @@
-/** Terminal output has no control characters and no password of a mistyped setting. */
+/** Terminal output contains no control characters and no password of a mistyped setting. */
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
@@ -6,13 +6,13 @@ import { idOf, scenario } from './running-service.ts';
 
 const rig = scenario();
 
-/** C1 controls, separators and bidirectional controls, all of which a subject may have. */
+/** C1 controls, separators and bidirectional controls. A subject may contain all of them. */
 const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
   .map((unit) => String.fromCharCode(unit))
   .join('x');
 const SECRET = 'plantedPASSWORD4721';
 
-/** Without line feeds and tabs. */
+/** The control characters in a text, except line feeds and tabs. */
 const findControlCharacters = (text: string) =>
   [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
 
@@ -55,7 +55,7 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
     expect(findControlCharacters(text)).toEqual([]);
 });
 
-test('the password of a mistyped database or relay is in no output of any command', async () => {
+test('no output of a command contains the password of a mistyped database or relay', async () => {
   const folder = rig.folder();
   const credentials = `user:${SECRET}@db.example`;
   const databases = [

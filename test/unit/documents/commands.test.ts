@@ -1,7 +1,8 @@
 /**
- * Commands of the manual work as printed. A code block behind the line `<!-- run -->` is run by a shell, block after block of a
- * page in one folder beside a service of its own. Addresses and the key are the service's; nothing else is changed.
- * test/unit/cli/printed-commands.test.ts holds every other printed command against the definitions of the commands.
+ * The commands of the manual work as printed. A shell runs each code block after a line `<!-- run -->`, in the order of
+ * the page, in one folder with one running service per page. The addresses and the key are replaced by those of the
+ * service. test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of the
+ * commands.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { environment, type ServiceProcess, startProcess } from '../../rig/servic
 
 const LAUNCHER = join(ROOT, 'bin/postrider.js');
 
-/** The code blocks that a page marks as ones that run, without the indentation of a list. */
+/** The code blocks of a page after `<!-- run -->`, without the indentation of a list. */
 function markedBlocks(text: string): readonly string[] {
   return [...text.matchAll(/^( *)<!-- run -->\n+\1```sh\n([\s\S]*?)^\1```$/gm)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
@@ -27,18 +28,18 @@ const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')
   })
   .filter(({ marks }) => marks > 0);
 
-/** Runs a block; the first command that fails ends it. */
+/** Runs a block. The first command that fails ends it. */
 function runBlock(block: string, folder: string, service: ServiceProcess) {
   const binFolder = join(folder, 'tools');
   mkdirSync(binFolder, { recursive: true });
-  // What npx does in a checkout.
+  // A replacement for npx, which runs the launcher of this checkout.
   writeFileSync(join(binFolder, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
   chmodSync(join(binFolder, 'npx'), 0o755);
   const script = block
     .replaceAll('http://127.0.0.1:8080', service.publicUrl)
     .replaceAll('http://127.0.0.1:8081', service.operatorUrl)
     .replaceAll('pr_…', service.key ?? '')
-    // `curl` ends with 0 whatever the server answers; here an error is a failure.
+    // `curl` exits with 0 after an error status. With this option it fails.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
   const address = new URL(service.publicUrl).host;
   const { PATH = '' } = process.env;
@@ -58,16 +59,16 @@ function runBlock(block: string, folder: string, service: ServiceProcess) {
   );
 }
 
-test('quick-start.md, sending.md and simulator.md have blocks that run', () => {
+test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
   expect(MARKED_PAGES.map(({ page }) => page)).toEqual(
     expect.arrayContaining(['docs/quick-start.md', 'docs/sending.md', 'docs/simulator.md']),
   );
-  // A mark that belongs to no shell block would hide a block that is not run.
+  // A marker without a shell block would be a block that is not run.
   for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 
 describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
-  test('run as printed', async () => {
+  test('succeed as printed', async () => {
     const folder = temporaryFolder();
     const service = await startProcess(folder);
     for (const block of blocks) {
@@ -77,7 +78,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   });
 });
 
-test('a failing command is found, also before others', async () => {
+test('a failing command is detected, also before other commands', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder);
   expect((await runBlock('npx postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);

@@ -1,6 +1,6 @@
 /**
- * The clients in docs/examples: docs/sending.md prints each as it is, and each does against a running service what the page
- * says. One whose interpreter is not on this machine is printed only; the annotation of the test names it.
+ * The clients in docs/examples. docs/sending.md contains each file unchanged, and each works with a running service as
+ * the page describes. A client whose interpreter is not installed is not run; an annotation of the test lists it.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { runJsonCommand, startProcess } from '../../rig/service.ts';
 const FOLDER = join(ROOT, 'docs/examples');
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** How each example is started. */
+/** The command that starts each example. */
 const INTERPRETERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   'send.sh': ['sh'],
   'send.mjs': [process.execPath],
@@ -31,7 +31,7 @@ function isInstalled(program: string): boolean {
 }
 
 const EXAMPLES = Object.entries(INTERPRETERS).map(([file, command]) => ({ file, command }));
-// Every system has a shell that knows no --version; what send.sh needs besides is curl.
+// A shell has no --version option. send.sh also needs curl, which is checked instead.
 const RUNNABLE = EXAMPLES.filter(({ file, command }) => isInstalled(file === 'send.sh' ? 'curl' : command[0]));
 const NOT_RUNNABLE = EXAMPLES.filter((example) => !RUNNABLE.includes(example)).map(({ file }) => file);
 
@@ -71,12 +71,12 @@ function runExample(
   });
 }
 
-/** The id that an example prints: send.sh prints the whole answer. */
+/** The id that an example prints; send.sh prints the whole response. */
 function readId(stdout: string): string {
   return stdout.startsWith('{') ? (JSON.parse(stdout) as { result: { id: string } }).result.id : stdout;
 }
 
-test('docs/sending.md prints each file of docs/examples as it is, and no other', () => {
+test('docs/sending.md contains each file of docs/examples unchanged, and no other file', () => {
   const page = readFileSync(join(ROOT, 'docs/sending.md'), 'utf8');
   const printed = [...page.matchAll(/^\[examples\/([^\]]+)\].*\n\n```\w+\n([\s\S]*?)^```$/gm)];
   const files = readdirSync(FOLDER).sort();
@@ -101,7 +101,7 @@ const MESSAGE = {
 };
 
 describe.each(RUNNABLE)('$file', (example) => {
-  test('prints the id of the 201, the same id on a second run, and the documented error of an invalid request', async () => {
+  test('prints the id of the 201, the same id in a second run, and the documented error for an invalid request', async () => {
     const folder = temporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };
@@ -125,7 +125,7 @@ describe.each(RUNNABLE)('$file', (example) => {
     expect(wrongKey.stderr).toMatch(/^401 .*"message":"Invalid API key"/);
   });
 
-  test('repeats the request after a 429 and a 500, with the same idempotency key, no sooner than Retry-After says', async () => {
+  test('repeats the request after a 429 and a 500, with the same idempotency key, and not before Retry-After', async () => {
     const asked: { readonly key: unknown; readonly at: number }[] = [];
     const id = '0199aaaa-0000-7000-8000-000000000000';
     const server = createServer((request, response) => {

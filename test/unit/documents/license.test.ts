@@ -6,10 +6,10 @@ import { ROOT } from '../../house/source.ts';
 
 const readRootFile = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 
-test('LICENSE is the whole standard text of the licence that package.json names', () => {
+test('LICENSE is the complete standard text of the licence in package.json', () => {
   const { license } = JSON.parse(readRootFile('package.json')) as { license: string };
   expect(license).toBe('Apache-2.0');
-  // The text as the Apache Software Foundation publishes it, LICENSE-2.0.txt.
+  // The digest of LICENSE-2.0.txt as published by the Apache Software Foundation.
   expect(createHash('sha256').update(readRootFile('LICENSE')).digest('hex')).toBe(
     'cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30',
   );

@@ -1,4 +1,4 @@
-/** Links between the pages of the documentation: the file and the heading that a link names exist. */
+/** The links of the documentation have existing files and headings as targets. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,14 +11,14 @@ function pages(): readonly string[] {
   return [...readdirSync(ROOT), ...docs].filter((name) => name.endsWith('.md'));
 }
 
-/** The page without its code: what stands there is no link and no heading. */
+/** The page without its code blocks, which contain no links and headings. */
 function withoutCode(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/^(?: {4,}|\t).*$/gm, '');
 }
 
-/** The anchors of the headings, as GitHub makes them. */
+/** The anchors of the headings, as GitHub creates them. */
 function anchors(page: string): ReadonlySet<string> {
   const headings = [...withoutCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
   return new Set(
@@ -31,7 +31,7 @@ function anchors(page: string): ReadonlySet<string> {
   );
 }
 
-/** What is wrong with a link of a page, or null. */
+/** The fault of a link, or null. */
 function linkFault(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');
@@ -41,7 +41,7 @@ function linkFault(page: string, link: string): string | null {
   return anchors(target).has(anchor) ? null : `${page}: ${target} has no heading #${anchor}`;
 }
 
-it('every link of the documentation leads to a file and a heading that exist', () => {
+it('every link of the documentation has an existing file and heading as target', () => {
   const links = pages().flatMap((page) =>
     [...withoutCode(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => ({ page, link: link ?? '' })),
   );

@@ -1,4 +1,7 @@
-/** The pages of the manual: each is in its index and begins with its purpose; every setting and metric that one names exists. */
+/**
+ * The pages of the manual: each is in an index and begins with its purpose, and every setting and metric on a page
+ * exists.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -12,7 +15,7 @@ const PAGES = [
   ...filesUnder('docs', '.md'),
 ];
 
-/** Addresses of Markdown links outside code, external ones aside. */
+/** The targets of Markdown links outside code, without external links. */
 function linksOf(page: string): readonly string[] {
   const prose = readPage(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
@@ -30,11 +33,11 @@ test('docs/README.md links to every page of docs, docs/decisions/README.md to ev
   }
 });
 
-test('every page begins with a title and a paragraph that says what it is for', () => {
+test('every page begins with a title and a paragraph with its purpose', () => {
   expect(filesUnder('docs', '.md').filter((page) => !/^# \S.*\n\n[^#|\n]/.test(readPage(page)))).toEqual([]);
 });
 
-test('every setting that a page names exists', () => {
+test('every setting on a page exists', () => {
   const known = new Set([...Object.values(SETTINGS_TABLE).map(({ name }) => String(name)), 'POSTRIDER_API_KEY']);
   const unknown = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
@@ -45,7 +48,7 @@ test('every setting that a page names exists', () => {
   expect(unknown).toEqual([]);
 });
 
-test('every metric that a page names exists', () => {
+test('every metric on a page exists', () => {
   const code = readPage('src/observability/metrics.ts');
   const unknown = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]

@@ -1,10 +1,10 @@
-/** docs/troubleshooting.md quotes what the service and the commands print; each quotation is held to the source. */
+/** docs/troubleshooting.md quotes the output of the service and the commands. Each quotation must be in the source. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const ROOT = new URL('../../../', import.meta.url);
-/** Tables whose first column quotes a text that is printed. */
+/** The headers of the tables whose first column quotes printed text. */
 const QUOTING_HEADERS = ['message', 'finding', 'what you see'];
 
 function source(): string {
@@ -13,7 +13,7 @@ function source(): string {
   return files.map((name) => readFileSync(`${folder}${name}`, 'utf8')).join('\n');
 }
 
-/** The code spans in the first column of the tables that quote. */
+/** The code spans in the first column of these tables. */
 function quotations(page: string): readonly string[] {
   const found: string[] = [];
   let quotes = false;
@@ -29,7 +29,7 @@ function quotations(page: string): readonly string[] {
   return found;
 }
 
-it('every message that docs/troubleshooting.md quotes is in the source, but for the part that differs', () => {
+it('every text that docs/troubleshooting.md quotes is in the source, except for its variable part', () => {
   const code = source();
   const quoted = quotations(readFileSync(new URL('docs/troubleshooting.md', ROOT), 'utf8'));
   const pieces = quoted.flatMap((text) => text.split('…').map((piece) => piece.trim()));
