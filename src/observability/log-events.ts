@@ -146,7 +146,8 @@ export const LOG_EVENTS = {
   'report.not_understood': {
     level: 'warn',
     fields: ['feedbackId', 'reason', 'detail'],
-    meaning: 'A report was not understood, or it names no known message. `postrider feedback show ID` shows the report.',
+    meaning:
+      'A report was not understood, or it names no known message. `postrider feedback show ID` shows the report.',
   },
   'report.refused': null,
   'subscription.changed': {

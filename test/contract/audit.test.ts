@@ -1,6 +1,4 @@
-/**
- * Guarantees of every store about the audit log: an operator's change and its entry are stored together or not at all.
- */
+/** Every store: an operator's change and its audit log entry are stored together or not at all. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -140,7 +138,7 @@ const CHANGES: Readonly<
   'token.revoke': (store, { tokenId }, by) => store.revokeToken(tokenId, NOW, by),
 };
 
-/** Everything that the changes above can affect. */
+/** Reads everything that the changes above can affect. */
 async function everything(store: Store, { retried, cancelled }: Prepared) {
   return Promise.all([
     store.listAccounts(),
@@ -167,7 +165,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 
-  test('an operator’s change has one audit entry, with the values before and after from its transaction, and no secret', async () => {
+  test('an operator’s change has one audit entry with the values before and after the change, and without secrets', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     for (const [action, change] of Object.entries(CHANGES)) {
@@ -217,7 +215,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['token.revoke']).toEqual(['old', null, null]);
   });
 
-  test('an import of several batches has one entry with correct counts after each batch', async () => {
+  test('an import of several batches has one audit entry, with correct counts after each batch', async () => {
     const { store, refuseEntries } = await opened(name);
     await prepared(store);
     const shown = async () =>
@@ -256,7 +254,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
   });
 
-  test('a rejected change, and a change by the service itself, have no entry', async () => {
+  test('a rejected change and a change by the service itself have no audit entry', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);

@@ -1,4 +1,4 @@
-/** Guarantees of every store about feedback reports. */
+/** Every store: feedback reports. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
@@ -48,7 +48,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** A message that the next hop has accepted with this id. */
+  /** Stores a message that the next hop has accepted with this id. */
   async function delivered(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const mail = newMessage({ lease: LEASE, to });
     await store.accept([mail]);
@@ -96,7 +96,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.accept([newMessage({ to: mail.to })])).toMatchObject([{ state: 'suppressed' }]);
   });
 
-  test('the same report again, and a further one, change nothing more', async () => {
+  test('a repeated report and a second report about the same bounce change nothing', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const first = report({ id: mail.id }, HARD);
@@ -113,7 +113,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
   });
 
-  test('of the same report received by two nodes at once, one is applied', async () => {
+  test('a report that several nodes receive at the same time is applied once', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const twice = report({ id: mail.id }, COMPLAINT);
@@ -135,16 +135,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const locked = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 
-  test('a recipient who reports every message counts once and locks no account', async () => {
+  test('a recipient who complains about every message counts once and does not lock the account', async () => {
     const store = await storeWith();
-    // A message accepted before the first report. The spellings are of one mailbox.
+    // All messages are accepted before the first report. The spellings belong to one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const mails: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) mails.push(await delivered(store, to));
     const batch = mails.map(({ id }) => report({ id }, COMPLAINT));
     const half = batch.length / 2;
     for (const asked of batch.slice(0, half)) expect(await one(store, asked)).toMatchObject({ to: 'complained' });
-    // In one transaction too.
+    // The same applies to reports in one transaction.
     for (const answer of await store.recordFeedback(batch.slice(half))) expect(answer.kind).toBe('applied');
     expect(await counts(store)).toEqual({ emails: mails.length, bounces: 0, complaints: 1 });
     expect(await locked(store)).toBeNull();
@@ -154,7 +154,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await locked(store))?.reason).toContain('2 complaints');
   });
 
-  test('a recipient counts once even if reports name another address or the suppression is removed in between', async () => {
+  test('a recipient counts once even if reports contain another address or the suppression is removed in between', async () => {
     const store = await storeWith();
     const about = (recipient: string): FeedbackEvent => ({
       ...HARD,
@@ -171,7 +171,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a recipient counts once over all channels: SMTP, SNS and a queue', async () => {
+  test('complaints of a recipient over SMTP, SNS and SQS count once', async () => {
     const store = await storeWith();
     const sent: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
@@ -210,7 +210,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toMatchObject({ complaints: 0 });
   });
 
-  test('complainants are purged with the reports of the same time', async () => {
+  test('complainants are purged at the same age as reports', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [{ id }, again] = [await delivered(store, 'rita@example.com'), await delivered(store, 'rita@example.com')];
@@ -220,7 +220,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toMatchObject({ complaints: 2 });
   });
 
-  test('complaints of a provider’s simulator lock no account', async () => {
+  test('complaints of a provider’s simulator do not lock an account', async () => {
     const store = await storeWith();
     for (const label of ['', '+a', '+b']) {
       const { id } = await delivered(store, `complaint${label}@simulator.amazonses.com`);
@@ -230,7 +230,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a late soft bounce changes only the history', async () => {
+  test('a soft bounce after delivery changes only the history', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     expect(await one(store, report({ id: mail.id }, SOFT))).toMatchObject({
@@ -246,7 +246,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
   });
 
-  test('the provider’s id identifies the message; before the settlement it is unknown', async () => {
+  test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-1' }, HARD);
     expect(await one(store, early)).toEqual({ kind: 'not-yet' });
@@ -264,7 +264,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, foreign)).toMatchObject({ kind: 'applied', id: mail.id });
   });
 
-  test('a bounce of a message that is being sent is not applied yet, and is stored if it will not be repeated', async () => {
+  test('a bounce of a message that is being sent is not applied, and is stored if it is the final report', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -288,7 +288,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await one(store, early)).toEqual({ kind: 'repeated' });
   });
 
-  test('a complaint about a bounced message changes no state but suppresses and counts', async () => {
+  test('a complaint about a bounced message suppresses the recipient and counts, but does not change the state', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     await store.recordFeedback([report({ id: mail.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
@@ -299,7 +299,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a report about a test message changes its state, and neither suppresses nor counts', async () => {
+  test('a report about a test message changes its state, but does not suppress the recipient or count', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([mail]);
@@ -308,7 +308,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([await listed(store), await counts(store)]).toEqual([[], { emails: 0, bounces: 0, complaints: 0 }]);
   });
 
-  test('a batch in any order is answered in its order', async () => {
+  test('the results of a batch are in the order of its reports', async () => {
     const store = await storeWith();
     const mails = [await delivered(store, 'a@example.com'), await delivered(store, 'b@example.com')];
     const batch = [...mails].reverse().map(({ id }) => report({ id }, HARD));
@@ -320,7 +320,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a bounce ends an uncertain message, and it is never queued again', async () => {
+  test('a bounce ends an uncertain message, which is then never queued again', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -354,7 +354,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('reports that were not understood are listed newest first, by page, and shown in full', async () => {
+  test('reports that were not understood are listed newest first, in pages, and can be read completely', async () => {
     const store = await storeWith();
     const mail = await delivered(store);
     const about = [{ id: mail.id }, null, { id: mail.id }] as const;
@@ -380,7 +380,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await stateOf(store, mail)).toBe('delivered');
   });
 
-  test('old reports, provider references, and stored reports beyond the maximum are purged in batches', async () => {
+  test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
     const store = await storeWith();
     expect(await store.lastFeedbackAt()).toBeNull();
     const mail = await delivered(store, 'rita@example.com', 'ses-9');

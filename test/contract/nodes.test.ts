@@ -1,4 +1,4 @@
-/** Guarantees of every store to nodes that share it: liveness, recovery of leases, and token buckets. */
+/** Every store: nodes, recovery of leases, and token buckets. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
@@ -15,7 +15,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  test('running time advances by what the monotonic clock confirms; a greater advance of the clock is a step', async () => {
+  test('running time advances by the monotonic time, and a greater advance of the clock is a step', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const first = await store.updateRunningTime(0, now);
@@ -24,7 +24,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
     expect(second.segments).toEqual(first.segments);
     expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
-    // A store that uses its own time sees no step in the caller's time.
+    // A store that uses its own time does not detect a step in the caller's time.
     const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
     const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
     expect(third.segments).toHaveLength(1 + steps);
@@ -32,7 +32,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.updateRunningTime(MINUTE, third.seenAt)).toMatchObject({ segments: third.segments });
   });
 
-  test('a node with heartbeats is listed with its roles until it leaves', async () => {
+  test('a node that sends heartbeats is listed with its roles until it is removed', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const time = await store.recordHeartbeat(beatOf('node-a'), MINUTE, now);
@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
-  test('leases of a dead node are recovered before they expire; leases of a live node are not, even after they expire', async () => {
+  test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     for (const name of ['judge', 'live']) await store.recordHeartbeat(beatOf(name), 10 * MINUTE, now);
@@ -65,7 +65,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
 
-  test('a node presumed dead cannot settle recovered leases, and their new owner can', async () => {
+  test('a node whose leases were recovered cannot settle them, and the new owner can', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
@@ -74,12 +74,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recover({ now, includeAllLeases: false, includeDeadNodes: true, onUncertain: 'resend', node: 'judge' });
     const taken = await store.claim({ messages: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
     const [mine] = taken.messages;
-    if (mine === undefined) throw new Error('nothing was claimed');
+    if (mine === undefined) throw new Error('no message was claimed');
     expect(await store.settle([newSettlement({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
     expect(await store.settle([newSettlement(mine)])).toEqual(['settled']);
   });
 
-  test('a node recovers its own leases except those that it names', async () => {
+  test('a node recovers its own leases except the excluded ones', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
@@ -98,7 +98,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(unheard.id))?.state).toBe('queued');
   });
 
-  test('a token bucket starts full, grants whole tokens, and returns the time of the next one', async () => {
+  test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
@@ -111,7 +111,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
-  test('buckets belong to accounts, and a full bucket stays full under a new limit', async () => {
+  test('each account has its own bucket, and a full bucket stays full under a new limit', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };

@@ -1,4 +1,4 @@
-/** Guarantees of every store about the audit log, operator tokens and ended sessions. */
+/** Every store: the audit log, operator tokens and ended sessions. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { STORES } from '../rig/stores.ts';
 
@@ -11,7 +11,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   };
 
-  test('audit log entries are listed newest first, by page, as they were written', async () => {
+  test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
     const store = await storeWith();
     const entry = (n: number) => ({
       at: n,

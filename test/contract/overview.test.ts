@@ -1,4 +1,4 @@
-/** Guarantees of every store about traffic over time and the overview. */
+/** Every store: traffic over time and the overview. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
@@ -31,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const key = async (store: Store, account: string, name: string, expiresAt: number | null) =>
     done(await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW));
 
-  test('traffic of all nodes is summed by step, and a row written again counts once', async () => {
+  test('traffic of all nodes is summed by step, and a row that is written twice counts once', async () => {
     const store = await opened();
     await store.writeTraffic('one', [
       row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
@@ -71,7 +71,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readTraffic(HOUR + 2 * MINUTE_MS, HOUR + 5 * MINUTE_MS, MINUTE_MS)).toEqual([]);
   });
 
-  test('expired minutes and hours are purged in batches, and no others', async () => {
+  test('only expired minute rows and hour rows are purged, in batches', async () => {
     const store = await opened();
     const minutes = [0, 1, 2, 3].map((n) => row(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
     await store.writeTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);
@@ -102,7 +102,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
-  test('an account needs attention if it is locked, or its volume is nearly used or expires', async () => {
+  test('an account needs attention if it is locked, or if its volume is nearly used or expires soon', async () => {
     const store = await opened();
     const made = (name: string, limits: Partial<AccountLimits> = {}) =>
       store.createAccount(name, { ...LIMITS, ...limits }, NOW);
@@ -118,7 +118,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
   });
 
-  test('a key needs attention if it expires soon and is in use, or is the last one of its account', async () => {
+  test('a key needs attention if it expires soon and is in use or is the only key of its account', async () => {
     const store = await opened();
     await store.createAccount('two', LIMITS, NOW);
     await store.createAccount('one', LIMITS, NOW);
@@ -135,7 +135,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a rotated key needs attention only if it was used after the new one was created', async () => {
+  test('a rotated key needs attention only if it was used after the new key was created', async () => {
     const store = await opened();
     await store.createAccount('shop', LIMITS, NOW);
     const made = async (name: string, at: number) =>
@@ -155,7 +155,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgotten.id, successors[1]]]);
   });
 
-  test('a domain needs attention if it cannot send yet or lacks a record', async () => {
+  test('a domain needs attention if it is not authenticated or a record is missing', async () => {
     const store = await opened();
     await store.createAccount('acme', LIMITS, NOW);
     const names = ['new.example', 'good.example', 'bare.example'];
@@ -191,7 +191,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the next due time excludes locked accounts, and the change feed moves with every change', async () => {
+  test('the next due time excludes locked accounts, and every change advances the change feed', async () => {
     const store = await opened();
     const marks = [await store.changeFeedPosition(NOW)];
     const accept = async (name: string, at: number, n: number) => {

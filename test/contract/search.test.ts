@@ -1,7 +1,4 @@
-/**
- * Guarantees of every store about searches: complete, newest first, and the same whatever part of the messages is
- * indexed.
- */
+/** Every store: search results are complete, newest first, and independent of which messages are indexed. */
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
@@ -51,7 +48,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return steps;
   }
 
-  /** All pages of a search. */
+  /** Reads all pages of a search. */
   async function pagesOf(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
     const ids: string[] = [];
     let before: string | null = null;
@@ -69,80 +66,77 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ]);
       before = searchedTo;
     }
-    throw new Error('the pages have no end');
+    throw new Error('the search does not end');
   }
 
   const find = (store: Store, text: string, more: Partial<MessageSearch> = {}) =>
     pagesOf(store, { criteria: wanted(text), ...more });
 
-  test.each([false, true])(
-    'every field is found by its words, beginnings and addresses (indexed: %s)',
-    async (indexed) => {
-      const store = await storeWith();
-      const at = (n: number) => ({ acceptedAt: START + n });
-      const rita = newMessage({
-        ...at(1),
-        to: 'Rita.Smith+News@Example.COM',
-        recipient: 'rita.smith+news@example.com',
-        subject: 'Your receipt 4711',
-      });
-      const koeln = newMessage({
-        ...at(2),
-        to: 'bob@köln.example',
-        recipient: 'bob@xn--kln-sna.example',
-        from: 'shop@mail.example.org',
-        subject: 'GRÜSSE aus der Straße',
-      });
-      const han = newMessage({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
-      const other = newMessage({
-        ...at(4),
-        accountId: 2,
-        to: 'ann@example.com.au',
-        from: 'rita@example.org',
-        subject: 'Rite of spring',
-      });
-      await store.accept([rita, koeln, han, other]);
-      if (indexed) await indexUntil(store, START + 1_000);
-      const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMessage[]])[] = [
-        ['rita', ALL_FIELDS, [other, rita]],
-        ['RIT', ALL_FIELDS, [other, rita]],
-        ['"rit"', ALL_FIELDS, []],
-        ['rit receipt', ALL_FIELDS, []],
-        ['receipt rit', ALL_FIELDS, [rita]],
-        ['4711 smith', ALL_FIELDS, [rita]],
-        ['rita', ['to'], [rita]],
-        ['rita', ['from'], [other]],
-        ['rit', ['subject'], [other]],
-        ['rita.smith', ['to'], [rita]],
-        ['rita.smith+news@example.com', ['to'], [rita]],
-        ['rita.smith+news@exa', ALL_FIELDS, [rita]],
-        ['rita.smith@example.com', ALL_FIELDS, []],
-        ['@example.com', ['to'], [other, rita]],
-        ['"@example.com"', ['to'], [rita]],
-        ['@mail.example.org', ALL_FIELDS, [koeln]],
-        ['@KÖLN.example', ALL_FIELDS, [koeln]],
-        ['bob@xn--kln-sna.example', ALL_FIELDS, [koeln]],
-        ['grüsse', ALL_FIELDS, [koeln]],
-        ['GRUSSE strasse', ALL_FIELDS, [koeln]],
-        ['订单', ALL_FIELDS, [han]],
-        ['发货 🎉', ['subject'], [han]],
-        ['example', ALL_FIELDS, [other, han, koeln, rita]],
-        [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
-        [newIdAt(START + 9), ALL_FIELDS, []],
-        ['nothing', ALL_FIELDS, []],
-      ];
-      for (const [text, fields, found] of cases) {
-        const wants = parseSearchText(text, fields) ?? [];
-        expect([text, await pagesOf(store, { criteria: wants })]).toEqual([text, found.map(({ id }) => id)]);
-      }
-      expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
-      expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
-      expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([han.id, koeln.id]);
-      expect(await find(store, rita.id, { accountId: 2 })).toEqual([]);
-    },
-  );
+  test.each([false, true])('every field is found by words, prefixes and addresses (indexed: %s)', async (indexed) => {
+    const store = await storeWith();
+    const at = (n: number) => ({ acceptedAt: START + n });
+    const rita = newMessage({
+      ...at(1),
+      to: 'Rita.Smith+News@Example.COM',
+      recipient: 'rita.smith+news@example.com',
+      subject: 'Your receipt 4711',
+    });
+    const koeln = newMessage({
+      ...at(2),
+      to: 'bob@köln.example',
+      recipient: 'bob@xn--kln-sna.example',
+      from: 'shop@mail.example.org',
+      subject: 'GRÜSSE aus der Straße',
+    });
+    const han = newMessage({ ...at(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+    const other = newMessage({
+      ...at(4),
+      accountId: 2,
+      to: 'ann@example.com.au',
+      from: 'rita@example.org',
+      subject: 'Rite of spring',
+    });
+    await store.accept([rita, koeln, han, other]);
+    if (indexed) await indexUntil(store, START + 1_000);
+    const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMessage[]])[] = [
+      ['rita', ALL_FIELDS, [other, rita]],
+      ['RIT', ALL_FIELDS, [other, rita]],
+      ['"rit"', ALL_FIELDS, []],
+      ['rit receipt', ALL_FIELDS, []],
+      ['receipt rit', ALL_FIELDS, [rita]],
+      ['4711 smith', ALL_FIELDS, [rita]],
+      ['rita', ['to'], [rita]],
+      ['rita', ['from'], [other]],
+      ['rit', ['subject'], [other]],
+      ['rita.smith', ['to'], [rita]],
+      ['rita.smith+news@example.com', ['to'], [rita]],
+      ['rita.smith+news@exa', ALL_FIELDS, [rita]],
+      ['rita.smith@example.com', ALL_FIELDS, []],
+      ['@example.com', ['to'], [other, rita]],
+      ['"@example.com"', ['to'], [rita]],
+      ['@mail.example.org', ALL_FIELDS, [koeln]],
+      ['@KÖLN.example', ALL_FIELDS, [koeln]],
+      ['bob@xn--kln-sna.example', ALL_FIELDS, [koeln]],
+      ['grüsse', ALL_FIELDS, [koeln]],
+      ['GRUSSE strasse', ALL_FIELDS, [koeln]],
+      ['订单', ALL_FIELDS, [han]],
+      ['发货 🎉', ['subject'], [han]],
+      ['example', ALL_FIELDS, [other, han, koeln, rita]],
+      [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
+      [newIdAt(START + 9), ALL_FIELDS, []],
+      ['nothing', ALL_FIELDS, []],
+    ];
+    for (const [text, fields, found] of cases) {
+      const wants = parseSearchText(text, fields) ?? [];
+      expect([text, await pagesOf(store, { criteria: wants })]).toEqual([text, found.map(({ id }) => id)]);
+    }
+    expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
+    expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
+    expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([han.id, koeln.id]);
+    expect(await find(store, rita.id, { accountId: 2 })).toEqual([]);
+  });
 
-  /** A message in the given state. */
+  /** Creates a message in the given state. */
   async function bringTo(store: Store, mail: NewMessage, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
     await store.accept([{ ...mail, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
@@ -168,24 +162,27 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
   }
 
-  test.each([false, true])('every state is found, alone and with words (indexed: %s)', async (indexed) => {
-    const store = await storeWith();
-    const mails = new Map<State, NewMessage>();
-    // The state that needs the recovery of all leases comes first.
-    for (const [n, state] of [...STATES].reverse().entries()) {
-      const mail = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
-      mails.set(state, mail);
-      await bringTo(store, mail, state);
-    }
-    if (indexed) await indexUntil(store, START + 1_000);
-    for (const [state, { id }] of mails) {
-      for (const text of ['', 'receipt', `"${state}@example.com"`, id])
-        expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
-      expect(await find(store, 'nothing', { state })).toEqual([]);
-      expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
-      expect((await store.searchMessages({ ...EVERYTHING, state }, 1_000)).messages).toMatchObject([{ id, state }]);
-    }
-  });
+  test.each([false, true])(
+    'messages in every state are found, with and without search terms (indexed: %s)',
+    async (indexed) => {
+      const store = await storeWith();
+      const mails = new Map<State, NewMessage>();
+      // The state that requires the recovery of all leases is created first.
+      for (const [n, state] of [...STATES].reverse().entries()) {
+        const mail = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
+        mails.set(state, mail);
+        await bringTo(store, mail, state);
+      }
+      if (indexed) await indexUntil(store, START + 1_000);
+      for (const [state, { id }] of mails) {
+        for (const text of ['', 'receipt', `"${state}@example.com"`, id])
+          expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
+        expect(await find(store, 'nothing', { state })).toEqual([]);
+        expect(await find(store, '', { state, accountId: 2 })).toEqual([]);
+        expect((await store.searchMessages({ ...EVERYTHING, state }, 1_000)).messages).toMatchObject([{ id, state }]);
+      }
+    },
+  );
 
   const WORDS = ['alpha', 'beta', 'Gamma', 'Ärger', 'straße', 'al', 'alphabet', '7', '77', '订', '单'];
   const NAMES = ['rita', 'rita.b', 'bob', 'al+pha', 'ÄNN'];
@@ -220,7 +217,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     budgetMs: fc.constantFrom(0, 5_000),
   });
 
-  test('searches find what a plain filter over all rows finds, for every part indexed and every page size', async () => {
+  test('a search returns the same messages as a filter over all rows, whichever messages are indexed and for every page size', async () => {
     const store = await storeWith();
     const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
     let at = START;
@@ -250,7 +247,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       }
     };
     await ask();
-    // First the newest part, then more in small segments, then everything.
+    // The newest messages are indexed first, then more in small segments, and then all.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
       await indexUntil(store, until);
       if (until === START + 500 || until === at + 1) await ask();
@@ -285,7 +282,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(found.filter((id) => timestampOfId(id) < START + 1_000)).toEqual(expected);
   });
 
-  test('a message that was committed late is in the index some minutes later', async () => {
+  test('a message whose commit was delayed is in the index after some minutes', async () => {
     const store = await storeWith();
     const early = Array.from({ length: 20 }, (_, n) => newMessage({ acceptedAt: START + 2 * n }));
     await store.accept(early);
@@ -296,13 +293,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE)).toBe(1);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
     expect(await find(store, 'receipt')).toHaveLength(21);
-    // The segment is verified, the pages of the replaced one are purged, and then no work is left.
+    // The segment is verified, the pages of the replaced segment are purged, and then no step remains.
     expect(await indexUntil(store, START + 100, START + 20 * MINUTE)).toBe(2);
     expect(await indexUntil(store, START + 100, START + 30 * MINUTE)).toBe(0);
     expect(await find(store, 'late@example.com')).toEqual([late.id]);
   });
 
-  test('an empty store has nothing to index, and nothing after the horizon is indexed', async () => {
+  test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
     const store = await storeWith();
     expect(await store.indexMessages({ horizon: minIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       worked: false,

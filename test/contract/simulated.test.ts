@@ -1,7 +1,4 @@
-/**
- * A store in the caller's thread with an injected clock and random source: two runs with the same seed give the same
- * results.
- */
+/** A store with an injected clock and random source: two runs with the same seed have the same results. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
@@ -12,7 +9,7 @@ import { STORES } from '../rig/stores.ts';
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
-/** Numbers in [0, 1), the same for each seed (mulberry32). */
+/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 function chance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -24,7 +21,7 @@ function chance(seed: number): () => number {
 }
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
-  /** Accepts, claims, settles and reads at random. Resolves to all answers of the store. */
+  /** Accepts, claims, settles and reads at random. Resolves to all results of the store. */
   async function run(seed: number): Promise<readonly unknown[]> {
     const clock = virtualClock(START);
     const random = chance(seed);
@@ -87,13 +84,13 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     return said;
   }
 
-  test('the same seed gives the same answers, histories and times', async () => {
+  test('two runs with the same seed have the same results, histories and times', async () => {
     const [first, again] = [await run(7), await run(7)];
     expect(again).toEqual(first);
     expect(first.length).toBeGreaterThan(90);
   });
 
-  test('another seed gives other results', async () => {
+  test('a run with another seed has other results', async () => {
     expect(await run(8)).not.toEqual(await run(7));
   });
 

@@ -1,4 +1,4 @@
-/** Guarantees of every store. The list of stores is at the end. */
+/** Every store: messages, the queue, accounts and keys. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease } from '../../src/model/message.ts';
@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
-/** Limits for this many messages of any size. */
+/** Returns claim limits for this many messages of any size. */
 const room = (messages: number) => ({ messages, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -22,7 +22,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const kinds = (answers: readonly AcceptResult[]) =>
     answers.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
-  test('an accepted message is found again with its four fields', async () => {
+  test('an accepted message can be read with its four fields', async () => {
     const store = await storeWith();
     const mail = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
@@ -38,12 +38,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
-  test('an unknown id finds nothing', async () => {
+  test('an unknown id has no message', async () => {
     const store = await storeWith();
     expect(await store.findMessage(newMessage().id)).toBeNull();
   });
 
-  test('the histories of several messages equal those of each, without the message text', async () => {
+  test('the histories of several messages equal the individual histories, without the message text', async () => {
     const store = await storeWith();
     const mails = [newMessage(), newMessage({ to: 'max@example.com' })];
     await store.accept(mails);
@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(standings);
   });
 
-  test('volume is exact within a batch and over concurrent batches', async () => {
+  test('the volume count is exact within a batch and over concurrent batches', async () => {
     const store = await storeWith({ volume: 25 });
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
@@ -67,7 +67,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
   });
 
-  test('an expired volume refuses with its own reason, and a new volume starts at zero', async () => {
+  test('a message is refused with a separate reason when the volume has expired, and a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
     expect(kinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
-  test('a rate limit accepts exactly its number in each period and reports what is left', async () => {
+  test('a rate limit accepts exactly its number of messages in each period and reports the remaining number', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([
@@ -108,7 +108,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
 
-  test('a locked account is refused in the accepting transaction itself', async () => {
+  test('a message of a locked account is refused in the accepting transaction', async () => {
     const store = await storeWith();
     await store.lockAccount('default', 'abuse', Date.now());
     expect(kinds(await store.accept([newMessage()]))).toEqual(['locked']);
@@ -116,7 +116,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage()]))).toEqual(['accepted']);
   });
 
-  test('the same idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
+  test('a repeated idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
     const store = await storeWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
     const first = newMessage({ idempotency });
@@ -145,7 +145,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
   });
 
-  test('an idempotency key does not expire by a step of the clock', async () => {
+  test('a step of the clock does not expire an idempotency key', async () => {
     const store = await storeWith();
     const at = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
@@ -160,7 +160,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([over]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses that recipient for that account only, in any spelling of case', async () => {
+  test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const mail = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
@@ -178,7 +178,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a message queued before its recipient was suppressed is not leased but ends as suppressed', async () => {
+  test('a message that was queued before its recipient was suppressed ends as suppressed instead of being leased', async () => {
     const store = await storeWith();
     const [waiting, bouncing] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([waiting, bouncing]);
@@ -189,7 +189,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
-  test('a message is leased once, with the attempt counted and everything needed to send it', async () => {
+  test('a message is leased once, with its attempt counted and with all data that sending requires', async () => {
     const store = await storeWith();
     const mail = newMessage();
     await store.accept([mail]);
@@ -219,7 +219,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
-  test('accounts are served in turn, so a backlog of one does not delay another', async () => {
+  test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
     const store = await storeWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
@@ -229,7 +229,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
-  test('if more accounts wait than one claim serves, each is served in turn', async () => {
+  test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
     const store = await storeWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
@@ -251,12 +251,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
-  test('if many accounts have a backlog, a claim serves at least 64 of them, each with its rows per turn', async () => {
+  test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
     const store = await storeWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, n) => newMessage({ accountId: (n % 200) + 2 })));
     const served = new Set<number>();
-    // All 512 go to the lane of first attempts, because the other lane is empty.
+    // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
       const { messages: claimed } = await store.claim(room(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
@@ -269,7 +269,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(200);
   });
 
-  /** Leases in claims of `mails` until nothing more is due. Returns the result of each claim. */
+  /** Claims up to `mails` messages at a time until none is due. Returns the ids of each claim. */
   async function claimAll(store: Store, mails: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
@@ -280,7 +280,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return claims;
   }
 
-  /** As many at once as a store has capacity for on a slow machine: a call waits at most 10 s for a connection. */
+  /** The number of concurrent calls is limited, because a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let from = 0; from < count; from += 100)
       await Promise.all(
@@ -290,7 +290,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('a claim over thousands of accounts with one message each is filled and reports more until nothing is due', async () => {
+  test('claims over thousands of accounts with one message each reach their limit and report more until none is due', async () => {
     const store = await storeWith();
     const accounts = 3_000;
     await createAccounts(store, accounts);
@@ -300,7 +300,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
   });
 
-  test('a due message of one of thousands of accounts is found, however many others wait for a later time', async () => {
+  test('a due message of one account is found among thousands of accounts whose messages are due later', async () => {
     const store = await storeWith();
     const accounts = 4_500;
     await createAccounts(store, accounts);
@@ -315,7 +315,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([again.flat(), again.length < 10]).toEqual([[], true]);
   });
 
-  test('a claim leases no more message text than its limit, and the rest stays due', async () => {
+  test('a claim leases no more message text than its limit, and the other messages stay due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
@@ -330,7 +330,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the limit is leased alone, in either lane, whatever else is due', async () => {
+  test('a message larger than the limit is leased alone, as a first attempt and as a retry, whatever other messages are due', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
@@ -348,12 +348,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
-    // Long before the continuous stream of small messages ends.
+    // The message is leased long before the continuous stream of small messages ends.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
 
-  test('retries and first attempts share a claim, whichever has the backlog', async () => {
+  test('retries and first attempts share a claim, whichever of them has a backlog', async () => {
     const store = await storeWith();
     const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
     await store.accept(retries);
@@ -368,7 +368,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
 
-  test('messages of a locked account wait and continue after the unlock', async () => {
+  test('messages of a locked account are leased only after the unlock', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
@@ -377,7 +377,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
-  test('a settlement is fenced: another owner, another attempt or a repetition is lost and changes nothing', async () => {
+  test('a settlement by another owner, for another attempt, or a second time returns lost and changes nothing', async () => {
     const store = await storeWith();
     const mail = newMessage({ lease: LEASE });
     await store.accept([mail]);
@@ -399,7 +399,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
-  test('a lease returned without an attempt does not count as one', async () => {
+  test('a lease that is returned without an attempt is not counted as an attempt', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     const [mail] = (await store.claim(room(1), LEASE, Date.now())).messages;
@@ -422,7 +422,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(room(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([first.id]);
   });
 
-  test('a lease whose outcome its node still holds is not recovered, under either policy', async () => {
+  test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
@@ -446,7 +446,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
-  test('under hold, a recovered message that was not marked was not attempted; under resend it may have been', async () => {
+  test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
     const [held, resent] = [newMessage({ lease }), newMessage({ lease })];
@@ -525,7 +525,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(third.id))?.state).toBe('queued');
   });
 
-  test('expiry depends on the time of acceptance, even if the next attempt is hours away', async () => {
+  test('expiry depends on the time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
     const [old, young] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
@@ -540,7 +540,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a body is purged after the end of its message and never before', async () => {
+  test('a body is purged only after the end of its message', async () => {
     const store = await storeWith();
     const at = Date.now() - 10_000;
     const [done, waiting] = [newMessage({ acceptedAt: at, lease: LEASE }), newMessage({ acceptedAt: at })];
@@ -568,7 +568,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([keyed(0), keyed(24)]))).toEqual(['accepted', 'accepted']);
   });
 
-  test('a clock set back restarts the period: no account waits longer than its period', async () => {
+  test('after a clock is set back the rate period restarts, so that no account waits longer than its period', async () => {
     const store = await storeWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
     expect(kinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
@@ -579,14 +579,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('requests slightly out of order get no more than the limit', async () => {
+  test('messages slightly out of order are not accepted beyond the rate limit', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
     expect(kinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
-  test('due times left too far ahead by a clock set back are reset, and no others', async () => {
+  test('only due times that are too late because a clock was set back are reset', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
@@ -610,7 +610,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator cancels queued messages, retries waiting ones, and gets the state when it is too late', async () => {
+  test('an operator can cancel and retry queued messages, and otherwise receives the state', async () => {
     const store = await storeWith();
     const [queued, sending] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([queued, sending]);
@@ -643,7 +643,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await found({ since: at })).toEqual([2, 1]);
   });
 
-  test('queue figures count open messages and include the oldest', async () => {
+  test('the queue statistics count open messages and contain the oldest', async () => {
     const store = await storeWith();
     const at = Date.now() - 5_000;
     const first = newMessage({ acceptedAt: at });
@@ -680,7 +680,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the first key is created with its account, both or neither, and only in an empty store', async () => {
+  test('the first key is created in the same transaction as its account, and only in an empty store', async () => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
@@ -696,7 +696,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
-  test('watching the directory reports everything at first and then each change', async () => {
+  test('watching the directory reports all entries at first and then each change', async () => {
     const store = await storeWith({ volume: 3 });
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -706,7 +706,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
   });
 
-  test('keys are found by their digests with their accounts as soon as they are created; unknown digests are left out', async () => {
+  test('keys are found by their digests with their accounts as soon as they are created, and unknown digests are omitted', async () => {
     const store = await storeWith();
     const hashes = Array.from({ length: 1_000 }, (_, n) => n.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
@@ -733,7 +733,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // As recent as what the watch has reported by now.
+    // The revision is at least that of the changes that were reported.
     expect(all.revision).toBe(seen[0]?.revision);
   });
 
@@ -745,7 +745,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.newestId()).toBe(mails[1]?.id);
   });
 
-  test('a settlement that the table of transitions lacks is rejected and changes nothing', async () => {
+  test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
     const store = await storeWith();
     const [mail, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
     await store.accept([mail, other]);
@@ -759,7 +759,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(mail.id))?.state).toBe('sending');
   });
 
-  test('a closed store rejects at once', async () => {
+  test('a closed store rejects calls immediately', async () => {
     const store = await open();
     await store.close();
     await expect(store.accept([newMessage()])).rejects.toThrow('the store is closed');

@@ -1,8 +1,8 @@
 /**
- * A database written by an older version opens, and every read returns what that version returned. test/corpus/stores
- * contains the tables as commit c1fc4ea left them (before the model, the events and the roles of the store were
- * separated) and the answers of its own store: accounts, keys, domains, messages of every state, reports, suppressions,
- * tokens, figures. Its calls of `findToken` are now calls of `findTokens`.
+ * A database written by an older version can be opened, and every read returns the same result as in that version.
+ * test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store: accounts, keys,
+ * domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of `findToken` are now
+ * calls of `findTokens`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ interface Written {
   readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
   /** The last value of each sequence; PostgreSQL only. */
   readonly sequences?: Readonly<Record<string, number>>;
-  /** Method, arguments, answer. `revived` restores maps and bytes. */
+  /** The method, the arguments and the recorded result. `revived` restores maps and bytes. */
   readonly reads: readonly (readonly [method: string, args: readonly unknown[], answer: unknown])[];
 }
 
@@ -51,7 +51,9 @@ const RENAMED: Readonly<Record<string, string>> = {
   lacking: 'failedRecords',
 };
 
-/** JSON with `$map` for a map and `$bytes` for the bytes of a text. Members have their current names. */
+/**
+ * Parses JSON with `$map` for a map and `$bytes` for the bytes of a text, and renames members to their current names.
+ */
 function revived(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(revived);
@@ -98,7 +100,7 @@ const WRITE = {
 } as const;
 
 test.each(STORES)(
-  'the $name store answers about an older database as the version that wrote it did',
+  'the $name store reads an older database with the same results as the version that wrote it',
   async ({ name }) => {
     const before = written(name);
     const store = await openStore(await WRITE[name](before), { exclusive: true });
@@ -111,7 +113,7 @@ test.each(STORES)(
   },
 );
 
-/** Bytes as text, because stores return different types of byte arrays. */
+/** Bytes are converted to text, because stores return different types of byte arrays. */
 function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('utf8');
   if (value instanceof Map) return [...value].map(plain);
@@ -120,7 +122,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, plain(member)]));
 }
 
-test.each(STORES)('the $name store continues with messages that an older version has queued', async ({ name }) => {
+test.each(STORES)('the $name store delivers messages that an older version has queued', async ({ name }) => {
   const store = await openStore(await WRITE[name](written(name)), { exclusive: true });
   onTestFinished(() => store.close());
   const queued = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });

@@ -1,4 +1,4 @@
-/** Shared token buckets: each store follows the same rules. PostgreSQL implements them in a statement of its own. */
+/** Shared token buckets: every store applies the same rules. PostgreSQL implements them in a statement. */
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';

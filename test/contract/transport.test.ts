@@ -14,9 +14,9 @@ import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface Subject {
   readonly transport: Transport;
-  /** Where messages go that cannot be delivered: nowhere. */
+  /** A transport that cannot deliver, because no server accepts its connections. */
   readonly broken: Transport;
-  /** The delivered copy of this message, or null. */
+  /** Returns the delivered copy of this message, or null. */
   arrived(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
@@ -100,7 +100,7 @@ describe.each([
     expect((await arrived(message))?.equals(message.data)).toBe(true);
   });
 
-  test('delivers many at once, each once', async () => {
+  test('delivers concurrent messages, each exactly once', async () => {
     const { transport, arrived } = await make();
     const messages = Array.from({ length: 30 }, (_, n) => outgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
@@ -121,7 +121,7 @@ describe.each([
     expect(await arrived(message)).not.toBeNull();
   });
 
-  test('completes nothing if beforeCompletion rejects, and continues with the next message', async () => {
+  test('does not complete a message if beforeCompletion rejects, and delivers the next message', async () => {
     const { transport, arrived } = await make();
     const refused = outgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
@@ -133,14 +133,14 @@ describe.each([
     expect(await arrived(next)).not.toBeNull();
   });
 
-  test('never rejects: a message that cannot be delivered is deferred, with the transport as scope', async () => {
+  test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
     const { broken } = await make();
     const attempt = await broken.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
 
-  test('never rejects: an envelope with a line break completes nothing', async () => {
+  test('does not complete a message whose envelope has a line break, and never rejects', async () => {
     const { transport, arrived } = await make();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
       const message = outgoingMessage('Subject: injected\r\n\r\n', envelope);

@@ -1,4 +1,4 @@
-/** Guarantees of every store about suppression lists, sending domains and reputation. */
+/** Every store: suppression lists, sending domains and reputation. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DirectoryChanges } from '../../src/model/account.ts';
 import { accountVersion } from '../../src/model/account-version.ts';
@@ -31,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
-  /** Ends this many messages of an account, each in this way. */
+  /** Settles this many messages of an account with the given outcome. */
   async function end(
     store: Store,
     accountId: number,
@@ -63,7 +63,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const account = async (store: Store, name: string) => (await store.listAccounts()).find((one) => one.name === name);
 
-  test('a recipient suppressed for one account is free for another; one suppressed for the service is free for none', async () => {
+  test('a suppression of an account applies to that account only, and a suppression of the service applies to every account', async () => {
     const store = await storeWith('other');
     await store.addSuppressions('default', [manual('a@example.com')]);
     await store.addSuppressions('*', [manual('b@example.com')]);
@@ -81,7 +81,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a suppression keeps its first reason, is listed in order by page, and disappears when removed', async () => {
+  test('a suppression keeps its first reason, is listed in order and in pages, and is no longer listed after its removal', async () => {
     const store = await storeWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounce, manual('a@example.com')])).toEqual({
@@ -103,7 +103,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.addSuppressions('nobody', [])).toEqual({ kind: 'missing' });
   });
 
-  test('a list is searched by prefix of addresses or of domains, by page, within that list only', async () => {
+  test('a search by prefix of addresses or domains returns pages of that list only', async () => {
     const store = await storeWith('other');
     const names = [
       'ada@example.com',
@@ -141,7 +141,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('every list that contains an address is returned, that of the service first', async () => {
+  test('the entries of every list that contains an address are returned, that of the service first', async () => {
     const store = await storeWith('other');
     await store.addSuppressions('other', [manual('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
@@ -167,7 +167,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('default', { volume: 6 }, 2, seen)).toEqual(stale);
     expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, seen)).toEqual(stale);
     expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
-    // An accepted message is not a change of an operator's settings.
+    // An accepted message does not change the version of the account.
     const mine = await version();
     await store.accept([newMessage({})]);
     expect((await store.lockAccount('default', 'unpaid', 4, mine)).kind).toBe('done');
@@ -182,7 +182,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('nobody', {}, 7, seen)).toEqual({ kind: 'missing' });
   });
 
-  test('a domain has one owner, keeps its keys, and is free again after removal', async () => {
+  test('a domain has one owner, keeps its keys, and can be added again after its removal', async () => {
     const store = await storeWith('other');
     const added = await store.addDomain(
       'default',
@@ -208,7 +208,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
   });
 
-  test('a check is stored with its keys, and every node sees it and a removal', async () => {
+  test('every node reads the result of a check with the keys, and a removal', async () => {
     const store = await storeWith();
     const seen: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seen.push(changes));
@@ -240,7 +240,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
     expect(await store.findDomainChecks('example.org')).toEqual(checks);
-    // Computed from the values before: a change in between must not be overwritten.
+    // The update is based on older values and must not overwrite a change made in between.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seen.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');
@@ -251,7 +251,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await expect.poll(() => seen.flatMap(({ removed }) => removed)).toContain('example.org');
   });
 
-  test('a DNS check without a new result keeps the revision, and one without an answer keeps the last answer', async () => {
+  test('a DNS check without a new result does not change the revision, and a check without an answer does not change the last answer', async () => {
     const store = await storeWith();
     const added = await store.addDomain('default', { name: 'example.org', subdomains: false, keys: [key('s1')] }, 7);
     if (added.kind !== 'done') throw new Error(added.kind);
@@ -282,7 +282,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([gone.published, gone.revision > first.revision]).toEqual([[], true]);
   });
 
-  test('a bounce storm locks its account, with the reason, and no other', async () => {
+  test('many bounces lock only their account, with the reason', async () => {
     const store = await storeWith('other');
     await end(store, 1, 95, 'delivered');
     await end(store, 2, 100, 'delivered');
@@ -295,7 +295,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
   });
 
-  test('soft bounces and the simulator lock no account', async () => {
+  test('soft bounces and messages to the simulator do not lock an account', async () => {
     const store = await storeWith();
     await end(store, 1, 60, 'soft');
     await end(store, 1, 60, 'hard', Date.now(), true);
@@ -306,11 +306,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('complaints lock too, and an unlock restarts the window', async () => {
+  test('complaints lock an account, and an unlock restarts the window', async () => {
     const store = await storeWith();
     await end(store, 1, 120, 'delivered');
     await end(store, 1, 1, 'complained');
-    // One recipient alone locks no account, whatever the rate.
+    // One recipient alone does not lock an account, whatever the rate.
     expect(await account(store, 'default')).toMatchObject({
       locked: null,
       warning: expect.stringContaining('1 complaint of 121 emails'),
@@ -326,7 +326,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 
-  test('many bounces of one address are one piece of evidence and lock no account', async () => {
+  test('repeated bounces of one address count once and do not lock an account', async () => {
     const store = await storeWith();
     const mails = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(mails);
@@ -348,7 +348,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await account(store, 'default'))?.warning).toBeNull();
   });
 
-  test('messages in memory are checked against suppressions added since they were leased', async () => {
+  test('leased messages are checked against suppressions that were added after the lease', async () => {
     const store = await storeWith();
     const mails = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
       newMessage({ to, lease: LEASE }),

@@ -1,4 +1,4 @@
-/** What a migration computes from the data of an older version, on every store. */
+/** Every store: a migration converts the data of an older version. */
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -35,7 +35,7 @@ const complaint = (recipient: string, at: number, more: Partial<Suppression> = {
   ...more,
 });
 
-/** The migration files before the one with this name, and their folder. */
+/** Returns the migration files before the one with this name, and their folder. */
 function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly folder: URL; readonly names: string[] } {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
   const names = readdirSync(folder).sort();

@@ -1,6 +1,6 @@
 /**
- * A running service whose clock is stepped: the machine's clock on the embedded store, the server's clock on
- * PostgreSQL.
+ * A clock is set ahead while a service runs: the clock of the machine with the embedded store, or that of the server
+ * with PostgreSQL.
  */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -23,7 +23,7 @@ interface SteppedClock {
   step(ms: number): Promise<void>;
 }
 
-/** The machine's clock; SQLite has no other. */
+/** Steps the clock of the machine, which the embedded store uses. */
 async function ofMachine(): Promise<SteppedClock> {
   let setBy = 0;
   return {
@@ -35,7 +35,7 @@ async function ofMachine(): Promise<SteppedClock> {
   };
 }
 
-/** The server's clock as its statements see it: a function that precedes the system's in the search path. */
+/** Steps the time of the server: the search path contains a function that replaces the function of the system. */
 async function ofServer(): Promise<SteppedClock> {
   const database = await temporaryDatabase();
   const name = new URL(database).pathname.slice(1);
@@ -60,7 +60,7 @@ const CLOCKS = [
 ];
 
 describe.each(CLOCKS)('$name', ({ open }) => {
-  test('stepped days ahead while the service runs expires no message: each is tried again and delivered', async () => {
+  test('can be set days ahead while the service runs, and every message is still retried and delivered', async () => {
     const stepped = await open();
     const settings = loadSettings(
       {
@@ -100,7 +100,7 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     const triedTimes = (times: number) => ids.every((id) => (attempts.get(id) ?? 0) >= times);
     await expect.poll(() => triedTimes(1)).toBe(true);
     for (const times of [2, 3]) {
-      // Due at once by the new time. It is still refused and waits.
+      // The messages are due immediately at the new time. They are refused again and deferred.
       await stepped.step(2 * DAY);
       await expect.poll(() => triedTimes(times)).toBe(true);
       await expect.poll(states).toEqual(['queued']);

@@ -1,4 +1,7 @@
-/** Every fault at a start: one clear line, a non-zero exit code, no stack trace, files unchanged. */
+/**
+ * Every fault at a start causes one error line and a non-zero exit code, without a stack trace, and files stay
+ * unchanged.
+ */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -14,7 +17,7 @@ import { scenario } from '../scenarios/running-service.ts';
 const rig = scenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
-/** Expects `serve` in `folder` to exit with one line that matches. */
+/** Expects `serve` in `folder` to exit with one line that matches `said`. */
 async function refusesToServe(folder: string, settings: Record<string, string>, said: RegExp): Promise<string> {
   const { code, stdout, stderr } = await runCommand(folder, ['serve'], settings);
   expect(stderr).toMatch(ONE_LINE);
@@ -42,7 +45,7 @@ describe('the database file', () => {
     database.close();
   });
 
-  test('that is garbage is named and left unchanged', async () => {
+  test('that contains no database is named and not changed', async () => {
     const folder = temporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(databaseIn(folder), garbage);
@@ -53,33 +56,30 @@ describe('the database file', () => {
     expect(readFileSync(databaseIn(folder)).equals(garbage)).toBe(true);
   });
 
-  test.each([100, 8_192, 24_576, 0.5, 0.98])(
-    'cut at %d is refused in one line or works; never a stack trace',
-    async (cut) => {
-      const folder = temporaryFolder();
-      const path = databaseIn(folder);
-      copyFileSync(filled, path);
-      const whole = readFileSync(path).length;
-      truncateSync(path, cut > 1 ? cut : Math.floor((whole * cut) / 8_192) * 8_192);
-      const before = readFileSync(path);
-      const started = await startProcess(folder).then(
-        (service) => ({ service }),
-        (error: Error) => ({ error: error.message }),
-      );
-      if ('error' in started) {
-        expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
-        expect(readFileSync(path).equals(before)).toBe(true);
-      } else {
-        const answer = await submit(started.service.publicUrl, 'pr_x');
-        expect([401, 500]).toContain(answer.status);
-        started.service.kill('SIGTERM');
-        expect(await started.service.ended).toBe(0);
-        expect(started.service.stderr()).not.toMatch(/\n\s+at /);
-      }
-    },
-  );
+  test.each([100, 8_192, 24_576, 0.5, 0.98])('truncated at %d bytes is refused in one line, or works', async (cut) => {
+    const folder = temporaryFolder();
+    const path = databaseIn(folder);
+    copyFileSync(filled, path);
+    const whole = readFileSync(path).length;
+    truncateSync(path, cut > 1 ? cut : Math.floor((whole * cut) / 8_192) * 8_192);
+    const before = readFileSync(path);
+    const started = await startProcess(folder).then(
+      (service) => ({ service }),
+      (error: Error) => ({ error: error.message }),
+    );
+    if ('error' in started) {
+      expect(started.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
+      expect(readFileSync(path).equals(before)).toBe(true);
+    } else {
+      const answer = await submit(started.service.publicUrl, 'pr_x');
+      expect([401, 500]).toContain(answer.status);
+      started.service.kill('SIGTERM');
+      expect(await started.service.ended).toBe(0);
+      expect(started.service.stderr()).not.toMatch(/\n\s+at /);
+    }
+  });
 
-  test('of another program is refused and left unchanged', async () => {
+  test('of another program is refused and not changed', async () => {
     const folder = temporaryFolder();
     const other = new DatabaseSync(databaseIn(folder));
     other.exec('CREATE TABLE diary (day TEXT)');
@@ -89,7 +89,7 @@ describe('the database file', () => {
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
-  test('of a later version is refused and left unchanged', async () => {
+  test('of a later version is refused and not changed', async () => {
     const folder = temporaryFolder();
     copyFileSync(filled, databaseIn(folder));
     const later = new DatabaseSync(databaseIn(folder));
@@ -100,7 +100,7 @@ describe('the database file', () => {
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
-  test('in a folder that cannot be created is named with the remedy', async () => {
+  test('in a folder that cannot be created is named, with the remedy', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'file'), '');
     await refusesToServe(
@@ -123,7 +123,7 @@ describe('the database file', () => {
   });
 });
 
-test('a port in use is named, for either listener; the store is released, and its first key is not used up', async () => {
+test('a port in use is named, for either listener, and the store is released and its first key is still created by the next start', async () => {
   const holder = createServer();
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));

@@ -1,6 +1,6 @@
 /**
- * The database becomes unavailable and returns: acknowledged messages are stored, other calls have failed with one line
- * in bounded time, and the same store works again without intervention.
+ * The database becomes unavailable and available again: every acknowledged message is stored, other calls fail with one
+ * line within a time limit, and the same store continues without intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -25,7 +25,7 @@ async function storeOn(url: string): Promise<Store> {
   return store;
 }
 
-/** Accepts continuously, several batches at once, until ended. */
+/** Accepts concurrent batches continuously until `end` is called. */
 function startAccepting(accept: Store['accept']) {
   const acknowledged: string[] = [];
   const faults: unknown[] = [];
@@ -58,7 +58,7 @@ function startAccepting(accept: Store['accept']) {
   };
 }
 
-/** Acknowledged ids that are missing from the queue or incomplete. None may be. */
+/** Returns the acknowledged ids that are not in the queue or have no body. */
 async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
@@ -76,7 +76,7 @@ function expectClear(faults: readonly unknown[]): void {
   }
 }
 
-test('a server that crashes repeatedly during accepts loses nothing acknowledged, and the store continues each time', async () => {
+test('no acknowledged message is lost when the server crashes repeatedly, and the store continues after each crash', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -91,7 +91,7 @@ test('a server that crashes repeatedly during accepts loses nothing acknowledged
   expectClear(accepting.faults);
 }, 120_000);
 
-test('while the server is down each call fails in about two seconds with the remedy, and works at once when it is back', async () => {
+test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as it is available again', async () => {
   const server = await startPostgres();
   const store = await storeOn(await server.createDatabase());
   let failed = false;
@@ -105,14 +105,14 @@ test('while the server is down each call fails in about two seconds with the rem
     await expect(store.accept([newMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
     took.push(performance.now() - startedAt);
   }
-  // A short delay of the machine must not slow down all of them.
+  // The fastest call is measured, because a short delay of the machine does not affect all calls.
   expect(Math.min(...took)).toBeLessThan(3_000);
   await server.start();
   await vi.waitFor(() => store.accept([newMessage()]), PATIENCE);
   expect(failed).toBe(false);
 }, 120_000);
 
-test('a watched directory reports changes again after the server was down', async () => {
+test('watching the directory reports changes after a failure of the server', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -125,7 +125,7 @@ test('a watched directory reports changes again after the server was down', asyn
   await expect.poll(() => locked).toEqual(['default']);
 }, 120_000);
 
-test('ending random connections during accepts loses nothing, and nothing is stored twice', async () => {
+test('no message is lost or stored twice when random connections are terminated during accepts', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await storeOn(url);
@@ -144,13 +144,13 @@ test('ending random connections during accepts loses nothing, and nothing is sto
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
   const stored = await countOf(server, url);
-  // The counts equal the stored rows. Each fault may leave one batch that was stored without an acknowledgement.
+  // The counts equal the stored rows. Each fault may cause one batch that was stored but not acknowledged.
   expect(account?.volumeUsed).toBe(stored);
   expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
   expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
-test('a silent network path blocks no call longer than its time limit, and the store continues when a path exists again', async () => {
+test('a network path that drops packets blocks no call longer than its time limit, and the store continues when the path works again', async () => {
   const url = new URL(await temporaryDatabase());
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));
@@ -167,7 +167,7 @@ test('a silent network path blocks no call longer than its time limit, and the s
   expect(await missing(accepting, url.href)).toEqual([]);
 }, 120_000);
 
-test('after a failover to the promoted standby the same store continues there with everything acknowledged', async () => {
+test('after a failover the same store continues on the promoted standby with every acknowledged message', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   const { pathname } = new URL(url);
@@ -190,7 +190,7 @@ test('after a failover to the promoted standby the same store continues there wi
   expect(await missing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
-test('nothing is acknowledged while a required standby is down', async () => {
+test('no message is acknowledged while a required standby is down', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   await storeOn(url);
@@ -203,7 +203,7 @@ test('nothing is acknowledged while a required standby is down', async () => {
   await vi.waitFor(() => accept([newMessage()]), PATIENCE);
 }, 120_000);
 
-test('the start of a service warns of a server that does not sync, in one line', async () => {
+test('at its start a service warns in one line about a server that runs with fsync=off', async () => {
   const server = await startPostgres({ settings: { fsync: 'off' } });
   const url = await server.createDatabase();
   const lines: string[] = [];

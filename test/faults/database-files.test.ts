@@ -1,5 +1,6 @@
 /**
- * One service per SQLite file, whatever path names it. A running service detects files that are removed or replaced.
+ * Only one service can use a SQLite file, whatever its path. A running service detects files that are removed or
+ * replaced.
  */
 import {
   copyFileSync,
@@ -31,7 +32,7 @@ interface Listed {
 
 const at = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}` });
 
-test('a second service is refused by symbolic link to the file and to the folder, and a command through them uses the same store', async () => {
+test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses one reads the same store', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder, at('./data/postrider.db'));
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
@@ -48,13 +49,13 @@ test('a second service is refused by symbolic link to the file and to the folder
   expect((await runJsonCommand<Listed[]>(folder, ['message', 'list'], at('other/linked.db')))[0]?.id).toBe(id);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], at('other/linked.db'));
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
-  // The service's secret, which encrypts keys, is beside the file.
+  // The secret file, which contains the key that encrypts private keys, is in the same folder.
   await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], at('other/linked.db'));
   expect(existsSync(join(folder, 'other/secret'))).toBe(false);
   expect(existsSync(join(folder, 'other/linked.db-wal'))).toBe(false);
 });
 
-test('a file with a second hard link is refused by serve and by every command, and is unchanged', async () => {
+test('serve and every command refuse a file with a second hard link and do not change it', async () => {
   const folder = temporaryFolder();
   const path = join(folder, 'one.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
@@ -68,7 +69,7 @@ test('a file with a second hard link is refused by serve and by every command, a
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-test('the second hard link of an interrupted restore does not prevent the start, which removes it', async () => {
+test('a start succeeds and removes the second hard link of an interrupted restore', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, `${path}.before-2026-01-31T12-00-00-000Z`);
@@ -105,7 +106,7 @@ test('symbolic links are resolved to the real path, also to a missing file', () 
   expect(resolveDatabasePath('data/postrider.db')).toBe('data/postrider.db');
 });
 
-/** What happens to the files, what the service reports, and how it is repaired; null if only a new start repairs it. */
+/** Each case: the fault of the files, the reported reason, and the repair, which is null if a new start is required. */
 const FILE_FAULTS: readonly (readonly [
   name: string,
   reason: string,
@@ -158,7 +159,7 @@ const FILE_FAULTS: readonly (readonly [
 ];
 
 test.each(FILE_FAULTS)(
-  '%s under a running service: nothing more is acknowledged, /readyz says why, an alarm is raised',
+  'if %s while the service runs, no message is acknowledged, /readyz reports the reason, and an alarm is raised',
   async (_name, reason, harm, mend) => {
     const path = join(temporaryFolder(), 'postrider.db');
     const settings = loadSettings(
@@ -178,7 +179,7 @@ test.each(FILE_FAULTS)(
     };
     expect((await submit(url, key)).status).toBe(201);
     harm(path);
-    // At once, and not only at the next check of the files.
+    // The fault is detected immediately and not only at the next check of the files.
     expect((await submit(url, key)).status).toBe(500);
     expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
     if (mend !== null) {
@@ -190,7 +191,7 @@ test.each(FILE_FAULTS)(
   },
 );
 
-test('removed files are detected within a second without submissions, and reported with the remedy; settlements continue', async () => {
+test('removed files are detected within a second and reported with the remedy, and outcomes are still stored', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const told = Promise.withResolvers<{ reason: string; remedy: string } | null>();
   const store = await openSqliteStore({ path, exclusive: true, onFilesFault: told.resolve });
@@ -205,7 +206,7 @@ test('removed files are detected within a second without submissions, and report
   await expect(
     store.createAccount('x', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1),
   ).rejects.toThrow();
-  // Messages accepted before are still delivered and recorded.
+  // Messages accepted earlier are still delivered, and their outcomes are stored.
   await store.settle([]);
   renameSync(`${path}.away`, path);
   await expect
@@ -219,7 +220,7 @@ test('removed files are detected within a second without submissions, and report
   await store.close();
 });
 
-test('the content of a deleted log is in the database after a stop, and the next start has it', async () => {
+test('after a stop the database contains the content of the deleted log', async () => {
   const folder = temporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);
@@ -232,7 +233,7 @@ test('the content of a deleted log is in the database after a stop, and the next
   expect(list.map((mail) => mail.id)).toContain(id);
 });
 
-test('a removed database is never replaced by an empty store: the next start refuses, and doctor reports it missing', async () => {
+test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {
   const folder = temporaryFolder();
   const settings = at('./data/postrider.db');
   const service = await startProcess(folder, settings);

@@ -1,12 +1,15 @@
-/** A full disk, simulated by the shell's limit on file size, because that needs no root. */
+/** A full disk is simulated by the shell's limit on file sizes, which does not require root. */
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
-/** In blocks of 512 bytes: about 1.5 MB per file. With the signal ignored, writes fail as on a full disk. */
+/**
+ * The limit is in blocks of 512 bytes: about 1.5 MB per file. Because the signal is ignored, writes fail as on a full
+ * disk.
+ */
 const LIMIT = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
 
-test('a full disk causes 500s, loses nothing acknowledged before, and recovers when there is space', async () => {
+test('on a full disk requests are answered with 500, no acknowledged message is lost, and the service continues when space is available', async () => {
   const folder = temporaryFolder();
   const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, LIMIT);
   const key = full.key ?? '';

@@ -1,6 +1,6 @@
 /**
- * kill -9 in a loop under load: every 201 is accounted for, and only messages whose outcome was not recorded arrive
- * twice.
+ * A service under load is killed repeatedly with SIGKILL: every message answered with 201 is delivered, and only
+ * messages whose outcome was not stored are delivered twice.
  */
 import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
@@ -12,7 +12,7 @@ const ROUNDS = 5;
 const SENDERS = 16;
 const CONNECTIONS = 8;
 
-test('every 201 before a kill -9 ends as delivered, and only messages with unrecorded outcomes arrive twice', async () => {
+test('every message answered with 201 before a SIGKILL is delivered, and only messages without a stored outcome are delivered twice', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink();
   const settings = {
@@ -46,7 +46,7 @@ test('every 201 before a kill -9 ends as delivered, and only messages with unrec
       ...['--limit', '100000'],
     ]);
     const unrecorded = leased.filter(({ id }) => sink.received.has(id)).length;
-    // One message per connection, and the outcomes that are being stored.
+    // At most one message per connection and the outcomes that are being stored can be delivered twice.
     expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
     repeatable += unrecorded;
   }
@@ -71,7 +71,7 @@ test('every 201 before a kill -9 ends as delivered, and only messages with unrec
   expect(await last.ended).toBe(0);
 });
 
-test('under hold, messages that a killed node was transmitting become uncertain, and none arrives twice', async () => {
+test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink({ answerContent: false });
   const settings = {
@@ -102,7 +102,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
   await expect.poll(() => sink.received.get(held)).toBe(2);
 });
 
-test('SIGTERM ends the service within its bound with no lease left', async () => {
+test('after SIGTERM the service ends within its time limit and leaves no lease', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink();
   const service = await startProcess(folder, {

@@ -1,7 +1,7 @@
 /**
- * Three nodes on one PostgreSQL under load, while nodes are killed, stopped for longer than their leases and continued,
- * and cut off from the database, and while the database ends backends and restarts. Every 201 ends in exactly one
- * terminal state, and duplicates are bounded by the messages in flight at each fault.
+ * Three nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
+ * disconnected from the database. The server terminates connections and restarts. Every message answered with 201 ends
+ * in exactly one terminal state, and the number of duplicates is limited by the messages in transmission at each fault.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
@@ -16,7 +16,7 @@ import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 const NODES = 3;
 const SENDERS = 12;
 const CONNECTIONS = 4;
-/** The number of messages that one node may have transmitted without a stored outcome. */
+/** Maximum number of messages that one node has transmitted without a stored outcome. */
 const IN_FLIGHT = CONNECTIONS + MAX_UNRECORDED_OUTCOMES;
 const SECRET = 'ab'.repeat(32);
 
@@ -26,16 +26,16 @@ interface Installation {
   readonly sink: CountingSink;
   readonly nodes: (ServiceProcess | null)[];
   readonly key: string;
-  /** Ids of every 201. */
+  /** The ids of all messages answered with 201. */
   readonly acknowledged: Set<string>;
   start(index: number): Promise<ServiceProcess>;
   /** Resolves after this many more acknowledgements. */
   more(count: number): Promise<void>;
-  /** Ends the load, waits until every 201 has ended, and returns how many arrived more than once. */
+  /** Ends the load, waits until every message answered with 201 has ended, and returns the number of duplicates. */
   settled(): Promise<number>;
 }
 
-/** Three nodes, each with its own path to the database, and senders that try one node after another. */
+/** Starts three nodes, each with its own network path to the database, and senders that submit to the nodes in turn. */
 async function install(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();
@@ -72,7 +72,7 @@ async function install(): Promise<Installation> {
       }
       const answer = await submit(node.publicUrl, key, {}, {}, AbortSignal.timeout(2_000)).catch(() => null);
       if (answer?.status !== 201) {
-        // Repeating what fails at once would only use processor time.
+        // A request that fails immediately is repeated only after a delay, to save processor time.
         await new Promise((resolve) => setTimeout(resolve, 20));
         continue;
       }
@@ -103,7 +103,7 @@ async function install(): Promise<Installation> {
       const direct = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
       const list = () =>
         runJsonCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
-      // One query: a message recovered between several queries would be in none of them.
+      // A single query is used, because several queries could all miss a message that is recovered between them.
       const open = async () => (await list()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
       await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
       const stored = new Map((await list()).map(({ id, state }) => [id, state]));
@@ -117,7 +117,7 @@ async function install(): Promise<Installation> {
   };
 }
 
-test('nodes killed under load: the others recover their leases, and every 201 ends as delivered', async () => {
+test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
   const { nodes, more, start, settled } = await install();
   let kills = 0;
   for (const index of [0, 2, 1]) {
@@ -129,12 +129,12 @@ test('nodes killed under load: the others recover their leases, and every 201 en
     await more(100);
     if (index !== 1) await start(index);
   }
-  // The last killed node stays dead; the others recover its leases.
+  // The last killed node is not restarted. The other nodes recover its leases.
   const repeated = await settled();
   expect(repeated).toBeLessThanOrEqual(kills * IN_FLIGHT);
 }, 180_000);
 
-test('a node stopped for longer than the liveness timeout starts no old attempt when it continues', async () => {
+test('a node that is suspended for longer than the liveness timeout starts no earlier attempt when it continues', async () => {
   const { nodes, key, more, settled } = await install();
   await more(150);
   const sleeper = nodes[1];
@@ -144,7 +144,7 @@ test('a node stopped for longer than the liveness timeout starts no old attempt 
   onTestFinished(() => sleeper.kill('SIGCONT'));
   const stoppedAt = performance.now();
   await more(150);
-  // The others recover and send everything it held while it is stopped.
+  // While the node is suspended, the others recover and send all messages that it had leased.
   const before = await settled();
   expect(before).toBeLessThanOrEqual(IN_FLIGHT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
@@ -152,11 +152,11 @@ test('a node stopped for longer than the liveness timeout starts no old attempt 
   const works = async () => (await submit(sleeper.publicUrl, key)).status;
   await expect.poll(works).toBe(201);
   for (let n = 0; n < 20; n += 1) await submit(sleeper.publicUrl, key);
-  // It completes the transmissions in progress and sends nothing else that it held.
+  // The node completes the transmissions in progress and sends no other message that it had leased.
   expect((await settled()) - before).toBeLessThanOrEqual(CONNECTIONS);
 }, 180_000);
 
-test('cut off, with ended backends and a restarted server: 500s, never a false 201, and recovery without intervention', async () => {
+test('when nodes are disconnected, connections are terminated and the server restarts, requests fail with 500, no 201 is wrong, and nodes continue without intervention', async () => {
   const { server, proxies, nodes, more, settled } = await install();
   await more(150);
   proxies[0]?.pause();

@@ -1,6 +1,6 @@
 /**
- * `restore` meets leftover files, is killed, or fails: the result is the old database or the new one, complete, or one
- * line with the remedy.
+ * `restore` finds files of an earlier run, is killed, or fails: the result is the complete old database, the complete
+ * new database, or one line with the remedy.
  */
 import { spawn } from 'node:child_process';
 import {
@@ -35,7 +35,7 @@ const ONE_LINE = /^postrider: [^\n]+\n$/;
 const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 const ENDS = ['', '-wal', '-shm'] as const;
 
-/** The accounts of a database, as a service reads them. */
+/** Returns the accounts of a database as a service reads them. */
 async function accountsOf(path: string): Promise<readonly string[]> {
   const store = await openSqliteStore({ path, exclusive: true });
   try {
@@ -55,7 +55,7 @@ function makeDatabase(path: string, accounts: readonly string[]): void {
   database.close();
 }
 
-/** A database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
+/** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
 function makeCrashed(path: string): void {
   const folder = temporaryFolder();
   const live = join(folder, 'live.db');
@@ -79,7 +79,7 @@ beforeAll(() => {
 const OLD = ['in-the-log', 'old'];
 const NEW = ['new'];
 
-/** A restore that is killed before its Nth step. Resolves to its exit code or signal. */
+/** Runs a restore that is killed before step number `step`. Resolves to its exit code or signal. */
 function killedRestore(path: string, step: number, links: string): Promise<number | string> {
   const child = spawn(process.execPath, [KILLED, backup, path, String(step), links], { stdio: 'ignore' });
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
@@ -92,7 +92,7 @@ const STANDINGS = {
     makeCrashed(path);
     writeFileSync(path, Buffer.alloc(20_000, 'garbage '));
   },
-  'whose file is gone': (path: string) => {
+  'whose file is missing': (path: string) => {
     makeCrashed(path);
     rmSync(path);
   },
@@ -107,14 +107,14 @@ const CASES = [
 ] as const;
 const MORE_CASES = [
   ['with a log that only the -wal holds', 'no-links', OLD],
-  ['whose file is gone', 'links', null],
+  ['whose file is missing', 'links', null],
 ] as const;
 
 describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
   (standing, links, before) => {
     // A kill before a step equals a kill after the previous step.
-    test('leaves the old or the new database complete, or one line to follow', async () => {
+    test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {
         const path = join(temporaryFolder(), 'postrider.db');
@@ -144,7 +144,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
             for (const end of ['Z', 'Z-wal', 'Z-shm']) expect(names.some((name) => name.endsWith(end))).toBe(true);
           }
         } else if (found.length === 0) {
-          // An empty store is right only if there was none before, and no file of the restore is left.
+          // An empty store is correct only if there was no database before, and no file of the restore remains.
           expect([standing, before]).toEqual(['on a new machine', []]);
         } else if (before === null) expect(found).toEqual(NEW);
         else expect([OLD, NEW]).toContainEqual(found);
@@ -157,7 +157,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   },
 );
 
-test('a restore beside a leftover -wal file replays nothing of it, and keeps it', async () => {
+test('a restore does not replay an existing -wal file, and keeps the file', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const log = readFileSync(`${path}-wal`);
@@ -172,7 +172,7 @@ test('a restore beside a leftover -wal file replays nothing of it, and keeps it'
 });
 
 test.each(['missing', 'empty'])(
-  'serve and every command refuse where the database is %s and its log is there',
+  'serve and every command refuse a database that is %s if its log exists',
   async (how) => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, 'data'));
@@ -250,7 +250,7 @@ test('two concurrent restores: at least one succeeds, the other fails with one l
 });
 
 test.each(['ENOSPC', 'EACCES', 'EIO'])(
-  'a restore that the disk refuses with %s says so in one line, and the old database is as it was',
+  'a restore that fails with %s reports the error in one line, and the old database is unchanged',
   async (code) => {
     for (const failing of ['write', 'sync', 'link', 'rename'] as const) {
       const path = join(temporaryFolder(), 'postrider.db');
@@ -301,7 +301,8 @@ test('a restore onto a full disk fails with one line, and the database is unchan
 test('a backup that cannot be read is named, and the database is unchanged', () => {
   const folder = temporaryFolder();
   const path = join(folder, 'postrider.db');
-  // A file whose reading fails even for root: on Linux no memory is at address 0; elsewhere a file without permissions.
+  // A file that cannot be read even by root: on Linux the memory of the process, which has no page at address 0; on
+  // other systems a file without permissions.
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
   makeDatabase(path, ['old']);
@@ -311,7 +312,7 @@ test('a backup that cannot be read is named, and the database is unchanged', () 
 });
 
 test('a restore into a folder without write access fails with one line', () => {
-  // Even root cannot write here.
+  // Even root cannot write to this folder.
   expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);
   const file = join(temporaryFolder(), 'file');
   writeFileSync(file, '');

@@ -1,7 +1,7 @@
 /**
- * The synchronous standby is down and an administrator cancels the waits for it: PostgreSQL then reports each commit as
- * done although only the primary has it. Nothing of that is acknowledged, neither by the call itself nor by a later one
- * that finds the row, so that after a failover the standby has everything acknowledged.
+ * The synchronous standby is down and an administrator cancels the waits for it. PostgreSQL then reports each commit as
+ * successful although only the primary has it. Neither the call itself nor a later call that finds the row acknowledges
+ * such a change, so that after a failover the standby has every acknowledged change.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -39,12 +39,12 @@ interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
-  /** Names both. */
+  /** A URL with both hosts. */
   readonly url: string;
   readonly store: Store;
   /** Cancels every wait for the standby. Resolves to their number. */
   cancelWaits(end?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
-  /** The primary is lost and the standby is promoted. */
+  /** Crashes the primary and promotes the standby. */
   failOver(): Promise<void>;
 }
 
@@ -81,7 +81,7 @@ async function pair(): Promise<Pair> {
   };
 }
 
-/** The result of a call while every wait for the standby is cancelled repeatedly. */
+/** Returns the result of a call while all waits for the standby are cancelled repeatedly. */
 async function endOf(
   call: Promise<unknown>,
   { cancelWaits }: Pair,
@@ -102,18 +102,18 @@ async function endOf(
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
-  /** A repetition of the call acknowledges nothing. */
+  /** True if a repeated call acknowledges nothing. */
   readonly once?: boolean;
-  /** The answer to the same call once the standby is back. */
+  /** The result of the same call after the standby is available again. */
   readonly again: unknown;
 }
 
-/** Every change that is acknowledged to a client, an operator or a peer, prepared while the standby is up. */
+/** Prepares every change that is acknowledged to a client, an operator or another server, while the standby is up. */
 async function operations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
   const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMessage());
-  if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no mail');
+  if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no message');
   const held = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
   await store.accept([...held, cancelled]);
   await store.settle(held.filter(({ id }) => id === reported.id).map((mail) => newSettlement(mail)));
@@ -144,7 +144,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
       again: [{ kind: 'replayed' }],
     },
     {
-      name: 'an Idempotency-Key that is used for something else',
+      name: 'an Idempotency-Key that is used for another message',
       run: (on) => on.accept([newMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
       again: [{ kind: 'idempotency-conflict' }],
     },
@@ -200,7 +200,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     },
     { name: 'a report', run: (on) => on.recordFeedback([report]), again: [{ kind: 'repeated' }] },
     { name: 'a mark', run: (on) => on.markTransmitting(fence(marked)), again: ['settled'] },
-    { name: 'a lease given back', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
+    { name: 'a released lease', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
     {
       name: 'a settlement',
       run: (on) => on.settle(held.filter(({ id }) => id === leased.id).map((mail) => newSettlement(mail))),
@@ -215,7 +215,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
   ];
 }
 
-/** Objects may have more members than the given ones. */
+/** Returns a matcher for `value` in which objects may have additional members. */
 function matching(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(matching);
   if (value === null || typeof value !== 'object') return value;
@@ -224,7 +224,7 @@ function matching(value: unknown): unknown {
 
 const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
-test('no change is acknowledged whose wait for the standby was cancelled, nor reported as existing', async () => {
+test('a change whose wait for the standby was cancelled is neither acknowledged nor reported as existing', async () => {
   const both = await pair();
   const { store, standby } = both;
   const all = await operations(store);
@@ -263,7 +263,7 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
   };
-  // Refused requests are repeated: with the same key, and for the same list, they may find the row.
+  // Failed requests are repeated with the same key or list, so that they may find the row.
   const senders = Array.from({ length: SENDERS }, (_, number) =>
     keepTrying(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };
@@ -351,7 +351,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   await expect.poll(waits, PATIENCE).toBe(0);
 }, 120_000);
 
-test('a start that waits for a missing standby reports it once, with the remedy, and continues without it', async () => {
+test('a start that waits for a missing standby reports it once, with the remedy, and continues when the standby is no longer required', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
@@ -382,7 +382,7 @@ test('a start that waits for a missing standby reports it once, with the remedy,
   expect(told).toHaveLength(1);
 }, 120_000);
 
-test('behind a pooler that drops startup options, an immediate shutdown loses nothing acknowledged although the role has synchronous_commit=off', async () => {
+test('behind a pooler that drops startup options, an immediate shutdown loses no acknowledged message although the role has synchronous_commit=off', async () => {
   const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
   const url = new URL(await server.createDatabase());
   await runStatement(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');

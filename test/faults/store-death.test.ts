@@ -1,4 +1,7 @@
-/** The store's thread dies while a service runs: the process reports it and exits, so that a supervisor restarts it. */
+/**
+ * If the thread of the store ends while a service runs, the process reports the fault and exits, so that a supervisor
+ * restarts it.
+ */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +13,7 @@ import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/ser
 
 const MORTAL = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
-test('serve exits promptly with one line and a non-zero code; the next start has everything', async () => {
+test('serve exits within seconds with one line and a non-zero code, and the next start has every message', async () => {
   const folder = temporaryFolder();
   const first = await startProcess(folder, { NODE_OPTIONS: `--import ${MORTAL}` });
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
@@ -52,7 +55,7 @@ test('until the process has exited, readiness reports the fault and no request i
   await service.stop();
 });
 
-test('a start that fails reports the reason, whatever then fails to stop, and releases the store', async () => {
+test('a start that fails reports the reason and releases the store, even if a part cannot be stopped', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const openStore = async () => {
     const store = await openSqliteStore({ path, exclusive: true });
@@ -71,7 +74,7 @@ test('a start that fails reports the reason, whatever then fails to stop, and re
   await again.close();
 });
 
-test('a shutdown continues if one part cannot stop, and reports the fault', async () => {
+test('a shutdown continues if one part cannot be stopped, and reports the fault', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
   const service = await startService(settingsFor(path), {

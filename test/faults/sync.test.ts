@@ -1,4 +1,4 @@
-/** No 201 before the sync: a slow sync makes the client wait, a failing one causes a 500. */
+/** No request is answered with 201 before the sync: a slow sync delays the answer, and a failed sync causes a 500. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -48,8 +48,8 @@ test('the embedded database is opened in WAL mode with full sync', () => {
   expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
 });
 
-test('the client waits during the sync, and the 201 follows it', async () => {
-  // Without delivery, so that only the requests commit.
+test('the client receives the 201 only after the sync', async () => {
+  // The service has no role `deliver`, so that only requests cause commits.
   const { path, setCommitMode, send, url } = await serviceWithControlledCommit({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);
   setCommitMode('slow');
@@ -62,14 +62,14 @@ test('the client waits during the sync, and the 201 follows it', async () => {
   const waitingCommit = () =>
     existsSync(`${path}-waiting-commit`) ? readFileSync(`${path}-waiting-commit`, 'utf8') : null;
   await expect.poll(waitingCommit).toBe('2');
-  // The rows are written and wait only for their sync. A premature answer would arrive before they do.
+  // The rows are written and only their sync is pending. A premature answer would arrive now.
   for (let n = 0; n < 5; n += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(answered).toBe(false);
   setCommitMode('normal');
   expect(await answer).toEqual({ status: 201, synced: true });
 });
 
-test('a failing sync is a 500 and never a 201, and readiness reports it until commits work again', async () => {
+test('a request whose sync fails is answered with 500, and readiness reports the fault until commits succeed again', async () => {
   const { setCommitMode, send, url } = await serviceWithControlledCommit();
   setCommitMode('fail');
   const response = await send();
@@ -86,7 +86,7 @@ test('a failing sync is a 500 and never a 201, and readiness reports it until co
   expect((await send()).status).toBe(201);
 });
 
-test('readiness detects a store that cannot commit even without requests', async () => {
+test('readiness reports a store that cannot commit even without requests', async () => {
   const { setCommitMode, url } = await serviceWithControlledCommit();
   setCommitMode('fail');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);

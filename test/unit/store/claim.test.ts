@@ -8,8 +8,8 @@ import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
-test('queued messages of locked accounts do not slow a claim down, however many there are', () => {
-  /** The shortest time of a claim, in ms, while a locked account has this many queued messages. */
+test('the duration of a claim does not depend on the number of queued messages of locked accounts', () => {
+  /** Returns the shortest duration of a claim, in ms, while a locked account has this many queued messages. */
   const claimMs = (locked: number): number => {
     const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
@@ -31,11 +31,11 @@ test('queued messages of locked accounts do not slow a claim down, however many 
     });
     return Math.min(...times);
   };
-  // A scan of the rows would make the second a few hundred times slower than the first.
+  // With a scan of the rows, the second claim would be a few hundred times slower than the first.
   expect(claimMs(30_000)).toBeLessThan(20 * claimMs(10));
 });
 
-test('a writer cannot make a transition that the table lacks', () => {
+test('a transition that is not in the table is rejected', () => {
   expect(checkedTransition('queued', 'sending', 'queue')).toBe('sending');
   expect(() => checkedTransition('sending', 'cancelled', 'operator')).toThrow('from sending to cancelled (operator)');
   expect(() => checkedTransition(null, 'delivered', 'accept')).toThrow('from none to delivered (accept)');

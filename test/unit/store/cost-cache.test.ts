@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { cacheByCost } from '../../../src/store/cost-cache.ts';
 
-/** Each answer is the number of the query, which takes as long as set. */
+/** The result of each query is its sequence number. `tookMs` is its duration. */
 function rig() {
   const time = { now: 0, tookMs: 0, fault: false };
   let asked = 0;

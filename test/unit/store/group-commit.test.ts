@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createGroupCommit } from '../../../src/store/commits.ts';
 
-/** A commit that ends when the test permits it. */
+/** Returns a commit function whose calls end when the test finishes or fails them. */
 function heldCommits() {
   const held: { batch: readonly number[]; finish: () => void; fail: (error: Error) => void }[] = [];
   const commit = (batch: readonly number[]) =>
@@ -13,7 +13,7 @@ function heldCommits() {
 
 const now = () => 0;
 
-test('items that arrive while commits run share the next commit, and each gets its own answer', async () => {
+test('items that arrive during commits share the next commit, and each item has its own result', async () => {
   const { held, commit } = heldCommits();
   const group = createGroupCommit(commit, { maxBatch: 100, now });
   const first = group.submit(1);
@@ -30,7 +30,7 @@ test('items that arrive while commits run share the next commit, and each gets i
   expect(await Promise.all([second, ...rest])).toEqual([20, 30, 40, 50]);
 });
 
-test('a failed commit rejects every item in it and no other', async () => {
+test('a failed commit rejects only its own items', async () => {
   const { held, commit } = heldCommits();
   const group = createGroupCommit(commit, { maxBatch: 100, now });
   const lost = [1, 2].map((n) => group.submit(n));
@@ -47,7 +47,7 @@ test('a failed commit rejects every item in it and no other', async () => {
   expect(settled.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
 });
 
-/** A commit that refuses every batch that contains one of `poisoned`, and records the batches. */
+/** Returns a commit function that rejects every batch that contains an item of `poisoned` and records the batches. */
 function poisonedCommits(poisoned: (item: number) => boolean) {
   const asked: (readonly number[])[] = [];
   const commit = async (batch: readonly number[]) => {
@@ -58,7 +58,7 @@ function poisonedCommits(poisoned: (item: number) => boolean) {
   return { asked, group: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
-test('an item that can never be committed fails alone, at any position, at the cost of a few more commits', async () => {
+test('an item that cannot be committed is rejected alone, at any position, with a few additional commits', async () => {
   for (const bad of [0, 100, 511]) {
     const { asked, group } = poisonedCommits((item) => item === bad);
     const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
@@ -68,13 +68,13 @@ test('an item that can never be committed fails alone, at any position, at the c
   }
 });
 
-test('several such items fail alone too', async () => {
+test('several items that cannot be committed are rejected alone', async () => {
   const { group } = poisonedCommits((item) => [3, 4, 77].includes(item));
   const all = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => group.submit(n)));
   expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
 });
 
-test('a store that can commit nothing is not called once per item', async () => {
+test('if every commit fails, the store is not called once per item', async () => {
   const { asked, group } = poisonedCommits(() => true);
   const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
   expect(all.every(({ status }) => status === 'rejected')).toBe(true);
@@ -93,12 +93,12 @@ test('a batch is never larger than its maximum, and the order is kept', async ()
   expect(held.map(({ batch }) => batch)).toEqual([[1, 2], [3, 4], [5]]);
 });
 
-test('an item without an answer from the store rejects instead of being acknowledged', async () => {
+test('an item without a result from the store is rejected', async () => {
   const group = createGroupCommit<number, number>(async () => [], { maxBatch: 2, now });
   await expect(group.submit(1)).rejects.toThrow('no result');
 });
 
-test('it reports how long the oldest item has waited', async () => {
+test('the waiting time of the oldest item is reported', async () => {
   let at = 0;
   const { held, commit } = heldCommits();
   const group = createGroupCommit(commit, { maxBatch: 1, now: () => at });

@@ -19,7 +19,7 @@ function healthRig() {
   return { clock, disk, health, commit: health.observe(write) };
 }
 
-test('a failed commit changes the health at once, rejects the caller, and is reported without its internal reason', async () => {
+test('a failed commit changes the health immediately, rejects the caller, and is reported without internal details', async () => {
   const { disk, health, commit } = healthRig();
   expect(health.fault()).toBeNull();
   disk.broken = true;
@@ -27,7 +27,7 @@ test('a failed commit changes the health at once, rejects the caller, and is rep
   expect(health.fault()).toBe(FAULT);
 });
 
-test('a successful commit restores the health at once', async () => {
+test('a successful commit restores the health immediately', async () => {
   const { disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -36,7 +36,7 @@ test('a successful commit restores the health at once', async () => {
   expect(health.fault()).toBeNull();
 });
 
-test('while unhealthy it probes repeatedly, and recovers without requests', async () => {
+test('an unhealthy store is probed repeatedly and becomes healthy without requests', async () => {
   const { clock, disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -50,7 +50,7 @@ test('while unhealthy it probes repeatedly, and recovers without requests', asyn
   expect(disk.probes).toBe(probes);
 });
 
-test('without requests, a call of fault starts a probe; concurrent calls share it', async () => {
+test('without requests, a call of fault starts a probe, which concurrent calls share', async () => {
   const { clock, disk, health } = healthRig();
   await clock.advance(5_000);
   disk.broken = true;
@@ -59,7 +59,7 @@ test('without requests, a call of fault starts a probe; concurrent calls share i
   expect([disk.probes, health.fault()]).toEqual([1, FAULT]);
 });
 
-test('it does not probe after stop', async () => {
+test('no probe starts after stop', async () => {
   const { clock, disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -82,7 +82,7 @@ test('a clock set back does not prevent a probe', async () => {
   expect(probes).toBe(1);
 });
 
-test('while commits succeed, there is no probe', async () => {
+test('no probe starts while commits succeed', async () => {
   const { clock, disk, health, commit } = healthRig();
   for (let n = 0; n < 20; n += 1) {
     await commit();

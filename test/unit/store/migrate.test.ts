@@ -19,7 +19,7 @@ function schemaOf(database: DatabaseSync): unknown[] {
 
 const versionOf = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
-test('a new file gets every migration, in a folder and file that only the owner can read', () => {
+test('every migration is applied to a new file, and only the owner can read the file and its folder', () => {
   const path = join(temporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
@@ -89,7 +89,7 @@ test('a database of another program is refused and unchanged', () => {
   expect(readFileSync(path).equals(before)).toBe(true);
 });
 
-/** A database as the version before the newest migration left it. */
+/** Creates a database with the schema before the newest migration. */
 function olderDatabase(): string {
   const path = join(temporaryFolder(), 'postrider.db');
   const database = new DatabaseSync(path);
@@ -123,7 +123,7 @@ test('a second service changes nothing in a database that it may not use', async
   expect(versionOf(database)).toBe(0);
 });
 
-test('a fault of the lock file is reported as such and not as another service', () => {
+test('an error of the lock file is not reported as another service', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));

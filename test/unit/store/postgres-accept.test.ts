@@ -1,4 +1,4 @@
-/** Accepting on PostgreSQL, statement by statement: changes between two statements are detected. */
+/** Changes between two statements of an accepting transaction on PostgreSQL are detected. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -11,7 +11,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface Watched {
   readonly store: Store;
-  /** Accepts on a database whose statements `before` receives and can delay. */
+  /** Creates an accept function on a database that calls `before` before each statement. */
   readonly accept: Store['accept'];
   readonly names: string[];
 }
@@ -30,10 +30,10 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
     query: pool.query,
     transaction: (work, stored) =>
       pool.transaction((transaction) => {
-        // One statement after the other: `before` sees the effects of all earlier ones.
+        // Statements run one after another, so that `before` is called after all earlier statements.
         let previous: Promise<unknown> = Promise.resolve();
         return work({
-          // Not a connection's slot: `before` waits for the store, whose connections may have the same slot.
+          // The slot differs from those of the store's connections, because `before` waits for the store.
           slot: transaction.slot + 10_000,
           query(statement, values) {
             names.push(statement.name);
@@ -50,7 +50,7 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
   return { store, accept: prepareAccept(database), names };
 }
 
-test('a limit set after the accounts were locked and before they were read is counted under its lock', async () => {
+test('if a limit is set between locking and reading an account, the transaction is retried with the lock', async () => {
   let done = false;
   const { store, accept, names } = await watched(async ({ name }, theStore) => {
     if (name !== 'accept_read_accounts' || done) return;
@@ -83,7 +83,7 @@ test('an idempotency key that another node stores after it was looked up is answ
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
 
-test('a batch in which everything is refused writes nothing', async () => {
+test('a batch of refused messages writes nothing', async () => {
   const { store, accept, names } = await watched(async () => undefined);
   await store.createAccount(
     'default',

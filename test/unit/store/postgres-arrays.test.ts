@@ -1,4 +1,4 @@
-/** Array parameters in binary form have the same meaning for the server as in text form. */
+/** The server reads the same values from array parameters in binary format as in text format. */
 import { expect, onTestFinished, test } from 'vitest';
 import { encodeArray } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
@@ -27,7 +27,7 @@ async function pool() {
   return opened;
 }
 
-test('every element arrives unchanged: nulls, empty texts, quotes, other scripts, and the ends of each range', async () => {
+test('the server receives every element unchanged: nulls, empty texts, quotes, non-Latin text, and the limits of each range', async () => {
   const columns = [
     [
       '01234567-89ab-7def-8123-456789abcdef',
@@ -48,7 +48,7 @@ test('every element arrives unchanged: nulls, empty texts, quotes, other scripts
   ]);
 });
 
-test('an array without elements arrives empty', async () => {
+test('the server receives an empty array without elements', async () => {
   expect(await (await pool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
 });
 

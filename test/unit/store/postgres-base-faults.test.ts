@@ -1,4 +1,4 @@
-/** Each configuration error of the database is reported soon, in one line, and never with the password. */
+/** Each configuration error of the database is reported within a few seconds, in one line, without the password. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -6,10 +6,10 @@ import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgr
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
-/** Within the time limit of one connection and its wait. */
+/** Longer than the time limit of one connection attempt and the wait for it. */
 const SOON_MS = 8_000;
 
-/** The line with which opening fails. */
+/** Returns the error message with which opening the store fails. */
 async function faultOf(url: string): Promise<string> {
   const startedAt = performance.now();
   const opened = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
@@ -28,7 +28,7 @@ function changed(url: string, change: (parts: URL) => void): string {
   return parts.href;
 }
 
-/** A role for this test only. It has what `sql` grants. */
+/** Creates a role for this test with the privileges that `sql` grants. */
 async function urlOfRole(url: string, options: string, sql: string): Promise<string> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}; ${sql.replaceAll('$1', name)}`);
@@ -39,7 +39,7 @@ async function urlOfRole(url: string, options: string, sql: string): Promise<str
   });
 }
 
-/** A server on loopback with the given behaviour for each connection. */
+/** Starts a server on a loopback address with the given behaviour for each connection. */
 async function serverThat(behave: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -67,7 +67,7 @@ const message = (type: string, ...parts: (Buffer | string)[]) => {
 const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 const int32 = (value: number) => Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
 
-/** A server that reports the given version and accepts any password. */
+/** Starts a server that reports the given version and accepts any password. */
 function ofVersion(version: number): (socket: Socket) => void {
   const ready = message('Z', 'I');
   const columns: readonly (readonly [name: string, type: number, value: string])[] = [
@@ -89,7 +89,7 @@ function ofVersion(version: number): (socket: Socket) => void {
     let started = false;
     socket.on('data', (bytes) => {
       if (started) {
-        // One answer for each of the simple queries that arrived together.
+        // The server sends one response for each of the simple queries that arrived together.
         for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
         return;
       }
@@ -191,13 +191,13 @@ describe('one line reports', () => {
     expect(await faultOf(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
   });
 
-  test('the fault of each of several hosts', async () => {
+  test('the error of each of several hosts', async () => {
     const port = await serverThat(ofVersion(140_012));
     const fault = await faultOf(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
     expect(fault).toMatch(/127\.0\.0\.1:1\/mail: the connection was refused.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });
 
-  test('and a server without TLS is accepted if TLS is only preferred', async () => {
+  test('no error for a server without TLS if TLS is only preferred', async () => {
     const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
     expect(await faultOf(url)).toBe('it opened');
   });

@@ -1,4 +1,4 @@
-/** The schema of the PostgreSQL store: created once, by the first node, and completely or not at all. */
+/** The schema of the PostgreSQL store is created once, completely or not at all. */
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -23,7 +23,7 @@ function poolOf(url: string): Pool {
   return pool;
 }
 
-/** The current migrations and one more. */
+/** Creates a folder with the current migrations and an additional one. */
 function withNext(sql: string): URL {
   const folder = temporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
@@ -41,7 +41,7 @@ async function rowsOf(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-test('many nodes that start together on an empty database create the schema once, and all work', async () => {
+test('if many nodes start together on an empty database, the schema is created once and all nodes work', async () => {
   const url = await temporaryDatabase();
   const stores = await Promise.all(
     Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
@@ -71,7 +71,7 @@ test('a failing migration changes nothing, and reports the failure in one line',
   ]);
 });
 
-test('a node continues, and can restart, while a newer one has added to the schema', async () => {
+test('a node continues, and can restart, after a newer node has added columns to the schema', async () => {
   const url = await temporaryDatabase();
   const old = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => old.close());
@@ -93,7 +93,7 @@ test('a node continues, and can restart, while a newer one has added to the sche
   }
 });
 
-test('a schema that does not work with this version is refused with one line that names both versions', async () => {
+test('a schema that is incompatible with this version is refused with one line that contains both versions', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);

@@ -1,6 +1,4 @@
-/**
- * Sessions and transactions of the PostgreSQL store: transactions are stored completely or not at all, whatever fails.
- */
+/** Sessions and transactions of the PostgreSQL store: a transaction is stored completely or not at all. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
@@ -41,7 +39,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
   });
 
-  test('with a failed statement stores nothing, even if its work continued', async () => {
+  test('with a failed statement stores nothing, even if the work continues', async () => {
     const pool = poolOf(await database());
     const forgiving = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
@@ -57,7 +55,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
-  test('has an end: a later statement is rejected and reaches no other transaction', async () => {
+  test('rejects statements that are sent after its end', async () => {
     const pool = poolOf(await database());
     let straggle: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
@@ -105,7 +103,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 2 }]);
   });
 
-  test('whose commit arrived but whose answer was lost counts as stored and is not repeated', async () => {
+  test('is stored and not repeated if the answer to its commit is lost', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -119,7 +117,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
-  test('whose commit had no answer counts only if its rows are found: another transaction may have its id', async () => {
+  test('without an answer to its commit succeeds only if its rows are found, because another transaction may have its id', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -142,7 +140,7 @@ describe('a transaction', () => {
     }
   });
 
-  test('whose commit was lost on a path that stays open at the other end is ended there and retried', async () => {
+  test('whose commit does not reach the server is terminated on the server and retried', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(through(url, proxy.port));
@@ -170,7 +168,7 @@ describe('the connections', () => {
     });
   });
 
-  test('are few for any number of calls, and their names are visible on the server', async () => {
+  test('are limited in number, and the server shows their application name', async () => {
     const url = await database();
     const pool = poolOf(url);
     const count: Statement = {
@@ -182,7 +180,7 @@ describe('the connections', () => {
     expect(Number((await pool.query(count, []))[0]?.n)).toBeGreaterThan(0);
   });
 
-  test('end with the pool: work in progress completes, later calls are rejected, and none is left', async () => {
+  test('are all closed with the pool after the work in progress completes, and later calls are rejected', async () => {
     const url = await database();
     const pool = poolOf(url);
     const sleeper: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
@@ -203,7 +201,7 @@ describe('the connections', () => {
     await expect.poll(() => after.query(left, [])).toEqual([]);
   });
 
-  test('a sync waits until the log is on disk', async () => {
+  test('a sync waits until the WAL is on disk', async () => {
     const url = await database();
     const pool = poolOf(url);
     const where: Statement = {
@@ -217,7 +215,7 @@ describe('the connections', () => {
   });
 });
 
-/** Statements that run on the database now, except this one. */
+/** Returns the number of other statements that are running on the database. */
 async function waiting(url: string): Promise<number> {
   const pool = createPool({ setting: postgres(url), application: 'watcher', random: Math.random });
   try {

@@ -1,4 +1,4 @@
-/** Several nodes on one PostgreSQL: exact counts are exact over all of them, and no node waits for another for long. */
+/** Several nodes on one PostgreSQL server: counts are exact over all nodes, and nodes do not block each other. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -20,7 +20,7 @@ interface Shared {
   readonly first: Store;
 }
 
-/** An installation of several nodes, with accounts of these limits. */
+/** Starts an installation of several nodes that has accounts with these limits. */
 async function installation(...accounts: readonly AccountLimits[]): Promise<Shared> {
   const url = await temporaryDatabase();
   const nodes = await Promise.all(
@@ -35,7 +35,7 @@ async function installation(...accounts: readonly AccountLimits[]): Promise<Shar
   return { url, nodes, first };
 }
 
-/** Submits batches to all nodes in turn, all concurrently. Resolves to the answers in order. */
+/** Submits batches concurrently to all nodes in turn. Resolves to the results in order. */
 async function acceptEverywhere(
   { nodes }: Shared,
   batches: readonly (readonly NewMessage[])[],
@@ -48,7 +48,7 @@ const kinds = (answers: readonly AcceptResult[], kind: AcceptResult['kind']) =>
   answers.filter((answer) => answer.kind === kind).length;
 const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
-/** A connection that holds the locks of the statement until the test ends. */
+/** Opens a connection that holds the locks of the statement until the test ends. */
 async function holding(url: string, statement: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -59,7 +59,7 @@ async function holding(url: string, statement: string): Promise<pg.Client> {
 }
 
 describe('accepting on several nodes at once', () => {
-  test('volume is exact over all of them, and refused messages use none', async () => {
+  test('count the volume exactly over all nodes, and refused messages use no volume', async () => {
     const shared = await installation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, n) =>
       Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
@@ -72,7 +72,7 @@ describe('accepting on several nodes at once', () => {
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 137 });
   });
 
-  test('a rate accepts exactly its number over all of them', async () => {
+  test('accept exactly the number of messages of the rate limit over all nodes', async () => {
     const shared = await installation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const at = Date.now();
     const batches = Array.from({ length: 30 }, (_, n) =>
@@ -83,7 +83,7 @@ describe('accepting on several nodes at once', () => {
     expect(later?.kind).toBe('accepted');
   });
 
-  test('an account without limits is counted exactly too, and without a lock that others wait for', async () => {
+  test('count an account without limits exactly, without locking the account', async () => {
     const shared = await installation(NO_LIMITS);
     await holding(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
     const batches = Array.from({ length: 12 }, () => [newMessage(), newMessage()]);
@@ -91,7 +91,7 @@ describe('accepting on several nodes at once', () => {
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
   });
 
-  test('a limit set during batches is exact from the first one that sees it', async () => {
+  test('apply a new limit exactly, starting with the first batch that reads it', async () => {
     const shared = await installation(NO_LIMITS);
     const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
     const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
@@ -102,11 +102,11 @@ describe('accepting on several nodes at once', () => {
     expect(counted).toHaveLength(40);
   });
 
-  test('one idempotency key gives one id, whichever nodes receive it at once', async () => {
+  test('accept one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const shared = await installation(NO_LIMITS);
     const keyed = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
     const mails = Array.from({ length: 30 }, (_, n) => [
-      // Two keys in either order: without ordered locks the batches would deadlock.
+      // The batches contain two keys in different orders. Without ordered locks they would deadlock.
       keyed(n % 2 === 0 ? 'a' : 'b', 'same'),
       keyed(n % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
@@ -137,7 +137,7 @@ describe('accepting on several nodes at once', () => {
     const { first } = await installation({ ...NO_LIMITS, volume: 100 });
     const batch = [newMessage({ lease: leaseOf('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
-    // The store's own rejection starts the lookup of stored ids.
+    // After a rejection the store looks up ids before it stores them.
     await expect(first.accept(batch)).rejects.toThrow();
     const again = await first.accept([...batch, newMessage()]);
     expect(again.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
@@ -167,7 +167,7 @@ describe('claiming on several nodes at once', () => {
     expect(new Set(leased)).toEqual(new Set(mails.map(({ id }) => id)));
   });
 
-  test('rows that another node is about to lease are skipped, not waited for', async () => {
+  test('a claim skips rows that another node is leasing and does not wait for them', async () => {
     const { url, first } = await installation(NO_LIMITS);
     const mails = Array.from({ length: 10 }, () => newMessage());
     await first.accept(mails);
@@ -209,14 +209,14 @@ describe('the end of leases on several nodes at once', () => {
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
     const histories = await Promise.all(mails.map(({ id }) => shared.first.findMessage(id)));
     expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
-    // Every email is counted once, whichever node counted it.
+    // Every email is counted once over all nodes.
     const told = await Promise.all(
       ['account-1', 'account-2'].map((name) => shared.first.readReputation(name, Date.now())),
     );
     expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
   });
 
-  test('leases of a dead node are recovered once, by whichever nodes try', async () => {
+  test('leases of a dead node are recovered once, even if several nodes try', async () => {
     const shared = await installation(NO_LIMITS);
     const mails = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
     await shared.first.accept(mails);
@@ -236,7 +236,7 @@ describe('the end of leases on several nodes at once', () => {
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
-  test('of a settlement and a recovery of the same lease, exactly one counts', async () => {
+  test('of a settlement and a recovery of the same lease, exactly one succeeds', async () => {
     const shared = await installation(NO_LIMITS);
     const [one, two] = shared.nodes;
     const lease = leaseOf('dead');
@@ -253,13 +253,13 @@ describe('the end of leases on several nodes at once', () => {
       }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
-    // Each transaction skips or waits for rows of the other, so nothing is left between them.
+    // Each transaction skips or waits for rows of the other, so every lease is either settled or recovered.
     expect(settled + taken).toBe(100);
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: taken, sending: 0 });
   });
 });
 
-test('a token bucket grants all nodes together no more than it holds', async () => {
+test('a token bucket grants all nodes together no more tokens than it contains', async () => {
   const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
   const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
   const given = await Promise.all(
@@ -294,7 +294,7 @@ test('ids of the same time created on several nodes are all stored and found in 
 });
 
 describe('feedback on several nodes at once', () => {
-  test('reports about the same recipients never deadlock, in whatever order each node has them', async () => {
+  test('reports about the same recipients do not deadlock, whatever their order on each node', async () => {
     const { url, nodes, first } = await installation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
     // One node has the recipients in the order of its messages, the other in reverse order.

@@ -1,5 +1,5 @@
 /**
- * Partitions by time: created in advance without blocking writers, dropped when everything in them has expired, and
+ * Partitions by time are created in advance without blocking writers, dropped when all their rows have expired, and
  * pruned by every plan.
  */
 import pg from 'pg';
@@ -13,7 +13,7 @@ import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
-/** In the middle of a month and of a day, far from today. */
+/** A time in the middle of a month and of a day that is far from the current date. */
 const THEN = Date.UTC(2031, 4, 15, 12);
 
 interface Opened {
@@ -47,7 +47,7 @@ async function partitionsOf(client: pg.Client, parent: string): Promise<string[]
   return rows.map(({ name }) => name);
 }
 
-/** The number of rows of a table per partition. */
+/** Returns the number of rows of a table in each partition. */
 async function placesOf(client: pg.Client, parent: string): Promise<Record<string, number>> {
   const { rows } = await client.query<{ name: string; n: number }>(
     `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
@@ -55,7 +55,7 @@ async function placesOf(client: pg.Client, parent: string): Promise<Record<strin
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]));
 }
 
-test('a service that starts has the current and next periods, by the server’s time', async () => {
+test('a start creates the partitions of the current and the next periods, by the server’s time', async () => {
   const { store, client } = await opened();
   const months = [0, 1, 2].map((n) => {
     const now = new Date();
@@ -78,7 +78,7 @@ test('a service that starts has the current and next periods, by the server’s 
 test('many nodes that create partitions at once create each once', async () => {
   const { pool, client } = await opened();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, THEN)));
-  // A node that found another one at work left it the rest.
+  // A node that found the lock held by another node did not create the remaining partitions.
   expect(await ensurePartitions(pool, THEN)).toBe(true);
   expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
@@ -87,7 +87,7 @@ test('many nodes that create partitions at once create each once', async () => {
   ]);
 });
 
-test('the first and the last id of a period are in it, across the end of a year', async () => {
+test('a partition contains the first and the last id of its period, across the end of a year', async () => {
   const { store, pool, client } = await opened();
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
@@ -96,7 +96,7 @@ test('the first and the last id of a period are in it, across the end of a year'
   expect(await placesOf(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
 });
 
-test('messages without their own partition are stored and found, and stay where they are', async () => {
+test('messages without a matching partition are stored in the default partition, can be read, and are not moved', async () => {
   const { store, pool, client } = await opened();
   const mail = newMessage({ acceptedAt: THEN });
   await store.accept([mail]);
@@ -107,7 +107,7 @@ test('messages without their own partition are stored and found, and stay where 
   expect((await store.findMessage(mail.id))?.message).toBe(mail.message);
 });
 
-test('a transaction in the way of a new partition is waited for only shortly, and the next round creates it', async () => {
+test('the creation of a partition waits only a short time for other transactions, and the next call creates it', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -116,7 +116,7 @@ test('a transaction in the way of a new partition is waited for only shortly, an
   expect(await ensurePartitions(pool, THEN)).toBe(true);
 });
 
-test('no accept or read waits behind a new partition that waits', async () => {
+test('accepts and reads do not wait while the creation of a partition waits', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
@@ -140,7 +140,7 @@ test('no accept or read waits behind a new partition that waits', async () => {
   await attaching;
 });
 
-test('a partition of bodies is dropped once all its messages have ended long enough ago, and not before', async () => {
+test('a partition of bodies is dropped only after the retention time of all its messages', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };
@@ -153,7 +153,7 @@ test('a partition of bodies is dropped once all its messages have ended long eno
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
   await store.settle([newSettlement({ ...late, attempts: 1, lease }, ended(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
-  // The day itself must be over, whatever it contains.
+  // The day of the partition must have ended.
   expect(await dropExpiredBodies(pool, THEN + 2)).toEqual(
     expect.not.arrayContaining(['body_20310515', 'body_20310516']),
   );
@@ -162,7 +162,7 @@ test('a partition of bodies is dropped once all its messages have ended long eno
   expect(await store.findMessage(late.id)).toMatchObject({ message: null, state: 'delivered' });
 });
 
-test('single bodies are purged if the rest of their day is still kept', async () => {
+test('bodies are purged individually if other bodies of the same day are retained', async () => {
   const { store, pool, client } = await opened();
   await ensurePartitions(pool, THEN);
   const lease = { owner: 'n', until: THEN };

@@ -1,7 +1,6 @@
 /**
- * Settings that an administrator has given the role or the database prevent nothing. They apply until the first
- * statement of a connection. The statement timeout is set first and alone, because a role may have one of few
- * milliseconds.
+ * The service works with any settings of the role or the database. These settings apply until the first statement of a
+ * connection. The statement timeout is set first and alone, because that of the role may be a few milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -20,7 +19,7 @@ const GIVEN = {
 };
 /** Version 17 and later. */
 const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
-/** The statement limit of a service, from which its own limits follow. */
+/** The statement timeout of a service, which determines its other time limits. */
 const LIMIT_MS = 30_000;
 const IN_FORCE = {
   default_transaction_read_only: 'off',
@@ -31,12 +30,12 @@ const IN_FORCE = {
 };
 
 test.each(['ROLE', 'DATABASE'])(
-  'settings of a %s give way to the service’s own, and first accounts and mail are stored',
+  'the settings of the service take precedence over those of a %s, and accounts and messages are stored',
   async (kind) => {
     const admin = await temporaryDatabase();
     const url = new URL(admin);
     const database = url.pathname.slice(1);
-    // Dropped with the server: it owns the database until that is dropped.
+    // The role owns the database and is dropped with the server.
     const role = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     await runStatement(
       admin,

@@ -10,7 +10,10 @@ import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-/** One line per fact. A later PostgreSQL lists NOT NULL as constraints too; here it is part of the column. */
+/**
+ * Returns one line per fact. Later versions of PostgreSQL also list NOT NULL as a constraint. Here it is a property of
+ * the column.
+ */
 const FACTS = `
 SELECT format('%s %s: kind %s, persistence %s, options %s, partition %s%s', 'relation', c.relname, c.relkind,
     c.relpersistence, coalesce(c.reloptions::text, 'none'), coalesce(pg_get_expr(c.relpartbound, c.oid), 'none'),

@@ -14,7 +14,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const LIMIT_MS = 7_000;
 
-/** A database whose owner has settings under which messages would be lost without an error. */
+/** Creates a database whose owner has settings with which messages could be lost without an error. */
 async function carelessDatabase(): Promise<URL> {
   const url = new URL(await temporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
@@ -87,7 +87,7 @@ test('a role with synchronous_commit=off and client_min_messages=error does not 
 });
 
 test.each(['refuse', 'drop'] as const)(
-  'behind a pooler that would %s startup options none are sent, and every setting holds',
+  'behind a pooler that would %s startup options no option is sent, and every setting is applied',
   async (options) => {
     process.env.PGOPTIONS = '-c synchronous_commit=off';
     onTestFinished(() => {
@@ -150,14 +150,14 @@ test('a connection whose settings were changed later commits nothing', async () 
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
-  // As with a pooler in transaction mode, which assigns another server connection to each transaction.
+  // This simulates a pooler in transaction mode, which assigns another server connection to each transaction.
   const reset = { name: '', text: 'RESET ALL' };
   const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
   await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);
   await expect(pool.transaction((transaction) => transaction.query(insert, []))).rejects.toThrow(
     /the settings of the connection have changed/,
   );
-  // On its own connection it works again.
+  // The next transaction uses a new connection and succeeds.
   await pool.transaction((transaction) => transaction.query(insert, []));
   await pool.query(reset, []);
   const client = new pg.Client({ connectionString: url.href });

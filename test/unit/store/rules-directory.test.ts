@@ -1,4 +1,4 @@
-/** Rules for accounts, keys and domains, rows of the databases, and token buckets. */
+/** Rules for accounts, keys and domains, the conversion of rows, and token buckets. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accountVersion } from '../../../src/model/account-version.ts';
@@ -35,14 +35,14 @@ const KEY_ROW: rows.Row = {
 describe('a change of an account', () => {
   const account = rows.account(ACCOUNT_ROW);
 
-  test('is made if the account is as the operator read it, or no version is expected', () => {
+  test('is allowed if the account has the expected version, or if no version is expected', () => {
     expect(findChangeConflict(account, undefined)).toBeNull();
     expect(findChangeConflict(account, accountVersion(account))).toBeNull();
     expect(findChangeConflict(account, 'another')).toEqual({ kind: 'stale', value: account });
     expect(findChangeConflict(null, undefined)).toEqual({ kind: 'missing' });
   });
 
-  test('writes its limits into columns that read back as the same limits', () => {
+  test('converts limits to columns that convert back to the same limits', () => {
     const limits = fc.record({
       volume: fc.option(fc.nat()),
       volumeExpiresAt: fc.option(fc.nat()),
@@ -67,12 +67,12 @@ describe('a rotated key', () => {
 
   test.each([
     ['none', null, { kind: 'missing' }],
-    ['a revoked one', key({ revoked_at: 1 }), { kind: 'missing' }],
-    ['an expired one', key({ expires_at: NOW }), { kind: 'missing' }],
-    ['one without an end', key({}), { kind: 'done', value: NOW + 100 }],
-    ['one that ends before', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
-    ['one that ends later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
-  ] as const)('%s expires at the time wanted, and no later than by itself', (_, old, expected) => {
+    ['a revoked key', key({ revoked_at: 1 }), { kind: 'missing' }],
+    ['an expired key', key({ expires_at: NOW }), { kind: 'missing' }],
+    ['a key without an expiry', key({}), { kind: 'done', value: NOW + 100 }],
+    ['a key that expires earlier', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
+    ['a key that expires later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
+  ] as const)('%s expires at the requested time, or at its own expiry if that is earlier', (_, old, expected) => {
     expect(decideRotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
   });
 });
@@ -84,11 +84,11 @@ describe('a check of a domain', () => {
   };
   const update = { ...before, checkedAt: 2, checks: [] };
 
-  test('without a new result is no change', () => {
+  test('without a new result is not a change', () => {
     expect(decideDomainUpdate(before, [], update).needsNewRevision).toBe(false);
   });
 
-  test('with another status is a change, and so is each one of a failing domain', () => {
+  test('with another status is a change, and every check of a failing domain is a change', () => {
     expect(decideDomainUpdate(before, [], { ...update, status: 'pending' }).needsNewRevision).toBe(true);
     const failing = { ...before, status: 'failing' } as const;
     expect(decideDomainUpdate(failing, [], { ...update, status: 'failing' }).needsNewRevision).toBe(true);
@@ -97,17 +97,17 @@ describe('a check of a domain', () => {
 
 describe('a row', () => {
   test.each([
-    ['no number', () => rows.int({ n: '1' }, 'n')],
-    ['no text', () => rows.text({ t: 1 }, 't')],
-    ['no boolean', () => rows.bool({ f: 2 }, 'f')],
+    ['not a number', () => rows.int({ n: '1' }, 'n')],
+    ['not text', () => rows.text({ t: 1 }, 't')],
+    ['not a boolean', () => rows.bool({ f: 2 }, 'f')],
     ['an unknown value', () => rows.state({ state: 'lost' })],
-    ['no JSON', () => rows.domainChecks({ checks: '{' })],
-  ])('that holds %s is a damaged database', (what, read) => {
+    ['not JSON', () => rows.domainChecks({ checks: '{' })],
+  ])('with a value that is %s causes a StoreError', (what, read) => {
     expect(read).toThrow(what);
     expect(read).toThrow('the database is damaged');
   });
 
-  test('has booleans as either database stores them', () => {
+  test('can contain booleans in the form of either database', () => {
     expect([true, 1, false, 0].map((f) => rows.bool({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });
@@ -120,7 +120,7 @@ describe('a token bucket', () => {
     passedMs: fc.integer({ min: -1_000, max: 5_000 }),
   });
 
-  test('never grants more than requested, nor more than its burst and the elapsed time allow', () => {
+  test('never grants more tokens than requested, or than its burst and the elapsed time allow', () => {
     fc.assert(
       fc.property(fc.array(request, { minLength: 1, maxLength: 30 }), fc.nat(9), (requests, fixed) => {
         const { perSecond, burst } = requests[fixed % requests.length] ?? { perSecond: 1, burst: 1 };
@@ -144,7 +144,7 @@ describe('a token bucket', () => {
     );
   });
 
-  test('starts full, and a full one stays full under a new limit', () => {
+  test('is full at the start, and a full bucket stays full under a new limit', () => {
     const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
     expect(first.answer.remaining).toBe(5);
     const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);

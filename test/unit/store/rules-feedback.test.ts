@@ -51,20 +51,20 @@ describe('a report', () => {
     ],
     ['of an unknown provider id', report({ messageRef: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
     [
-      'of one that never comes again',
+      'of an unknown provider id that is not repeated',
       report({ messageRef: { reference: 'r' }, isFinal: true }),
       { kind: 'store', premature: true },
     ],
-  ])('%s changes no message', (_, given, decision) => {
+  ])('%s does not change a message', (_, given, decision) => {
     expect(decideWithoutMessage(given)).toMatchObject(decision);
   });
 
-  test('about a message that is not stored is kept for the operator', () => {
+  test('about a message that is not stored is stored for the operator', () => {
     expect(decideFeedback(report(), 'm', null)).toMatchObject({ kind: 'store', messageId: 'm', premature: false });
   });
 
   test.each(['queued', 'sending'] as const)(
-    'of a message that is still %s waits, or is kept where it is the last',
+    'of a message that is still %s waits, or is stored if it is final',
     (state) => {
       expect(decideFeedback(report(), 'm', message(state))).toMatchObject({ answer: { kind: 'not-yet' } });
       expect(decideFeedback(report({ isFinal: true }), 'm', message(state))).toMatchObject({
@@ -74,7 +74,7 @@ describe('a report', () => {
     },
   );
 
-  test('about a missing mailbox changes a delivered message to bounced, suppresses its recipient and counts', () => {
+  test('about a missing mailbox changes a delivered message to bounced, suppresses the recipient and counts', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', counts: 'always' },
@@ -84,11 +84,11 @@ describe('a report', () => {
       expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
   });
 
-  test('about a message without a key counts towards no reputation', () => {
+  test('about a message without a key does not count towards reputation', () => {
     expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ counts: 'never', suppress: null });
   });
 
-  test('after the end of a message adds to the history and changes no state', () => {
+  test('after the end of a message adds to the history and does not change the state', () => {
     expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({
       newState: null,
       counts: 'if-suppressed',
@@ -106,13 +106,13 @@ describe('a report', () => {
     ]);
   });
 
-  test('that is premature has another digest than its repetition', () => {
+  test('that is premature is stored under another digest than its repetition', () => {
     expect(prematureReportDigest('d')).not.toBe('d');
   });
 });
 
 describe('reputation', () => {
-  test('tallies of a batch are the sums of its events, by account and in order of account', () => {
+  test('the counts of a batch are the sums of its events by account, in order of account id', () => {
     const event = fc.record({
       accountId: fc.integer({ min: 1, max: 4 }),
       from: fc.constantFrom(...STATES),
@@ -143,7 +143,7 @@ describe('reputation', () => {
     );
   });
 
-  test('the window begins after the last bucket before it, and buckets are kept for two windows', () => {
+  test('the window starts after the last bucket before it, and buckets are stored for two windows', () => {
     fc.assert(
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
         expect(
@@ -170,7 +170,7 @@ describe('reputation', () => {
     ['half of a threshold', { emails: 1_000, bounces: 50, complaints: 0 }, 'warn', 'none'],
     ['a threshold', { emails: 1_000, bounces: 100, complaints: 0 }, 'lock', 'lock'],
     ['two complaints of few emails', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
-  ] as const)('%s is judged, and the first warning stays until it ends', (_, window, unwarned, warned) => {
+  ] as const)('%s is evaluated, and the first warning stays unchanged until it ends', (_, window, unwarned, warned) => {
     expect([
       evaluateReputation(window, THRESHOLDS, false).kind,
       evaluateReputation(window, THRESHOLDS, true).kind,

@@ -1,4 +1,4 @@
-/** Rules for one message: tables of cases, and properties over random ones. */
+/** Rules for messages: tables of cases, and properties of random cases. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountLimits, limitUsageOf } from '../../../src/model/account.ts';
@@ -48,7 +48,7 @@ describe('acceptance', () => {
   const full = { volume: 0 };
 
   test.each<[string, AcceptResult['kind'], string | undefined, () => AcceptResult]>([
-    ['an account that is gone', 'locked', undefined, () => decideAcceptance(plain, null, nothing)],
+    ['an account that does not exist', 'locked', undefined, () => decideAcceptance(plain, null, nothing)],
     [
       'a locked account',
       'locked',
@@ -56,14 +56,14 @@ describe('acceptance', () => {
       () => decideAcceptance(plain, limitUsageOf(account({}, { reason: 'abuse', at: 1 })), nothing),
     ],
     [
-      'a key used for the same message',
+      'an idempotency key of the same message',
       'replayed',
       undefined,
       () =>
         decideAcceptance(keyed('aa'), limitUsageOf(account(full)), { ...nothing, findByIdempotencyKey: () => found }),
     ],
     [
-      'a key used for another message',
+      'an idempotency key of another message',
       'idempotency-conflict',
       undefined,
       () =>
@@ -99,12 +99,12 @@ describe('acceptance', () => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 
-  test('a message without an idempotency key causes no lookup', () => {
+  test('a message without an idempotency key does not cause a lookup', () => {
     const lookups = { ...nothing, findByIdempotencyKey: () => found };
     expect(decideAcceptance(plain, limitUsageOf(account()), lookups).kind).toBe('accepted');
   });
 
-  test('a batch of any size accepts exactly what volume and rate allow, and counts nothing else', () => {
+  test('a batch of any size accepts and counts exactly the messages that volume and rate allow', () => {
     const limits = fc.record({ volume: fc.option(fc.nat(40)), limit: fc.option(fc.integer({ min: 1, max: 40 })) });
     fc.assert(
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
@@ -121,7 +121,7 @@ describe('acceptance', () => {
   });
 });
 
-test('a transition that the table lacks throws, and every other one is made', () => {
+test('only transitions in the table are allowed', () => {
   for (const from of [null, ...STATES])
     for (const to of STATES)
       for (const by of CAUSES) {
@@ -130,7 +130,7 @@ test('a transition that the table lacks throws, and every other one is made', ()
       }
 });
 
-test('the first change of a settlement is the attempt’s own, and only a later one may be a report', () => {
+test('the first change of a settlement is the outcome of the attempt, and only a later change may be a report', () => {
   for (const from of STATES)
     for (const to of STATES) {
       const first = () => stateAfterChange(from, to, true);
@@ -144,7 +144,7 @@ test('the first change of a settlement is the attempt’s own, and only a later 
     }
 });
 
-test('only a deferred message enters the lane of retries', () => {
+test('only a deferred message becomes a retry', () => {
   expect(['deferred', 'delivered', 'bounced', 'expired'].map(laneForEvent)).toEqual([1, 0, 0, 0]);
 });
 
@@ -155,11 +155,11 @@ test.each([
   [128, 2],
   [512, 8],
   [100_000, 8],
-])('a claim of %i messages takes %i of an account in its turn', (mails, rows) => {
+])('a claim of %i messages leases %i messages of an account in one turn', (mails, rows) => {
   expect(rowsPerTurn(mails)).toBe(rows);
 });
 
-test('a claim served in turns serves at least 64 accounts if it leases more than one row of each', () => {
+test('a claim that leases several rows of an account in one turn serves at least 64 accounts', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100_000 }), (mails) => {
       const rows = rowsPerTurn(mails);
@@ -173,7 +173,7 @@ test('a claim served in turns serves at least 64 accounts if it leases more than
 describe('a packed settlement', () => {
   const mail = { id: newIdAt(NOW), attempts: 2, lease: LEASE };
 
-  test('has the attempt as JSON, and the provider’s id if it was delivered with one', () => {
+  test('contains the attempt as JSON, and the provider’s id if the attempt has one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = newAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
@@ -183,7 +183,7 @@ describe('a packed settlement', () => {
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
   });
 
-  test.each(STATES)('that enters %s is terminal where the state is', (to) => {
+  test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
     const [packed] = packSettlements([{ ...newSettlement(mail, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
@@ -196,7 +196,7 @@ describe('an operator', () => {
   const change = (from: State, to: 'queued' | 'cancelled') =>
     decideOperatorChange({ id: 'm', from, dueAt: 5 }, to, NOW, by).kind;
 
-  test('makes a queued or uncertain message due and cancels one, and changes no message in another state', () => {
+  test('can retry or cancel a queued or uncertain message, and no message in another state', () => {
     for (const from of STATES)
       for (const to of ['queued', 'cancelled'] as const) {
         const may = from === 'queued' || from === 'uncertain';
@@ -204,7 +204,7 @@ describe('an operator', () => {
       }
   });
 
-  test('has an audit log entry if named, and none otherwise', () => {
+  test('is recorded in the audit log if the actor is given', () => {
     const before = { id: 'm', from: 'queued', dueAt: 5 } as const;
     expect(decideOperatorChange(before, 'cancelled', NOW, by)).toMatchObject({
       kind: 'change',
@@ -229,7 +229,7 @@ describe('sequence numbers of ids', () => {
     );
   });
 
-  test('map back to the least id with the same number', () => {
+  test('are mapped to the least id with the same number', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = newIdAt(ms);
@@ -242,7 +242,7 @@ describe('sequence numbers of ids', () => {
     );
   });
 
-  test('a range of time is the range of the ids made in it', () => {
+  test('a range of time corresponds to the range of ids created in it', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = newIdAt(ms);
