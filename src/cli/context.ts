@@ -21,7 +21,7 @@ export type CommandStore = OperatorStore & DoctorStore;
 export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
-  /** The text of `.env` in the working directory; null if there is none. @throws SettingsError if it cannot be read */
+  /** The text of `.env` in the working directory; null if the file does not exist. @throws SettingsError if it cannot be read */
   dotEnv(): string | null;
   /** @throws SettingsError */
   settings(): Settings;

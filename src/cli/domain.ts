@@ -45,7 +45,7 @@ export function addDomainCommands(program: Command, context: Context): void {
   operationCommand(group, context, 'records <domain>', showDomain, { ...jsonOptions, text: recordsText });
   operationCommand(group, context, 'verify <domain>', verifyDomain, {
     ...jsonOptions,
-    help: 'look up its DNS records; exit code 0 if the domain is authenticated',
+    help: 'check its DNS records; exit code 0 if the domain is authenticated',
     text: (domain, _input, now) => verificationText(domain, now),
     failure: ({ fault }) => fault,
   });

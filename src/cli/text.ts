@@ -19,7 +19,7 @@ export function styled(style: Style, text: string): string {
 /** A cell is its text, or text and a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
-/** Columns aligned by their widest cell, two spaces apart, headings first. */
+/** Formats headings and rows as aligned columns, two spaces apart. A column has the width of its widest cell. */
 export function formatTable(headings: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const plainText = (cell: Cell): string => printable(typeof cell === 'string' ? cell : cell.text);
   const widths = headings.map((heading, column) =>

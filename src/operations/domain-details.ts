@@ -129,10 +129,10 @@ function dkimText(domain: SendingDomain, name: string): string {
       return 'DKIM key that the provider requires';
     case 'active':
       return key.algorithm === 'rsa'
-        ? `${keyText}; it signs`
-        : `${keyText}; it also signs while its record is published`;
+        ? `${keyText}; it signs messages`
+        : `${keyText}; it also signs messages while its record is published`;
     case 'staged':
-      return `${keyText}; it signs once its record is found`;
+      return `${keyText}; it signs messages once its record is found`;
     case 'retiring':
       return `previous ${keyText}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }

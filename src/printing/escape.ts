@@ -25,7 +25,7 @@ export function isUnprintable(unit: number): boolean {
 /**
  * Escapes each control character in JSON text as `\\uXXXX`. The parsed value does not change: outside of strings JSON contains only
  * ASCII, and inside strings JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
- * section 7). Line feeds and other white space between values are kept.
+ * section 7). Line feeds and other white space between values do not change.
  */
 export function escapeJson(json: string): string {
   return replaceUnits(
@@ -77,7 +77,7 @@ export const MASK = '********';
 const MAX_ENCODING_LAYERS = 3;
 /** Schemes of files and folders, which contain no password. */
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
-/** Parts of the names of parameters that hold a secret. */
+/** Parts of the names of parameters that contain a secret. */
 const SECRET_NAME_PARTS = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
 const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
 /** Number of characters of a key that are shown, as in `key list`. A word shorter than MIN_KEY_CHARS is not a key. */

@@ -181,9 +181,9 @@ test('the page of a suppressed message says why the address is suppressed and li
 });
 
 test('the list of queued messages and the page of each show what it waits for, such as a locked account', async () => {
-  await browsers.callApi(service, 'POST', '/accounts', { name: 'held' });
-  const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/held/keys', {});
-  const submit = () => submitAccepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Held back' });
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'overdue' });
+  const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/overdue/keys', {});
+  const submit = () => submitAccepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Waiting message' });
   await expect
     .poll(() =>
       submit().then(
@@ -194,10 +194,10 @@ test('the list of queued messages and the page of each show what it waits for, s
     .toBe('sent');
   const id = await submit();
   await waitForState(id, 'queued');
-  await browsers.callApi(service, 'POST', '/accounts/held/lock', { reason: 'invoice open' });
+  await browsers.callApi(service, 'POST', '/accounts/overdue/lock', { reason: 'invoice open' });
   const { page } = await browsers.signedIn(service, `/messages/${id}`);
-  await page.getByText(/It waits because account held was locked at .* \(invoice open\)/).waitFor();
-  await page.getByRole('link', { name: 'Account held' }).waitFor();
+  await page.getByText(/It waits because account overdue was locked at .* \(invoice open\)/).waitFor();
+  await page.getByRole('link', { name: 'Account overdue' }).waitFor();
   await page.getByRole('link', { name: 'Queued messages of this account' }).click();
   const waits = page.getByRole('cell', { name: 'the unlock of its account: invoice open' });
   await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);

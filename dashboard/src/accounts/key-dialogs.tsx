@@ -79,8 +79,8 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: NewKeyDialogProps 
       onClose={onClose}
     >
       <Text>
-        A new key with the same name is created. The old key keeps working for the time below, so that you can change
-        the clients.
+        A new key with the same name is created. The old key remains valid for the period below, so that you can
+        configure the clients.
       </Text>
       <NativeSelect
         label="Lifetime of the old key"

@@ -58,7 +58,7 @@ function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: 
         'Does not expire'
       ) : (
         <>
-          {expired ? 'Nothing is accepted; expired ' : 'Expires '}
+          {expired ? 'No message is accepted; expired ' : 'Expires '}
           <RelativeTime at={volumeExpires} /> ({formatUtc(volumeExpires)})
         </>
       )}

@@ -21,7 +21,7 @@ export async function ticketedUrl(apiPath: string): Promise<string> {
   return `${path}?${new URLSearchParams({ ticket })}`;
 }
 
-/** Starts a download by the browser; the page does not hold the file in memory. */
+/** Starts a download by the browser; the page does not load the file into memory. */
 export async function download(apiPath: string, name: string): Promise<void> {
   const anchor = document.createElement('a');
   anchor.href = await ticketedUrl(apiPath);

@@ -1,6 +1,6 @@
 /**
- * The HTML of a captured message in a sandboxed frame without any permission. The service sends it with a content security policy
- * of its own. The frame can have the width of a phone.
+ * The HTML of a captured message in a sandboxed frame without any permission. The service sends it with a separate content security
+ * policy. The frame can have the width of a phone.
  */
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

@@ -143,7 +143,7 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
   );
 }
 
-/** An address from which this account can send; null if there is none, undefined while loading. */
+/** An address from which this account can send; null if the account has no such address, undefined while loading. */
 function useSender(transport: string, account: string): string | null | undefined {
   const needsDomain = transport !== 'capture';
   const domains = useDomains({ enabled: needsDomain });

@@ -99,7 +99,7 @@ export const RemovedDomain = Type.Object({
     }),
   ),
   remainingIdentity: nullable(
-    Type.String({ description: 'The identity that remains at Amazon SES; null if there is none.' }),
+    Type.String({ description: 'The identity that remains at Amazon SES; null if no identity remains.' }),
   ),
 });
 export type RemovedDomain = Static<typeof RemovedDomain>;

@@ -292,7 +292,7 @@ describe('messages', () => {
     expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
-  it('a queued message can be retried and cancelled; an ended one cannot', async () => {
+  it('a queued message can be retried and cancelled, and a message in a final state cannot', async () => {
     expectFailure(
       await run(folder, ['message', 'retry', MESSAGE_ID]),
       1,
@@ -378,7 +378,7 @@ describe('settings', () => {
 
   it('a damaged database stops a command with one line and is not changed', () =>
     inFolder(async (folder) => {
-      writeFileSync(join(folder, 'broken.db'), 'this is no database '.repeat(500));
+      writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
       const extra = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
       expectFailure(await run(folder, ['account', 'list'], extra), 1, 'broken.db');
     }));

@@ -147,13 +147,13 @@ describe('doctor', () => {
   it('it prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
     const text = findingsText([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
-      { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'look' },
+      { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'retry' },
     ]);
     expect(text).toBe(
       [
         'ok       clock      it runs',
         'failure  transport  no\uFFFD[31m answer',
-        '                    → look',
+        '                    → retry',
         '',
         '2 checks: 1 ok, 0 warnings, 1 failure',
         '',
@@ -221,7 +221,7 @@ describe('the probe of the relay', () => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {
         await wire.answerCommand('STARTTLS', '220 go on');
-        wire.write('this is no TLS at all, and never was\r\n');
+        wire.write('this is not a TLS record\r\n');
         return wire.waitForClose();
       }
       await wire.answerCommand('NOOP', '250 Ok');

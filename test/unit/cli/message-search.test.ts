@@ -41,7 +41,7 @@ test('pages of any size continue to the end, and each reports how far it has sea
   expect(cursor).toBeNull();
 });
 
-test('without --within it searches until the page is full or the search is complete; with it, it returns a cursor', async () => {
+test('without --within the search ends when the page is full or all messages are searched; with --within it returns a cursor', async () => {
   const { rig, ids } = await rigWith(400);
   const all: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
   expect(all).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
@@ -75,7 +75,7 @@ test.each([
   expect(output.err).toMatch(line);
 });
 
-test('a cursor is valid for its own search only, and a damaged one is refused', () => {
+test('a cursor is valid only for its own search, and a damaged cursor is refused', () => {
   const id = newIdAt(JANUARY);
   const cursor = encodeCursor(['rita', undefined, 'x'], id);
   expect(decodeCursor(['rita', undefined, 'x'], cursor)).toBe(id);

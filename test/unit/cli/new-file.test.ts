@@ -63,7 +63,7 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   },
 );
 
-test('without hard links the copy is exclusive and complete, and only its owner can read it', async () => {
+test('without hard links the file is a complete copy that never overwrites a file, and only its owner can read it', async () => {
   const file = join(temporaryFolder(), 'out');
   await writeNewFile(file, (draft) => writeFile(draft, 'whole'), noLinks('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);

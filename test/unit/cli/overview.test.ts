@@ -180,7 +180,7 @@ describe('the command', () => {
     expect(out).not.toContain('\u001b[2J');
   });
 
-  test('reports a domain without records over a relay, and not when every sender is accepted', async () => {
+  test('reports a domain without records if the transport is a relay, unless every sender is accepted', async () => {
     const any = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25', POSTRIDER_SENDERS: 'any' });
     await any.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const over = await any.runJson<OverviewResult>('overview');
@@ -195,7 +195,7 @@ describe('the command', () => {
     expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
   });
 
-  test('reports that no sender can be accepted, and why the oldest message waits', async () => {
+  test('reports that no sender is accepted, and the age of the oldest message', async () => {
     const rig = await commandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const [account] = await rig.store.listAccounts();
     await rig.store.accept([

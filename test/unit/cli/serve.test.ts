@@ -48,7 +48,7 @@ describe('the banner', () => {
     expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
-  it('says that senders need an authenticated domain only if they do', () => {
+  it('says that senders need an authenticated domain only if the settings require it', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
     expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);

@@ -70,7 +70,7 @@ test('a file without addresses fails with one line and exit code 1', async () =>
   expect(lines).toEqual([]);
 });
 
-test('a store that fails during the import ends it, and the error has the number of added rows', async () => {
+test('a store error ends the import, and the error message has the number of added rows', async () => {
   const { result } = await runImport(rows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
@@ -85,7 +85,7 @@ test('a terminal shows rows, rate and remaining time, and the line is erased at 
   expect(lines.at(-1)).toBe('\r\u001b[K');
 });
 
-test('no progress in a pipe', async () => {
+test('a pipe gets no progress', async () => {
   const { result, lines } = await runImport(rows(40), { tickMs: 150 });
   await result;
   expect(lines).toEqual([]);

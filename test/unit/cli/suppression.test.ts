@@ -20,7 +20,7 @@ describe('suppression lists', () => {
     expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
-  it('* is the list of the whole service only', async () => {
+  it('* is only the list of the whole service', async () => {
     const rig = await commandRig();
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
     expect(await rig.runJson('suppression', 'list', '*')).toMatchObject([
@@ -29,7 +29,7 @@ describe('suppression lists', () => {
     expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
   });
 
-  it('a list is searched by the beginning of addresses or domains, and a cursor of another search is refused', async () => {
+  it('a list is searched by a prefix of addresses or domains, and a cursor of another search is refused', async () => {
     const rig = await commandRig();
     for (const address of ['ada@example.com', 'adam@bücher.example', 'bob@example.com'])
       await rig.runJson('suppression', 'add', 'acme', address);
@@ -122,11 +122,11 @@ describe('suppression lists', () => {
     const rig = await commandRig();
     const out = join(rig.folder, 'out.csv');
     writeFileSync(out, 'old');
-    mkdirSync(join(rig.folder, 'taken'));
+    mkdirSync(join(rig.folder, 'existing'));
     expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
     const free = join(rig.folder, 'free.csv');
     expect((await rig.run('suppression', 'export', 'nobody', free)).err).toMatch(/^there is no account "nobody"/);
-    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'taken'))).err).toMatch(/is a folder/);
+    expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).err).toMatch(/is a folder/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).err).toMatch(
       /cannot write/,
     );

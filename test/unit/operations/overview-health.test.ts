@@ -71,7 +71,7 @@ test('a store that does not commit and an open circuit breaker come first', () =
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
     },
-    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'eldest', acceptedAt: NOW - 2 * HOUR } },
+    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR } },
   });
   expect(healthText(given, 'database')).toMatchObject({ level: 'failure' });
   expect(healthText(given, 'transport')?.text).toBe(
@@ -81,7 +81,7 @@ test('a store that does not commit and an open circuit breaker come first', () =
     ['failure', null],
     ['failure', '/messages?state=queued'],
     ['warning', '/messages?state=uncertain'],
-    ['warning', '/messages/eldest'],
+    ['warning', '/messages/oldest-message'],
   ]);
 });
 
