@@ -78,7 +78,7 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
   };
   /** For each open template: the number of open braces inside its `${`. */
   const templates: number[] = [];
-  let at = 0;
+  let position = 0;
   const skipTemplate = (from: number): number => {
     let index = from;
     while (index < text.length) {
@@ -94,34 +94,34 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
     }
     return index;
   };
-  while (at < text.length) {
-    const character = text[at] ?? '';
-    if (text.startsWith('//', at)) {
-      const end = indexOrDefault(text.indexOf('\n', at), text.length);
-      blankOut(at, end);
-      at = end;
-    } else if (text.startsWith('/*', at)) {
-      const end = indexOrDefault(text.indexOf('*/', at + 2), text.length - 2) + 2;
-      blankOut(at, end);
-      at = end;
+  while (position < text.length) {
+    const character = text[position] ?? '';
+    if (text.startsWith('//', position)) {
+      const end = indexOrDefault(text.indexOf('\n', position), text.length);
+      blankOut(position, end);
+      position = end;
+    } else if (text.startsWith('/*', position)) {
+      const end = indexOrDefault(text.indexOf('*/', position + 2), text.length - 2) + 2;
+      blankOut(position, end);
+      position = end;
     } else if (character === "'" || character === '"') {
-      const end = closingQuoteIndex(text, at + 1, character);
-      blankOut(at + 1, end);
-      at = end + 1;
-    } else if (character === '`') at = skipTemplate(at + 1);
+      const end = closingQuoteIndex(text, position + 1, character);
+      blankOut(position + 1, end);
+      position = end + 1;
+    } else if (character === '`') position = skipTemplate(position + 1);
     else if (character === '}' && templates.at(-1) === 0) {
       templates.pop();
-      at = skipTemplate(at + 1);
-    } else if (character === '/' && regexMayBegin(characters, at)) {
-      const end = regexEnd(text, at);
-      regexes.push({ line: lineOf(text, at), regex: text.slice(at, end) });
-      blankOut(at + 1, end);
-      at = end;
+      position = skipTemplate(position + 1);
+    } else if (character === '/' && regexMayBegin(characters, position)) {
+      const end = regexEnd(text, position);
+      regexes.push({ line: lineOf(text, position), regex: text.slice(position, end) });
+      blankOut(position + 1, end);
+      position = end;
     } else {
       const open = templates.length - 1;
       if (character === '{' && open >= 0) templates[open] = (templates[open] ?? 0) + 1;
       if (character === '}' && open >= 0) templates[open] = (templates[open] ?? 0) - 1;
-      at += 1;
+      position += 1;
     }
   }
   return { code: characters.join(''), regexes };
@@ -137,8 +137,8 @@ function closingQuoteIndex(text: string, from: number, quote: string): number {
   return index;
 }
 
-function regexMayBegin(characters: readonly string[], at: number): boolean {
-  let before = at - 1;
+function regexMayBegin(characters: readonly string[], position: number): boolean {
+  let before = position - 1;
   while (before >= 0 && /\s/.test(characters[before] ?? '')) before -= 1;
   if (before < 0 || CHARACTERS_BEFORE_REGEX.has(characters[before] ?? '')) return true;
   let start = before;
@@ -147,8 +147,8 @@ function regexMayBegin(characters: readonly string[], at: number): boolean {
 }
 
 /** The end of the regular expression that begins at `at`, after its flags. */
-function regexEnd(text: string, at: number): number {
-  let index = at + 1;
+function regexEnd(text: string, position: number): number {
+  let index = position + 1;
   let inClass = false;
   while (index < text.length && text[index] !== '\n' && (inClass || text[index] !== '/')) {
     if (text[index] === '[') inClass = true;
@@ -160,8 +160,8 @@ function regexEnd(text: string, at: number): number {
   return index;
 }
 
-export function lineOf(text: string, at: number): number {
-  return text.slice(0, at).split('\n').length;
+export function lineOf(text: string, position: number): number {
+  return text.slice(0, position).split('\n').length;
 }
 
 /** Finds the statements in `code` and reads the specifier, which is blanked there, from `text`. */

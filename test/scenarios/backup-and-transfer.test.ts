@@ -110,8 +110,8 @@ test('a restore reports the messages that the backup will send', async () => {
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'old log');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
-  const named = /^The replaced database is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
-  expect(named.map((name) => existsSync(join(folder, name)))).toEqual([true]);
+  const printedFiles = /^The replaced database is (.*); remove it/m.exec(stdout)?.[1]?.split(' and ') ?? [];
+  expect(printedFiles.map((name) => existsSync(join(folder, name)))).toEqual([true]);
 });
 
 test.each([

@@ -55,8 +55,8 @@ test('idle connections to every listener do not exhaust file descriptors: keys, 
     acceptedCount += chunk.toString('latin1').split('HTTP/1.1 201').length - 1;
   });
   const body = JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm' });
-  const mail = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-  keyedConnection.write(mail);
+  const rawRequest = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${service.key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  keyedConnection.write(rawRequest);
   await expect.poll(() => acceptedCount).toBe(1);
 
   await openIdleConnections(portOf(service.operatorUrl), limit);
@@ -69,7 +69,7 @@ test('idle connections to every listener do not exhaust file descriptors: keys, 
     return ((await answer.json()) as { state: string }).state;
   };
   await expect.poll(state, { timeout: 20_000 }).toBe('delivered');
-  keyedConnection.write(mail);
+  keyedConnection.write(rawRequest);
   await expect.poll(() => acceptedCount).toBe(2);
   expect(await readDroppedCount(service, 'listener="public",reason="full"')).toBeGreaterThan(0);
   expect(await readDroppedCount(service, 'listener="operator",reason="full"')).toBeGreaterThan(0);
@@ -81,11 +81,11 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
   const sockets = await openIdleConnections(port, count);
   for (const socket of sockets) {
     socket.pause();
-    const more = () => {
+    const sendUntilBlocked = () => {
       while (!socket.destroyed && socket.write(requests));
     };
-    socket.on('drain', more);
-    more();
+    socket.on('drain', sendUntilBlocked);
+    sendUntilBlocked();
   }
   return sockets;
 }

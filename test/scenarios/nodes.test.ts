@@ -36,9 +36,9 @@ async function statuses(nodes: readonly ServiceProcess[], key: string, count: nu
   const answers = await Promise.all(
     Array.from({ length: count }, (_, n) => submit(nodes[n % nodes.length]?.publicUrl ?? '', key)),
   );
-  const found: Record<number, number> = {};
-  for (const { status } of answers) found[status] = (found[status] ?? 0) + 1;
-  return found;
+  const counts: Record<number, number> = {};
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
 }
 
 test('three nodes together accept exactly the number of messages that a volume or a rate allows', async () => {
