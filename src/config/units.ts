@@ -56,7 +56,7 @@ export function parseDuration(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(MS_PER, parts.suffix) ? MS_PER[parts.suffix as keyof typeof MS_PER] : undefined;
   const value = parts && unit !== undefined ? parts.number * unit : Number.NaN;
-  // The maximum date is 8.64e15 ms after the epoch, so a much shorter maximum allows additions to dates.
+  // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so it can be added to a date.
   if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
   return valid(value);
 }

@@ -212,7 +212,7 @@ interface Maildir {
   readonly cur: string;
 }
 
-/** The three directories of the Maildir at `directory`. */
+/** Returns the paths of the three directories of the Maildir at `directory`. */
 export function maildirAt(directory: string): Maildir {
   return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
 }

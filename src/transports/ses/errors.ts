@@ -76,7 +76,7 @@ export function toOutcome(meaning: SesErrorMeaning, reply: Reply): Outcome {
     case 'deferred':
       return { kind: 'deferred', reply, reason: meaning.reason, scope: meaning.scope };
     case 'throttled':
-      // The rate is lower already. Scope `message` does not open the circuit breaker.
+      // The rate limiter has already lowered the rate. Scope `message` does not open the circuit breaker.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
     case 'unanswered':
       return { kind: 'unanswered', reply };

@@ -29,10 +29,10 @@ export interface HandlerResponse {
   readonly body: Buffer;
 }
 
-/** Options of one call, which the SDK passes on. */
+/** Options of one call, which the SDK passes to the handler. */
 export interface HandlerOptions {
   readonly abortSignal?: AbortSignal;
-  /** Called when the operating system has the whole request, at the latest with the response. */
+  /** Called when the operating system has accepted the whole request, at the latest when a response arrives. */
   readonly onSent?: () => void;
 }
 
@@ -47,7 +47,7 @@ export interface HandlerLimits {
   /** From the first byte of the request to the last byte of the response; connecting is not included. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
-  /** An idle connection is closed after this time, before the peer closes it during its next use. */
+  /** An idle connection is closed after this time, so that the peer does not close it during its next use. */
   readonly idleMs: number;
 }
 

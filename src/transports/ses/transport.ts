@@ -25,9 +25,9 @@ const MAX_ID_LENGTH = 200;
 
 export interface SesParts {
   readonly clock: Clock;
-  /** Creates the client at the first attempt; `createSesClient` unless given. */
+  /** Creates the client at the first attempt; `createSesClient` by default. */
   readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
-  /** Called with a failure that stops no message but needs an operator's attention. */
+  /** Called with a failure that prevents no delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
 

@@ -87,7 +87,7 @@ export class Channel {
     else this.#socket.write(data, (error) => (error ? undefined : whenFlushed()));
   }
 
-  /** Sends two buffers, with one system call where the socket supports it. */
+  /** Sends two buffers, with one system call if the socket supports it. */
   writeBoth(first: Buffer, second: Buffer, whenFlushed: () => void): void {
     this.#socket.cork();
     this.write(first);
