@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { synchronizedClock } from '../../src/clock.ts';
 import { virtualClock } from '../rig/clock.ts';
 
-/** A machine whose clock can be set, and its monotonic one. */
+/** Creates a machine whose system clock can be set, and its monotonic clock. */
 function createMachine() {
   const real = virtualClock(1_000_000);
   let setBy = 0;
@@ -16,12 +16,12 @@ function createMachine() {
   };
 }
 
-test('before the first answer the time is the machine’s', () => {
+test('before the first reading the time is that of the system clock', () => {
   const { clock } = createMachine();
   expect(clock.now()).toBe(1_000_000);
 });
 
-test('setting the machine’s clock changes nothing', async () => {
+test('a change of the system clock has no effect', async () => {
   const { clock, real, setBy } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   setBy(-86_400_000);
@@ -29,7 +29,7 @@ test('setting the machine’s clock changes nothing', async () => {
   expect(clock.now()).toBe(5_000_250);
 });
 
-test('an answer within its own doubt does not move the time, one beyond it does', () => {
+test('a reading within its uncertainty does not change the offset, and a reading beyond it does', () => {
   const { clock } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   clock.synchronize(5_000_060, 0, 100);

@@ -19,7 +19,7 @@ const SETTLED: readonly SettledEventType[] = [
   'message.uncertain',
 ];
 
-/** A change of state by the queue without an attempt; `given` replaces members. */
+/** A change of state by the queue without an attempt; `overrides` replaces members. */
 function changeEvent<Type extends SettledEventType>(
   type: Type,
   overrides: Partial<EventOf<SettledEventType>> = {},

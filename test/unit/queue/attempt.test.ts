@@ -71,7 +71,8 @@ test('a recent suppression stays in memory after many old ones', async () => {
   expect(check.mayReceive(leased())).toBe(false);
 });
 
-// The circuit breaker: probes a failing next hop with one attempt at a time, less and less often, and closes at the first success.
+// The circuit breaker: it probes a failing next hop with one attempt at a time, at increasing intervals, and closes
+// after the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
 const DEAD: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };

@@ -570,7 +570,7 @@ test('an unstable next hop is probed with one lease at a time, and other message
     parts: {
       breaker,
       prepare: async ({ id, from, to, message }: LeasedMessage) => {
-        // A turn between the claim and the breaker's answer.
+        // Another task runs between the claim and the check of the circuit breaker.
         await Promise.resolve();
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
       },
@@ -740,10 +740,10 @@ test('a step of the clock aborts no running attempt', async () => {
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const LIMITS = { rate: null };
-/** Running time, far from what the clock shows. */
+/** A running time that differs from the time of the clock. */
 const RUNNING_TIME_NOW = 5_000_000_000;
 
-/** An intake over a store that gives `answer` and a dispatcher that gives `lease`; tells what was done. */
+/** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */
 function intakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const calls: string[] = [];
   const offered: LeasedMessage[] = [];

@@ -33,7 +33,7 @@ async function createMember() {
   return { clock, store, failed: failures, membership };
 }
 
-test('a lease is valid while heartheartbeats succeed, and not once they have failed for almost the liveness timeout', async () => {
+test('a lease is valid while heartbeats succeed, and not once they have failed for almost the liveness timeout', async () => {
   const { clock, store, failed: failures, membership } = await createMember();
   await clock.advance(10 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
@@ -65,7 +65,7 @@ test('a late answer to a heartbeat is a gap too: other nodes may have treated th
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('a node detects dead nodes only after heartheartbeats without a gap for the liveness timeout', async () => {
+test('a node detects dead nodes only after heartbeats without a gap for the liveness timeout', async () => {
   const { clock, store, membership } = await createMember();
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
@@ -88,12 +88,12 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
   expect([store.heartbeats, store.removedNodes]).toEqual([heartbeats, ['node-a']]);
 });
 
-// Ages on a node: by the clock and the monotonic clock at every moment, kept in the store now and then.
+// Ages on a node: computed from the clock and the monotonic clock, and saved in the store periodically.
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-/** What a store keeps over several starts. */
+/** A store that keeps its data over several starts. */
 function storeRig() {
   const store = {
     stored: null as RunningTime | null,

@@ -22,7 +22,7 @@ function rig({ shared = false }: { shared?: boolean } = {}) {
       newestId: async () => state.newest,
       async indexMessages(step) {
         steps.push(step);
-        if (state.failing) throw new Error('no room');
+        if (state.failing) throw new Error('the disk is full');
         const newer = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newer;
         return { changed: newer > 0, unindexedCount: state.waiting, indexedCount: newer };
@@ -53,7 +53,7 @@ test('if nodes share the store, a clock that is ahead makes nothing indexed too 
   expect(steps.length).toBeGreaterThan(0);
 });
 
-test('an idle store is indexed completely and then left alone until a new message', async () => {
+test('an idle store is indexed completely, and no further step runs until a new message', async () => {
   const { clock, steps, state } = rig();
   state.waiting = 40_000;
   await clock.advance(2 * ROUND_INTERVAL_MS);

@@ -1,4 +1,4 @@
-/** Words of messages and of searches. The index never omits a match. */
+/** Tests how messages and searches are split into words, and that the index omits no match. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
