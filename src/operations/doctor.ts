@@ -206,7 +206,7 @@ async function awaitRelaySession(relay: Promise<RelayProbe> | null): Promise<Rel
 function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);
   if (settings.secret === null && !existsSync(path))
-    return `the secret file ${path} is missing; without it the keys cannot be opened`;
+    return `the secret file ${path} is missing; the DKIM keys cannot be decrypted without it`;
   try {
     unsealKey(sealingKey(settings), domain, selector, sealed).fill(0);
     return null;

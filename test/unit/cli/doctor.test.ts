@@ -125,7 +125,7 @@ describe('doctor', () => {
     writeFileSync(secret, `${'1'.repeat(64)}\n`);
     expect(await domainFinding()).toMatchObject({
       result: 'failure',
-      detail: expect.stringContaining('cannot be opened'),
+      detail: expect.stringContaining('cannot be decrypted'),
     });
     rmSync(secret);
     expect(await domainFinding()).toMatchObject({ result: 'failure', detail: expect.stringContaining('is missing') });

@@ -65,7 +65,7 @@ test.each([
   [['--within', 'soon'], /^--within: "soon" is not a duration/],
   [['--account', 'nobody'], /^there is no account "nobody"/],
   [['--subject', '??'], /^--subject: "\?\?" contains no letters or digits to search for$/],
-  [['!', '?'], /^the words: "! \?" contains no letters or digits/],
+  [['!', '?'], /^the search text: "! \?" contains no letters or digits/],
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],
   [Array.from({ length: 33 }, (_, n) => `w${n}`), /^the search has 33 words; the maximum is 32$/],
 ])('invalid input fails with one line: %j', async (args, line) => {

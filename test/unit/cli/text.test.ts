@@ -41,6 +41,6 @@ describe('output', () => {
       /^127\.0\.0\.1:80 is in use by another program; .*POSTRIDER_LISTEN/,
     );
     expect(describeError(fault('EACCES'))).toContain('may not listen on 127.0.0.1:80');
-    expect(describeError(fault('EADDRNOTAVAIL'))).toContain('no address of this machine');
+    expect(describeError(fault('EADDRNOTAVAIL'))).toContain('is not an address of this machine');
   });
 });
