@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from './clock.ts';
-import type { Settings } from './config/settings.ts';
+import type { Settings, TransportSetting } from './config/settings.ts';
 import { dataFolder, SECRET_REMEDY, secretWarning } from './domains/setup.ts';
 import { DomainCache } from './domains/signing.ts';
 import { readDescriptorLimit } from './http/capacity.ts';
@@ -26,6 +26,7 @@ import { openStore } from './store/open.ts';
 import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/thread.ts';
 import { openTransport } from './transports/open.ts';
+import { createReplaceableTransport } from './transports/replaceable.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
 import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
@@ -36,12 +37,16 @@ import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/fee
 import { createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
+import { transportRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
 
 /**
  * Maximum wait for the delivery attempts in progress during a stop. Before that, the requests in progress are completed
  * within one fifth of this time.
  */
 const DRAIN_MS = 25_000;
+
+/** Interval of the checks for changed secret files. */
+const SECRET_FILES_MS = 5_000;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -118,6 +123,9 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const store = await (openStoreOption?.(settings) ??
     openStore(settings.database, { exclusive: true, node, warn, onWait, onFilesFault }));
   stack.defer(() => store.close());
+  const { ignoredVariables } = settings;
+  if (ignoredVariables.length > 0)
+    publish({ type: 'node.variables_ignored', at: machineClock.now(), names: ignoredVariables });
   const secretFault = secretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
@@ -158,8 +166,17 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     inboxPath,
     onError: reportFailure,
   });
-  const transport = options.wrapTransport?.(configuredTransport) ?? configuredTransport;
+  const replaceable = createReplaceableTransport(configuredTransport);
+  const transport = options.wrapTransport?.(replaceable) ?? replaceable;
   stack.defer(() => transport.close(1_000));
+  const applyTransport = (next: TransportSetting): string | null => {
+    const reason = transportRestartReason(settings.transport, next);
+    if (reason === null)
+      replaceable.replace(openTransport(next, { clock, inboxPath, onError: reportFailure }).transport, DRAIN_MS);
+    return reason;
+  };
+  const { secretFiles } = settings;
+  stack.defer(watchSecretFiles({ files: secretFiles, clock, intervalMs: SECRET_FILES_MS, applyTransport, warn }));
   const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
   const sharedParts = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedParts)) : null;

@@ -12,6 +12,7 @@ import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import { version } from '../version.ts';
 import type { Context } from './context.ts';
+import { notifyReady } from './systemd.ts';
 import { formatPairs, styled } from './text.ts';
 
 /** Signals within this time count as one: npm repeats Ctrl-C within milliseconds, a user needs longer. */
@@ -60,6 +61,7 @@ export function addServeCommand(program: Command, context: Context): void {
         startPrinted.resolve,
       );
     else context.out(banner(service, settings, process.stdout.isTTY === true));
+    if (context.environment.NOTIFY_SOCKET !== undefined) await notifyReady(context.warn);
     const signal = await Promise.race([stopped, service.failed]);
     if (signal instanceof Error) {
       process.stderr.write(`postrider: ${describeError(signal)} The service has stopped; start it again.\n`);

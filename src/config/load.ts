@@ -1,18 +1,25 @@
 /**
  * Reads the frozen settings of this process from the environment and the text of `.env`. The environment takes
- * precedence. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No setting is
- * ignored.
+ * precedence. A setting that holds a secret can be in a file: `NAME_FILE` is the path of the file whose content is the
+ * value of `NAME`. An invalid, unknown or unsupported setting throws a SettingsError with a one-line message. No setting
+ * is ignored.
  */
 
+import { readFileSync } from 'node:fs';
 import { readDotEnv } from './dot-env.ts';
 import { formatHostPort, isLoopback } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import { type HostPort, type Settings, SettingsError } from './settings.ts';
+import { type HostPort, type SecretFile, type Settings, SettingsError } from './settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from './table.ts';
+import { quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type Source = 'default' | '.env' | 'environment';
+/** `file`: the value is the content of the file that `NAME_FILE` names. */
+export type Source = 'default' | '.env' | 'environment' | 'file';
+
+/** Reads a secret file as text. Throws an Error of Node, with a code such as ENOENT. */
+export type ReadFile = (path: string) => string;
 
 /** One effective setting, safe to print. */
 export interface DescribedSetting {
@@ -26,26 +33,41 @@ export interface DescribedSetting {
 /** Only `postrider send` reads this variable. It is not a setting of the service. */
 const API_KEY_VARIABLE = 'POSTRIDER_API_KEY';
 
+const FILE_SUFFIX = '_FILE';
+
 interface GivenValue {
   readonly text: string;
   readonly source: Source;
+  /** The path in `NAME_FILE`, or null. */
+  readonly file: string | null;
 }
 
 const SETTING_SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
-const SETTING_NAMES: readonly string[] = SETTING_SPECS.map((spec) => spec.name);
+const FILE_NAMES: readonly string[] = SETTING_SPECS.filter(({ secret }) => secret !== 'no').map(
+  ({ name }) => `${name}${FILE_SUFFIX}`,
+);
+const SETTING_NAMES: readonly string[] = SETTING_SPECS.map(({ name }) => name);
+const ALL_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_NAMES];
+
+/**
+ * Variables that Kubernetes and Docker links set for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
+ * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. They are no settings.
+ */
+const INJECTED_SERVICE = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
+const INJECTED_PORT = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
 
 /**
  * @param environment as in `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.
  * @throws SettingsError
  */
-export function loadSettings(environment: Environment, dotEnv: string | null): Settings {
-  const given = collectGiven(environment, dotEnv);
+export function loadSettings(environment: Environment, dotEnv: string | null, readFile: ReadFile = readText): Settings {
+  const given = collectGiven(environment, dotEnv, readFile);
   const read = <T>(spec: SettingSpec<T>): T | null => {
     const text = given.get(spec.name)?.text ?? spec.default;
     if (text === null) return null;
     const parsed = spec.parse(text);
-    if (!parsed.ok) throw new SettingsError(`${spec.name}: ${parsed.fault}`);
+    if (!parsed.ok) throw new SettingsError(`${nameOf(spec.name, given)}: ${parsed.fault}`);
     return parsed.value;
   };
   const settings: Settings = {
@@ -70,6 +92,8 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
     sesQueue: read(SETTINGS_TABLE.sesQueue),
     roles: requireValue(read(SETTINGS_TABLE.roles)),
     logLevel: requireValue(read(SETTINGS_TABLE.logLevel)),
+    ignoredVariables: injectedVariables(environment),
+    secretFiles: [...given].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
   };
   checkListeners(settings);
   checkFeedback(settings);
@@ -80,15 +104,32 @@ export function loadSettings(environment: Environment, dotEnv: string | null): S
  * Returns the effective settings in the order of the table, with secrets masked. @throws SettingsError like
  * `loadSettings`
  */
-export function describeSettings(environment: Environment, dotEnv: string | null): readonly DescribedSetting[] {
-  loadSettings(environment, dotEnv);
-  const given = collectGiven(environment, dotEnv);
+export function describeSettings(
+  environment: Environment,
+  dotEnv: string | null,
+  readFile: ReadFile = readText,
+): readonly DescribedSetting[] {
+  loadSettings(environment, dotEnv, readFile);
+  const given = collectGiven(environment, dotEnv, readFile);
   return SETTING_SPECS.map((spec) => {
     const found = given.get(spec.name);
     const text = found?.text ?? spec.default;
     const value = text === null ? null : spec.show(text);
     return { name: spec.name, value, source: found?.source ?? 'default', meaning: spec.meaning };
   });
+}
+
+/** The names of the variables in the environment that Kubernetes sets for a Service; they are ignored. */
+function injectedVariables(environment: Environment): readonly string[] {
+  return Object.entries(environment).flatMap(([name, text]) =>
+    text !== undefined && isInjected(name, text) ? [name] : [],
+  );
+}
+
+function isInjected(name: string, text: string): boolean {
+  if (ALL_NAMES.includes(name)) return false;
+  if (INJECTED_SERVICE.test(name)) return true;
+  return INJECTED_PORT.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
 }
 
 /** Returns the API key for `postrider send` from the environment or from `.env`; null if neither sets it. */
@@ -98,24 +139,70 @@ export function findApiKey(environment: Environment, dotEnv: string | null): str
   return key === '' ? null : key;
 }
 
-function collectGiven(environment: Environment, dotEnv: string | null): ReadonlyMap<string, GivenValue> {
+function collectGiven(
+  environment: Environment,
+  dotEnv: string | null,
+  readFile: ReadFile,
+): ReadonlyMap<string, GivenValue> {
   const given = new Map<string, GivenValue>();
   const add = (values: Environment, source: Source): void => {
     for (const [name, text] of Object.entries(values)) {
-      if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY_VARIABLE) continue;
+      if (text === undefined || !name.startsWith('POSTRIDER_') || name === API_KEY_VARIABLE || isInjected(name, text))
+        continue;
       checkName(name, source);
       if (text === '') throw new SettingsError(`${name} is empty in ${sourceText(source)}; set a value, or remove it`);
-      given.set(name, { text, source });
+      given.set(name, { text, source, file: null });
     }
   };
   add(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
   add(environment, 'environment');
+  for (const fileName of FILE_NAMES) {
+    const file = given.get(fileName);
+    if (file === undefined) continue;
+    const name = fileName.slice(0, -FILE_SUFFIX.length);
+    if (given.has(name)) throw new SettingsError(`${name} and ${fileName} are both set; remove one of them`);
+    given.delete(fileName);
+    given.set(name, { text: readSecret(fileName, file.text, readFile), source: 'file', file: file.text });
+  }
   return given;
 }
 
+/** The content of the file without one line end at its end. */
+function readSecret(name: string, path: string, readFile: ReadFile): string {
+  let content: string;
+  try {
+    content = readFile(path);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    throw new SettingsError(`${name}: ${quote(path)} cannot be read (${code}); give the path of a readable file`);
+  }
+  const text = content.replace(/\r?\n$/, '');
+  if (text === '')
+    throw new SettingsError(`${name}: ${quote(path)} is empty; write the value into it, or remove ${name}`);
+  return text;
+}
+
+/** Reads the content of a secret file, without one line end at its end. @throws SettingsError */
+export function readSecretFile({ name, path }: SecretFile): string {
+  return readSecret(`${name}${FILE_SUFFIX}`, path, readText);
+}
+
+function readText(path: string): string {
+  return readFileSync(path, 'utf8');
+}
+
+/** The variable that the user set: `NAME`, or `NAME_FILE` where the value is in a file. */
+function nameOf(name: string, given: ReadonlyMap<string, GivenValue>): string {
+  return given.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
+}
+
 function checkName(name: string, source: Source): void {
-  if (SETTING_NAMES.includes(name)) return;
-  const hint = didYouMean(name, SETTING_NAMES) || '; `postrider config` lists them';
+  if (ALL_NAMES.includes(name)) return;
+  if (name.endsWith(FILE_SUFFIX) && SETTING_NAMES.includes(name.slice(0, -FILE_SUFFIX.length))) {
+    const own = name.slice(0, -FILE_SUFFIX.length);
+    throw new SettingsError(`${name} in ${sourceText(source)} is not a setting: ${own} holds no secret; set ${own}`);
+  }
+  const hint = didYouMean(name, ALL_NAMES) || '; `postrider config` lists them';
   throw new SettingsError(`${name} in ${sourceText(source)} is not a setting${hint}`);
 }
 

@@ -79,6 +79,17 @@ export interface Settings {
   readonly sesQueue: string | null;
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** The settings whose values were read from files. */
+  readonly secretFiles: readonly SecretFile[];
+  /** The names of variables that Kubernetes sets for a Service named `postrider`. They are not settings. */
+  readonly ignoredVariables: readonly string[];
+}
+
+/** A setting whose value is the content of a file. */
+export interface SecretFile {
+  /** The name of the setting, without `_FILE`. */
+  readonly name: string;
+  readonly path: string;
 }
 
 export type Role = 'api' | 'deliver' | 'feedback' | 'operator';

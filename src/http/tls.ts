@@ -4,9 +4,10 @@
  * Guarantees: at start, an invalid pair causes a one-line error. Later, an invalid pair is reported once, and the previous pair
  * remains in use. A change is loaded only if the files did not change between two checks, so a partial renewal is never loaded.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
+import { watchFile } from './watch-file.ts';
 
 export interface CertificatePair {
   readonly cert: Buffer;
@@ -52,38 +53,13 @@ export function watchCertificate(
   onPair: (pair: CertificatePair) => void,
   onFault: (fault: string) => void,
 ): () => void {
-  let loaded = fileVersions(paths);
-  let previous = loaded;
-  let cancel = clock.after(intervalMs, check);
-  function check(): void {
-    cancel = clock.after(intervalMs, check);
-    const current = fileVersions(paths);
-    const isUnchanged = current === previous;
-    previous = current;
-    if (current === loaded || !isUnchanged) return;
-    loaded = current;
+  return watchFile([paths.certPath, paths.keyPath], intervalMs, clock, () => {
     try {
       onPair(readCertificate(paths));
     } catch (error) {
       onFault(messageOf(error));
     }
-  }
-  return () => cancel();
-}
-
-/** Returns a text that changes when either file changes. Symbolic links are followed, because a renewal may replace the link. */
-function fileVersions({ certPath, keyPath }: CertificatePaths): string {
-  return `${fileVersion(certPath)} ${fileVersion(keyPath)}`;
-}
-
-function fileVersion(path: string): string {
-  try {
-    const stat = statSync(path, { bigint: true });
-    return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
-  } catch (error) {
-    // A missing file, a loop of links or a missing permission is a change. Reading the file then reports the error.
-    return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
-  }
+  });
 }
 
 function readFile(setting: string, path: string): Buffer {

@@ -133,6 +133,8 @@ export type ServiceEvent =
   /** Leases that expired, or whose node is dead, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
+  /** Variables of the environment that Kubernetes sets for a Service; they are no settings. */
+  | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>
   /** One commit of the store: its number of messages and its duration. */

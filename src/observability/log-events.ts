@@ -35,6 +35,7 @@ export const LOG_FIELDS = {
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the listener',
   operation: 'the operation that failed',
+  names: 'names of environment variables, separated by commas',
   detail: 'a description for the operator, in one sentence',
   remedy: 'the remedy for the operator',
   error: 'the text of the error',
@@ -207,6 +208,11 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['node', 'detail'],
     meaning: 'A condition that an operator should correct, such as a low limit of open files.',
+  },
+  'node.variables_ignored': {
+    level: 'debug',
+    fields: ['node', 'names'],
+    meaning: 'Variables that Kubernetes sets for a Service named `postrider`. They are not settings.',
   },
   'node.operation_failed': {
     level: 'error',

@@ -67,7 +67,8 @@ const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
 /** Modules of Node that only some layers may load. */
 const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['store'],
-  'node:child_process': [],
+  // `systemd-notify`: Node has no datagram sockets of the kind that systemd listens on.
+  'node:child_process': ['cli'],
   'node:dns': ['transports', 'domains', 'main.ts', 'cli'],
   'node:dns/promises': ['transports', 'domains', 'main.ts', 'cli'],
 };

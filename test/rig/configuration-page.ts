@@ -1,18 +1,17 @@
 /**
- * Generates a part of docs/configuration.md from the table of settings. As a program (`npm run docs`) it writes the page; a test
- * checks that the page is up to date.
+ * Generates a part of docs/configuration.md from the table of settings. `npm run docs` writes the page; a test checks that the page
+ * is up to date.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { readFileSync } from 'node:fs';
 import type { SettingSpec } from '../../src/config/table.ts';
 import { SETTINGS_TABLE } from '../../src/config/table.ts';
 
-const PAGE = new URL('../../docs/configuration.md', import.meta.url);
+export const CONFIGURATION_PAGE = new URL('../../docs/configuration.md', import.meta.url);
 const BEGIN = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
 const END = '<!-- End of the generated part. -->\n';
 
 export function readConfigurationPage(): string {
-  return readFileSync(PAGE, 'utf8');
+  return readFileSync(CONFIGURATION_PAGE, 'utf8');
 }
 
 /** The page with a newly generated part. @throws Error if a marker is missing */
@@ -35,8 +34,8 @@ function settingsText(): string {
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secret']]: string } = {
   no: 'no',
-  password: 'the password in it',
-  whole: 'yes',
+  password: 'the password in it; `…_FILE` works',
+  whole: 'yes; `…_FILE` works',
 };
 
 function defaultText(spec: SettingSpec<unknown>): string {
@@ -53,5 +52,3 @@ function sectionOf(spec: SettingSpec<unknown>): string {
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(PAGE, configurationPage(readConfigurationPage()));

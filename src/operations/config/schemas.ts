@@ -7,7 +7,7 @@ export const EffectiveSettings = Type.Array(
   Type.Object({
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
     value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has none.' })),
-    source: stringEnum(['default', '.env', 'environment'], { description: 'Where the value comes from.' }),
+    source: stringEnum(['default', '.env', 'environment', 'file'], { description: 'Where the value comes from.' }),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

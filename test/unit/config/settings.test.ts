@@ -49,6 +49,8 @@ describe('settings', () => {
       sesQueue: null,
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
       logLevel: 'info',
+      secretFiles: [],
+      ignoredVariables: [],
     });
   });
 

@@ -1,0 +1,42 @@
+# The image of Postrider: the npm package on a slim Node image. docs/install-container.md describes it.
+# Any image with Node 24.21 or later and a POSIX shell works as the base, such as a mirror of your own.
+ARG NODE_IMAGE=node:24-bookworm-slim
+
+# The package is the same on every platform, so it is built once, on the platform of the builder.
+FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS package
+WORKDIR /build
+COPY package.json package-lock.json ./
+# The scripts of the checkout need its files; `npm rebuild` runs those of the packages that the build uses.
+RUN npm ci --ignore-scripts --no-audit --no-fund
+COPY . .
+RUN npm pack --pack-destination /tmp && mv /tmp/postrider-*.tgz /tmp/postrider.tgz
+
+FROM ${NODE_IMAGE} AS installation
+COPY --from=package /tmp/postrider.tgz /tmp/postrider.tgz
+RUN npm install --global --prefix /opt/postrider --omit=dev --ignore-scripts --no-audit --no-fund /tmp/postrider.tgz
+
+FROM ${NODE_IMAGE}
+LABEL org.opencontainers.image.title="Postrider" \
+      org.opencontainers.image.description="The transactional email sending service that teams run themselves." \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=installation /opt/postrider /opt/postrider
+RUN mkdir /data && chown 10001:10001 /data && ln -s /opt/postrider/bin/postrider /usr/local/bin/postrider
+# A number, so that Kubernetes can verify that the user is not root.
+USER 10001:10001
+WORKDIR /data
+# The root file system may be read-only: the service writes below /data alone.
+# Inside a container the public listener must accept connections from outside it. The operator listener accepts them only with
+# a password, so it stays on the loopback interface until POSTRIDER_OPERATOR_LISTEN and a password are set.
+ENV NODE_ENV=production \
+    NODE_OPTIONS=--max-semi-space-size=16 \
+    XDG_CACHE_HOME=/data/.cache \
+    POSTRIDER_DATABASE=sqlite:/data/postrider.db \
+    POSTRIDER_LISTEN=0.0.0.0:8080
+VOLUME /data
+EXPOSE 8080 8081
+STOPSIGNAL SIGTERM
+# HEALTH_URL names the listener of a container without the role `api`, such as http://127.0.0.1:8081/healthz.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
+  CMD ["node", "-e", "fetch(process.env.HEALTH_URL || 'http://127.0.0.1:8080/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+ENTRYPOINT ["postrider"]
+CMD ["serve", "--no-key"]

@@ -1,0 +1,22 @@
+/** Tells systemd that the service is ready (`Type=notify`, sd_notify(3)). */
+import { execFile } from 'node:child_process';
+
+const MAX_WAIT_MS = 10_000;
+
+/**
+ * Runs `systemd-notify --ready` once. Resolves when systemd has the notification. A failure is a warning: the service runs, and systemd
+ * ends it after `TimeoutStartSec`.
+ */
+export function notifyReady(warn: (line: string) => void): Promise<void> {
+  return new Promise((resolve) => {
+    // The variable NOTIFY_SOCKET of this process names the socket.
+    execFile('systemd-notify', ['--ready', `--pid=${process.pid}`], { timeout: MAX_WAIT_MS }, (error) => {
+      if (error !== null) {
+        warn(
+          `systemd was not notified (${error.message.trim()}); install systemd-notify, or use Type=exec in the unit`,
+        );
+      }
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,32 @@
+/**
+ * A transport whose implementation can be replaced while the service runs, for a changed password of the relay.
+ *
+ * Guarantees: an attempt that has begun ends on the implementation that began it.
+ */
+import type { LocalAnswer, Transport } from './transport.ts';
+
+export interface ReplaceableTransport extends Transport {
+  /** Later attempts use `next`. The previous implementation is closed when its attempts have ended, `timeoutMs` later at most. */
+  replace(next: Transport, timeoutMs: number): void;
+}
+
+export function createReplaceableTransport(first: Transport): ReplaceableTransport {
+  let current = first;
+  const closing = new Set<Promise<void>>();
+  return {
+    // Read each time: some transports follow the rate that the provider allows.
+    get concurrency() {
+      return current.concurrency;
+    },
+    attempt: (message, beforeCompletion) => current.attempt(message, beforeCompletion),
+    localAnswer: (to): LocalAnswer | null => current.localAnswer?.(to) ?? null,
+    replace(next, timeoutMs) {
+      const closed = current.close(timeoutMs).finally(() => closing.delete(closed));
+      closing.add(closed);
+      current = next;
+    },
+    async close(timeoutMs) {
+      await Promise.all([current.close(timeoutMs), ...closing]);
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** Secrets in files, and the variables that Kubernetes sets for a Service. */
+import { describe, expect, test } from 'vitest';
+import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
+import { SETTINGS_TABLE } from '../../../src/config/table.ts';
+import { MASK } from '../../../src/printing/escape.ts';
+
+const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret !== 'no');
+const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret === 'no');
+
+/** A file system of one file. */
+const fileWith = (content: string) => (path: string) => {
+  if (path !== '/run/secrets/value') throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
+  return content;
+};
+
+/** Further settings without which a setting is refused. */
+const COMPANIONS: Readonly<Record<string, Environment>> = {};
+
+describe('a setting that holds a secret', () => {
+  test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
+    const others = COMPANIONS[name] ?? {};
+    const inVariable = loadSettings({ ...others, [name]: example }, null);
+    const read = fileWith(`${example}\n`);
+    const inFile = { ...inVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
+    expect(loadSettings({ ...others, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(inFile);
+    expect(loadSettings(others, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(inFile);
+  });
+
+  test.each(SECRET_SPECS.map(({ name, example }) => [name, example] as const))(
+    '%s set together with its file stops the start',
+    (name, example) => {
+      const both = { [name]: example, [`${name}_FILE`]: '/run/secrets/value' };
+      expect(() => loadSettings(both, null, fileWith(example))).toThrow(
+        `${name} and ${name}_FILE are both set; remove one of them`,
+      );
+      expect(() => loadSettings({ [name]: example }, `${name}_FILE=/run/secrets/value`, fileWith(example))).toThrow(
+        `${name} and ${name}_FILE are both set`,
+      );
+    },
+  );
+
+  test('one line end at the end of the file is removed, and no more', () => {
+    const load = (content: string) =>
+      loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: '/run/secrets/value' }, null, fileWith(content))
+        .operatorPassword;
+    expect(load('pass word')).toBe('pass word');
+    expect(load('pass word\n')).toBe('pass word');
+    expect(load('pass word\r\n')).toBe('pass word');
+    expect(load('pass word\n\n')).toBe('pass word\n');
+    expect(load(' pass word ')).toBe(' pass word ');
+  });
+
+  test.each([
+    ['an empty file', '/run/secrets/value', '', '"/run/secrets/value" is empty'],
+    ['a file with a line end alone', '/run/secrets/value', '\n', '"/run/secrets/value" is empty'],
+    ['an absent file', '/run/secrets/absent', 'x', '"/run/secrets/absent" cannot be read (ENOENT)'],
+    ['an invalid value', '/run/secrets/value', 'short', 'the password must have 8 to 200 characters'],
+  ])('%s stops the start with one line that names the variable', (_name, path, content, fault) => {
+    const load = () => loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: path }, null, fileWith(content));
+    expect(load).toThrow('POSTRIDER_OPERATOR_PASSWORD_FILE: ');
+    expect(load).toThrow(fault);
+  });
+
+  test('the value of a file is masked, and its source is the file', () => {
+    const described = describeSettings(
+      { POSTRIDER_SECRET_FILE: '/run/secrets/value' },
+      null,
+      fileWith('0f'.repeat(32)),
+    );
+    expect(described.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({ value: MASK, source: 'file' });
+  });
+
+  test('the files are listed with the setting that each holds', () => {
+    const read = (path: string) => (path === '/a' ? '0f'.repeat(32) : 'capture:');
+    const { secretFiles } = loadSettings({ POSTRIDER_SECRET_FILE: '/a' }, 'POSTRIDER_TRANSPORT_FILE=/b\n', read);
+    expect(secretFiles).toEqual([
+      { name: 'POSTRIDER_TRANSPORT', path: '/b' },
+      { name: 'POSTRIDER_SECRET', path: '/a' },
+    ]);
+  });
+});
+
+test.each(PUBLIC_SPECS.map(({ name }) => [name]))('%s holds no secret and is not read from a file', (name) => {
+  expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, fileWith('x'))).toThrow(
+    `${name}_FILE in the environment is not a setting: ${name} holds no secret; set ${name}`,
+  );
+});
+
+describe('variables that Kubernetes sets for a Service named postrider', () => {
+  const INJECTED = {
+    POSTRIDER_SERVICE_HOST: '10.96.0.17',
+    POSTRIDER_SERVICE_PORT: '80',
+    POSTRIDER_SERVICE_PORT_PUBLIC: '80',
+    POSTRIDER_PORT: 'tcp://10.96.0.17:80',
+    POSTRIDER_PORT_80_TCP: 'tcp://10.96.0.17:80',
+    POSTRIDER_PORT_80_TCP_PROTO: 'tcp',
+    POSTRIDER_PORT_80_TCP_PORT: '80',
+    POSTRIDER_PORT_80_TCP_ADDR: '10.96.0.17',
+    POSTRIDER_OPERATOR_SERVICE_HOST: '10.96.0.18',
+    POSTRIDER_OPERATOR_SERVICE_PORT: '8081',
+    POSTRIDER_OPERATOR_PORT: 'tcp://10.96.0.18:8081',
+    POSTRIDER_OPERATOR_PORT_8081_TCP: 'tcp://10.96.0.18:8081',
+  };
+
+  test('are ignored and listed', () => {
+    const ignoredVariables = Object.keys(INJECTED);
+    expect(loadSettings({ ...INJECTED, HOME: '/' }, null)).toEqual({ ...loadSettings({}, null), ignoredVariables });
+  });
+
+  test('a variable of the same form with another value is still an unknown setting', () => {
+    expect(() => loadSettings({ POSTRIDER_PORT: '8080' }, null)).toThrow(
+      'POSTRIDER_PORT in the environment is not a setting',
+    );
+  });
+});

@@ -1,0 +1,210 @@
+/** The manifests for Kubernetes are rendered as Kustomize does and checked against the schemas; so are the Dockerfile and the Compose files. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
+import { validate } from 'dockerfile-utils';
+import { Deployment } from 'kubernetes-models/apps/v1';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
+import { ConfigMap, Namespace, Service, ServiceAccount } from 'kubernetes-models/v1';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { loadSettings } from '../../../src/config/load.ts';
+import { ROOT } from '../../house/source.ts';
+
+const FOLDER = join(ROOT, 'deploy', 'kubernetes');
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  metadata: { readonly name: string; readonly labels?: Record<string, string>; namespace?: string };
+  readonly spec?: Record<string, unknown>;
+  readonly data?: Record<string, string>;
+}
+
+interface Kustomization {
+  readonly namespace: string;
+  readonly resources: readonly string[];
+  readonly images: readonly { readonly name: string; readonly newName: string; readonly newTag: string }[];
+}
+
+interface Container {
+  image: string;
+  readonly args: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly ports: readonly { readonly name: string }[];
+  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+interface PodSelector {
+  readonly matchLabels: Labels;
+}
+
+interface PodSpec {
+  readonly containers: readonly Container[];
+  readonly enableServiceLinks: boolean;
+  readonly terminationGracePeriodSeconds: number;
+}
+
+/** Constructors of the kinds that the manifests use. Each validates against the schema of the API. */
+const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
+  'v1/ConfigMap': ConfigMap,
+  'v1/Namespace': Namespace,
+  'v1/Service': Service,
+  'v1/ServiceAccount': ServiceAccount,
+  'apps/v1/Deployment': Deployment,
+  'policy/v1/PodDisruptionBudget': PodDisruptionBudget,
+  'networking.k8s.io/v1/NetworkPolicy': NetworkPolicy,
+  'monitoring.coreos.com/v1/ServiceMonitor': ServiceMonitor,
+};
+
+const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8')) as Kustomization;
+
+/** The transformations that this kustomization uses: resources, namespace, images. */
+function render(): readonly Manifest[] {
+  const manifests = kustomization.resources.flatMap((name) =>
+    parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8')).map((document) => {
+      expect(document.errors, name).toEqual([]);
+      return document.toJS() as Manifest;
+    }),
+  );
+  for (const manifest of manifests) {
+    if (manifest.kind !== 'Namespace') manifest.metadata.namespace = kustomization.namespace;
+    for (const container of manifest.kind === 'Deployment' ? podOf(manifest).containers : []) {
+      const image = kustomization.images.find(({ name }) => name === container.image);
+      if (image !== undefined) container.image = `${image.newName}:${image.newTag}`;
+    }
+  }
+  return manifests;
+}
+
+function podOf({ spec }: Manifest): PodSpec {
+  return (spec as { template: { spec: PodSpec } }).template.spec;
+}
+
+const rendered = render();
+const named = (kind: string, name: string) =>
+  rendered.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+const deployments = rendered.filter(({ kind }) => kind === 'Deployment');
+
+describe('the manifests for Kubernetes', () => {
+  test('the kustomization names every file of the folder', () => {
+    const files = readdirSync(FOLDER).filter((name) => name !== 'kustomization.yaml');
+    expect([...kustomization.resources].sort()).toEqual(files.sort());
+  });
+
+  test.each(rendered.map((manifest) => [`${manifest.kind} ${manifest.metadata.name}`, manifest] as const))(
+    '%s is valid against the schema of its API',
+    (_name, manifest) => {
+      const Model = MODELS[`${manifest.apiVersion}/${manifest.kind}`];
+      if (Model === undefined) throw new Error(`no schema for ${manifest.apiVersion} ${manifest.kind}`);
+      const model = new Model(manifest as never);
+      expect(() => model.validate()).not.toThrow();
+    },
+  );
+
+  test('a manifest with a member of the wrong type is refused, so that the validation can fail', () => {
+    const wrong = structuredClone(named('Deployment', 'postrider-api')) as unknown as { spec: { replicas: unknown } };
+    wrong.spec.replicas = 'two';
+    expect(() => new Deployment(wrong as never).validate()).toThrow();
+  });
+
+  test('each role has a Deployment, and each Deployment with more than one pod a PodDisruptionBudget', () => {
+    const roles = deployments.map((one) =>
+      podOf(one).containers[0]?.env.find(({ name }) => name === 'POSTRIDER_ROLES'),
+    );
+    expect(roles.map((role) => role?.value)).toEqual([
+      'api,operator',
+      'deliver,operator',
+      'feedback,operator',
+      'operator',
+    ]);
+    const several = deployments.filter(({ spec }) => Number(spec?.replicas) > 1);
+    for (const { metadata } of several) expect(named('PodDisruptionBudget', metadata.name)).toBeDefined();
+  });
+
+  test('every pod has settings that the service accepts, no injected variables, and time to drain', () => {
+    const shared = named('ConfigMap', 'postrider-settings')?.data ?? {};
+    for (const deployment of deployments) {
+      const pod = podOf(deployment);
+      expect(pod.enableServiceLinks).toBe(false);
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(30);
+      const [container] = pod.containers;
+      const own = Object.fromEntries(container?.env.map(({ name, value }) => [name, value]) ?? []);
+      const files: Record<string, string> = {
+        '/run/secrets/postrider/database': 'postgres://postrider:p@db/postrider',
+        '/run/secrets/postrider/secret': '0f'.repeat(32),
+        '/run/secrets/postrider/transport': 'smtps://u:p@relay.example.com:465',
+        '/run/secrets/postrider/operator-password': 'a password of the operator',
+      };
+      const settings = loadSettings({ ...shared, ...own }, null, (path) => files[path] ?? '');
+      expect(settings.database.kind).toBe('postgres');
+      expect(container?.args).toEqual(['serve', '--no-key']);
+      expect(container?.image).toBe('registry.example.com/postrider:0.1.0');
+    }
+  });
+
+  test('every port of a Service and of a NetworkPolicy is a port of the pods that it selects', () => {
+    const portsOf = (labels: Labels) =>
+      deployments
+        .filter(({ metadata }) => Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value))
+        .map((one) => podOf(one).containers[0]?.ports.map(({ name }) => name) ?? []);
+    for (const { kind, spec = {}, metadata } of rendered) {
+      if (kind !== 'Service' && kind !== 'NetworkPolicy') continue;
+      const selector = kind === 'Service' ? (spec.selector as Labels) : (spec.podSelector as PodSelector).matchLabels;
+      const ports =
+        kind === 'Service'
+          ? (spec.ports as { targetPort: string }[]).map(({ targetPort }) => targetPort)
+          : (spec.ingress as { ports: { port: string }[] }[]).flatMap((rule) => rule.ports.map(({ port }) => port));
+      const selected = portsOf(selector);
+      expect(selected.length, metadata.name).toBeGreaterThan(0);
+      for (const own of selected) expect(own, metadata.name).toEqual(expect.arrayContaining(ports));
+    }
+  });
+});
+
+describe('the Dockerfile', () => {
+  const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
+
+  test('a linter reports nothing', () => {
+    expect(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
+    expect(validate('FROM scratch\nCOPPY . .\n')).not.toEqual([]);
+  });
+
+  test('names no digest and no registry, runs as a numeric user, and copies only files that exist', () => {
+    expect(text).not.toMatch(/sha256:|[a-z0-9-]+\.(io|com)\//);
+    expect(text).toMatch(/^USER [1-9]\d*:\d+$/m);
+    const kept = readFileSync(join(ROOT, '.dockerignore'), 'utf8').matchAll(/^!(.+)$/gm);
+    for (const [, path] of kept) expect(existsSync(join(ROOT, path ?? '')), path).toBe(true);
+  });
+});
+
+describe.each(['compose.yaml', 'compose.postgres.yaml'])('%s', (name) => {
+  interface Compose {
+    readonly services: Record<
+      string,
+      { environment?: Record<string, string>; secrets?: string[]; read_only?: boolean }
+    >;
+    readonly secrets: Record<string, { readonly file: string }>;
+  }
+  const compose = parse(readFileSync(join(ROOT, name), 'utf8'), { merge: true }) as Compose;
+
+  test('every service of Postrider has a read-only root and settings that the service accepts', () => {
+    const own = Object.entries(compose.services).filter(([service]) => service !== 'postgres');
+    expect(own.length).toBeGreaterThan(0);
+    for (const [service, { environment = {}, secrets = [], read_only: readOnly }] of own) {
+      expect(readOnly, service).toBe(true);
+      for (const secret of secrets) expect(compose.secrets[secret], secret).toBeDefined();
+      const values: Record<string, string> = {
+        database: 'postgres://postrider:p@postgres/postrider',
+        secret: '0f'.repeat(32),
+        'operator-password': 'a password of the operator',
+      };
+      const settings = { ...environment, POSTRIDER_TRANSPORT: 'capture:' };
+      const read = (path: string) => values[secrets.find((one) => path === `/run/secrets/${one}`) ?? ''] ?? '';
+      expect(loadSettings(settings, null, read).operatorPassword).toBe('a password of the operator');
+    }
+  });
+});
