@@ -1,17 +1,17 @@
 /**
- * A reply of the next hop becomes an outcome. Knowledge of remote servers is in rules.ts, as data; here are only the
- * frame that no rule can break and the generic answer where no rule fits.
+ * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as data. This
+ * module applies the first matching rule, enforces the guarantees below, and has a default for replies that match no rule.
  *
- * Promises: pure, linear in the text. A 4yz, malformed or missing reply code never bounces; an enhanced code 5.7.x
- * never suppresses; unknown failure is temporary.
+ * Guarantees: pure; the cost is linear in the length of the text. A reply with a 4yz, malformed or missing code never bounces a
+ * message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
 import { RULES, type Rule, type RuleResult } from './rules.ts';
 
-/** 5 only where code and enhanced code agree that it is final; 4 otherwise; null for a code that is none. */
+/** 5: the reply code and the enhanced code are both permanent. 4: at least one is temporary. Null: a code is invalid or missing. */
 type ReplyClass = 4 | 5 | null;
 
-/** What a reply means for the message it answers. */
+/** Returns the outcome of an attempt that ended with this reply. */
 export function classify(reply: Reply): Outcome {
   const { code } = reply;
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -21,7 +21,7 @@ export function classify(reply: Reply): Outcome {
   return toOutcome(rule === null ? defaultResult(reply) : rule.result, reply);
 }
 
-/** The first rule that fits, or null. A rule that ends in a bounce is tried only on a reply that is final. */
+/** Returns the first matching rule, or null. Rules with a permanent result apply only to permanent replies. */
 export function findRule(reply: Reply): Rule | null {
   const replyClass = replyClassOf(reply);
   if (replyClass === null) return null;
@@ -44,7 +44,7 @@ export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
 
 function replyClassOf(reply: Reply): ReplyClass {
   const { code, enhanced } = reply;
-  // 571 is outside the grammar, and yet servers send it as their 550 5.7.1.
+  // RFC 5321 does not allow 571, but some servers send it instead of 550 5.7.1.
   if (code === null || ((code < 400 || code > 559 || code % 100 > 59) && code !== 571)) return null;
   if (code < 500) return 4;
   if (enhanced === null || enhanced.startsWith('5.')) return 5;
@@ -52,15 +52,16 @@ function replyClassOf(reply: Reply): ReplyClass {
 }
 
 function matchesRule(rule: Rule, reply: Reply, text: string): boolean {
-  const { stages: stage, codes: code, enhancedCodes: enhanced, phrases: words, exceptPhrases: without } = rule;
-  if (stage !== undefined && !stage.includes(reply.stage)) return false;
-  if (code !== undefined && (reply.code === null || !code.includes(reply.code))) return false;
-  if (enhanced !== undefined && !enhanced.some((pattern) => matchesEnhancedCode(pattern, reply.enhanced))) return false;
-  if (words !== undefined && !words.some((phrase) => containsPhrase(text, phrase))) return false;
-  return without === undefined || !without.some((phrase) => containsPhrase(text, phrase));
+  const { stages, codes, enhancedCodes, phrases, exceptPhrases } = rule;
+  if (stages !== undefined && !stages.includes(reply.stage)) return false;
+  if (codes !== undefined && (reply.code === null || !codes.includes(reply.code))) return false;
+  if (enhancedCodes !== undefined && !enhancedCodes.some((pattern) => matchesEnhancedCode(pattern, reply.enhanced)))
+    return false;
+  if (phrases !== undefined && !phrases.some((phrase) => containsPhrase(text, phrase))) return false;
+  return exceptPhrases === undefined || !exceptPhrases.some((phrase) => containsPhrase(text, phrase));
 }
 
-/** Whether the text has the word as one of its own: not as a part of another, unless a star lets it go on. */
+/** True if the text contains the phrase as whole words. With a `*` at the end of the phrase, its last word may be a prefix. */
 function containsPhrase(text: string, phrase: string): boolean {
   const isPrefix = phrase.endsWith('*');
   const literal = isPrefix ? phrase.slice(0, -1) : phrase;
@@ -70,20 +71,20 @@ function containsPhrase(text: string, phrase: string): boolean {
   return false;
 }
 
-/** A letter or digit. What is not ASCII is none: it is punctuation more often than not. */
+/** True for an ASCII letter or digit. Other characters count as word boundaries, because most of them are punctuation. */
 function isWordCharacter(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
-/** `5.1.1` is itself with any class, `5.7.` everything below it, `` no enhanced code at all. */
+/** `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string a missing code. */
 function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean {
   if (enhanced === null || pattern === '') return pattern === '' && enhanced === null;
   const detail = enhanced.slice(1);
   return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
 }
 
-/** Where no rule fits: by stage and class alone. */
+/** Returns the result for a reply that matches no rule, by its stage and class. */
 function defaultResult(reply: Reply): RuleResult {
   const isAboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
   switch (replyClassOf(reply)) {
@@ -102,7 +103,7 @@ function defaultResult(reply: Reply): RuleResult {
 function toOutcome(result: RuleResult, reply: Reply): Outcome {
   switch (result.kind) {
     case 'permanent': {
-      // X.7.Y is security or policy (RFC 3463 section 3.8): whatever a rule says, it tells nothing of the mailbox.
+      // X.7.Y means security or policy (RFC 3463 section 3.8). It never proves that a mailbox does not exist.
       const suppress = result.suppress && reply.enhanced?.startsWith('5.7.') !== true;
       return { kind: 'bounced', reply, reason: result.reason, suppress };
     }
@@ -111,7 +112,7 @@ function toOutcome(result: RuleResult, reply: Reply): Outcome {
   }
 }
 
-/** Lower case, with addresses taken out: the words must be the server's, not a local part's. */
+/** Converts the text to lower case and removes addresses, so that no phrase matches within an address. */
 function normalizeReplyText(text: string): string {
   let out = '';
   let from = 0;
@@ -124,7 +125,7 @@ function normalizeReplyText(text: string): string {
   return removeAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
 }
 
-/** Addresses outside angle brackets: what stands around an `@` up to a blank or a bracket. Linear in the text. */
+/** Removes addresses outside angle brackets: the characters around each `@` up to a delimiter. One pass over the text. */
 function removeAddresses(text: string): string {
   let out = '';
   let from = 0;

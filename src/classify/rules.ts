@@ -1,11 +1,11 @@
 /**
- * What is known about the replies of mail servers and providers, as data. The first rule that fits decides; the order
- * is: our own faults, our reputation, passing troubles, the message, the mailbox, the sender, confusion.
+ * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The order is: configuration of
+ * this service, reputation of this service, temporary failures, the message, the mailbox, sender and policy, protocol errors.
  *
- * Words are lower case and stand in the reply's text as words of their own, so that no name matches by a part of it; a
- * star at the end lets them go on (`greylist*` is `greylisted` too). A rule with `permanent` is tried only on replies whose code
- * and enhanced code are both final. Each rule carries replies it was written for, `stage` first; a test holds every
- * sample to its rule. Enhanced codes are those of RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
+ * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer words:
+ * `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the enhanced code are both
+ * permanent. Each rule has sample replies, and a test checks that each sample matches its rule. The enhanced codes are defined in
+ * RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
  */
 import type { Reason, Stage } from '../model/outcome.ts';
 
@@ -15,18 +15,18 @@ export type RuleResult =
 
 export interface Rule {
   readonly name: string;
-  /** Any of these stages; every stage unless given. */
+  /** The rule matches a reply at one of these stages; at every stage if absent. */
   readonly stages?: readonly Stage[];
-  /** Any of these reply codes. */
+  /** The rule matches a reply with one of these codes; with every code if absent. */
   readonly codes?: readonly number[];
-  /** Any of these: `5.1.1` exactly (the class aside), `5.7.` all below, `` no enhanced code. */
+  /** Patterns of enhanced codes: `5.1.1` in every class, `5.7.` for every code with this subject, empty for no enhanced code. */
   readonly enhancedCodes?: readonly string[];
-  /** Any of these in the text. */
+  /** The rule matches a text with one of these phrases. */
   readonly phrases?: readonly string[];
-  /** None of these in the text. */
+  /** The rule does not match a text with one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly result: RuleResult;
-  /** `stage reply`, as servers send them. */
+  /** Replies of real servers, each after its stage and a space. */
   readonly samples: readonly string[];
 }
 
@@ -35,7 +35,7 @@ const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 
 const MESSAGE_STAGES: readonly Stage[] = ['rcpt', 'data', 'content'];
 const MAILBOX_STAGES: readonly Stage[] = ['rcpt', 'content'];
 
-/** A lookup that failed says nothing of what it looked for. */
+/** Phrases of a failed DNS lookup. It does not prove that the domain does not exist. */
 const FAILED_LOOKUP_PHRASES: readonly string[] = [
   'nameserver*',
   'name server*',
@@ -51,7 +51,7 @@ const FAILED_LOOKUP_PHRASES: readonly string[] = [
   'lookup error*',
 ];
 
-/** With one of these in it, a reply says something else than that a mailbox does not exist. */
+/** Phrases of other causes. A reply with one of them does not prove that the mailbox does not exist. */
 const OTHER_CAUSE_PHRASES: readonly string[] = [
   'spam*',
   'antispam*',
@@ -106,7 +106,7 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   'dns*',
   'timeout*',
   'timed out',
-  // Counts and volumes: the address was refused along with others, or for how much mail there is.
+  // Counts and volumes: the server refuses the number of recipients or messages, not this mailbox.
   'count',
   'counts',
   'threshold*',
@@ -176,13 +176,13 @@ const SPAM_PHRASES: readonly string[] = [
 ];
 
 const CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
-/** A fault of one sender's set-up: mail of other senders goes through, so the breaker must not open for it. */
+/** A configuration fault of one sender. Messages of other senders are delivered, so it must not open the circuit breaker. */
 const SENDER_CONFIGURATION_FAULT: RuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
 const REPUTATION_REFUSAL: RuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
 const RECIPIENT_UNKNOWN: RuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
 
 export const RULES: readonly Rule[] = [
-  // ── Our own faults ───────────────────────────────────────────────────────────────────────────────────────
+  // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
   {
     name: 'temporary sign-in failure',
     stages: ['auth'],
@@ -249,7 +249,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'sign-in required, in words',
+    name: 'sign-in required, by text',
     stages: STAGES_BEFORE_CONTENT,
     phrases: [
       'authentication required',
@@ -298,7 +298,7 @@ export const RULES: readonly Rule[] = [
     samples: ['ehlo 501 5.5.4 Invalid domain name', 'ehlo 504 Parameter not implemented'],
   },
   {
-    name: 'no reverse name',
+    name: 'no reverse DNS name',
     phrases: ['ptr record*', 'reverse dns', 'cannot find your', 'reverse hostname', 'no reverse', 'dns ptr', 'rdns'],
     result: CONFIGURATION_FAULT,
     samples: [
@@ -309,7 +309,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'no reverse name, by code',
+    name: 'no reverse DNS name, by code',
     enhancedCodes: ['5.7.25'],
     result: CONFIGURATION_FAULT,
     samples: ['content 550 5.7.25 See the guidelines for senders'],
@@ -375,7 +375,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'sender fails authentication, in words',
+    name: 'sender fails authentication, by text',
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: ['dmarc*', 'spf check*', 'spf fail*', 'fails spf*', 'failed spf*', 'dkim*', 'sender policy framework*'],
     result: SENDER_CONFIGURATION_FAULT,
@@ -387,9 +387,9 @@ export const RULES: readonly Rule[] = [
     ],
   },
 
-  // ── A mailbox, in words that a blocklist has too ─────────────────────────────────────────────────────────
+  // ── Unknown mailboxes, with phrases that also occur in blocklist replies ──────────────────────────────
   {
-    name: 'recipient not listed in a directory',
+    name: 'recipient not listed in the directory',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.10'],
@@ -410,9 +410,9 @@ export const RULES: readonly Rule[] = [
     ],
   },
 
-  // ── Our reputation ───────────────────────────────────────────────────────────────────────────────────────
+  // ── Reputation of this service ────────────────────────────────────────────────────────────────────────
   {
-    name: 'host listed',
+    name: 'host on a blocklist',
     stages: STAGES_BEFORE_CONTENT,
     phrases: BLOCKLIST_PHRASES,
     exceptPhrases: ['mailbox*', 'user is', 'recipient*', 'account is', 'user you are trying'],
@@ -429,7 +429,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'host listed, told at the end',
+    name: 'host on a blocklist, refused after the content',
     stages: ['data', 'content'],
     codes: [421, 450, 451, 452, 454],
     phrases: BLOCKLIST_PHRASES,
@@ -441,7 +441,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'refused before any message for policy',
+    name: 'connection refused by policy',
     stages: STAGES_BEFORE_MAIL,
     codes: [521, 530, 550, 553, 554, 571],
     enhancedCodes: ['5.7.'],
@@ -449,7 +449,7 @@ export const RULES: readonly Rule[] = [
     samples: ['greeting 554 5.7.1 You are not allowed to connect.', 'ehlo 550 5.7.1 Access denied'],
   },
   {
-    name: 'message refused for the sender’s reputation',
+    name: 'message refused because of reputation',
     stages: ['data', 'content'],
     phrases: [
       'reputation*',
@@ -468,7 +468,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
 
-  // ── Passing troubles ─────────────────────────────────────────────────────────────────────────────────────
+  // ── Temporary failures ────────────────────────────────────────────────────────────────────────────────
   {
     name: 'greylisted',
     phrases: ['greylist*', 'graylist*', 'grey list*', 'gray list*', 'grey-list*', 'gray-list*', 'postgrey*'],
@@ -480,7 +480,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'recipient receives too fast',
+    name: 'recipient receives too many messages',
     phrases: ['user you are trying to contact is receiving', 'receiving mail too quickly', 'receiving mail at a rate'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: [
@@ -489,7 +489,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'our sending rate or quota is used up',
+    name: 'sending rate or quota exceeded',
     phrases: [
       'maximum sending rate exceeded',
       'daily message quota exceeded',
@@ -513,7 +513,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'mailbox full, for now',
+    name: 'mailbox full, temporary reply',
     codes: [421, 431, 450, 451, 452],
     phrases: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage space*'],
     exceptPhrases: ['system storage*', 'queue*'],
@@ -524,7 +524,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'mailbox full, for now, by code',
+    name: 'mailbox full, temporary reply, by code',
     stages: MESSAGE_STAGES,
     codes: [421, 450, 451, 452],
     enhancedCodes: ['4.2.2'],
@@ -532,7 +532,7 @@ export const RULES: readonly Rule[] = [
     samples: ['rcpt 452 4.2.2 Mailbox cannot take this message'],
   },
   {
-    name: 'service closes, no more for now',
+    name: 'connection closed by a rate limit',
     codes: [421],
     phrases: ['too many', 'rate limit*', 'throttl*', 'try fewer'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
@@ -542,7 +542,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'service closes for one recipient',
+    name: 'connection closed because of one recipient',
     stages: MESSAGE_STAGES,
     codes: [421],
     phrases: ['recipient*', 'mailbox*', 'this user*', 'this message*', 'rcpt domain*'],
@@ -553,7 +553,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'service closes',
+    name: 'connection closed by the server',
     codes: [421],
     result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
     samples: [
@@ -563,7 +563,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'sender domain not found, for now',
+    name: 'sender domain not found, temporary reply',
     codes: [450, 451],
     enhancedCodes: ['4.1.7', '4.1.8'],
     result: { kind: 'temporary', reason: 'sender-refused', scope: 'message' },
@@ -594,21 +594,21 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'next hop has no room',
+    name: 'next hop has insufficient storage',
     codes: [450, 451, 452],
     enhancedCodes: ['4.3.1', '4.3.2'],
     result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
     samples: ['mail 452 4.3.1 Insufficient system storage', 'rcpt 451 4.3.2 System not accepting network messages'],
   },
   {
-    name: 'host takes no mail',
+    name: 'host accepts no messages',
     stages: STAGES_BEFORE_MAIL,
     codes: [521],
     result: CONFIGURATION_FAULT,
     samples: ['greeting 521 web.example does not accept mail'],
   },
 
-  // ── The message ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── The message ───────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'message too large',
     stages: ['mail', 'rcpt', 'data', 'content'],
@@ -639,7 +639,7 @@ export const RULES: readonly Rule[] = [
     samples: ['content 554 5.3.4 Refused'],
   },
   {
-    name: 'internationalised mail not taken',
+    name: 'SMTPUTF8 not supported',
     enhancedCodes: ['5.6.7', '5.6.9'],
     result: { kind: 'permanent', reason: 'smtputf8', suppress: false },
     samples: [
@@ -669,7 +669,7 @@ export const RULES: readonly Rule[] = [
     samples: ['content 550 5.6.0 Lone CR or LF in body', 'content 554 5.6.1 Body type not supported by remote host'],
   },
 
-  // ── The mailbox ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── The mailbox ───────────────────────────────────────────────────────────────────────────────────────
   {
     name: 'mailbox full',
     stages: MESSAGE_STAGES,
@@ -718,7 +718,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'recipient’s domain not looked up',
+    name: 'lookup of the recipient’s domain failed',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.10'],
     phrases: FAILED_LOOKUP_PHRASES,
@@ -727,7 +727,7 @@ export const RULES: readonly Rule[] = [
     samples: ['rcpt 550 5.1.2 Unable to resolve MX: nameserver unreachable'],
   },
   {
-    name: 'address refused, and not because it is unknown',
+    name: 'address refused for another reason',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
     exceptPhrases: ['sender*'],
@@ -738,7 +738,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'no such recipient, in words',
+    name: 'no such recipient, by text',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 552, 553, 554],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
@@ -799,7 +799,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'mailbox disabled, in words',
+    name: 'mailbox disabled, by text',
     stages: MAILBOX_STAGES,
     phrases: [
       'account is disabled',
@@ -823,7 +823,7 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'recipient not served at the edge',
+    name: 'recipient refused by the gateway',
     stages: ['rcpt'],
     enhancedCodes: ['5.4.1'],
     phrases: ['recipient address rejected'],
@@ -831,7 +831,7 @@ export const RULES: readonly Rule[] = [
     samples: ['rcpt 550 5.4.1 Recipient address rejected: Access denied. [mx.protection.outlook.example]'],
   },
   {
-    name: 'address with no route',
+    name: 'address without a route',
     stages: ['rcpt'],
     phrases: [
       'unrouteable address',
@@ -843,7 +843,7 @@ export const RULES: readonly Rule[] = [
     samples: ['rcpt 550 Unrouteable address', 'rcpt 550 unrouteable mail domain "b.example"'],
   },
 
-  // ── The sender, policy ───────────────────────────────────────────────────────────────────────────────────
+  // ── Sender and policy ─────────────────────────────────────────────────────────────────────────────────
   {
     name: 'sender refused',
     stages: ['mail', 'rcpt', 'content'],
@@ -878,22 +878,22 @@ export const RULES: readonly Rule[] = [
     ],
   },
   {
-    name: 'policy, in words',
+    name: 'policy, by text',
     stages: MESSAGE_STAGES,
     phrases: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
     result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 550 Administrative prohibition', 'rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
   },
   {
-    name: 'blocked, code outside the grammar',
+    name: 'blocked, with the invalid code 571',
     codes: [571],
     result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 571 Delivery not authorized, message refused', 'content 571 Message blocked'],
   },
 
-  // ── Confusion ────────────────────────────────────────────────────────────────────────────────────────────
+  // ── Protocol errors ───────────────────────────────────────────────────────────────────────────────────
   {
-    name: 'conversation out of step',
+    name: 'unexpected command or syntax error',
     codes: [500, 501, 502, 503, 504, 555],
     result: { kind: 'temporary', reason: 'unknown', scope: 'transport' },
     samples: [

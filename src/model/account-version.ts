@@ -1,6 +1,6 @@
 /**
- * The version of what an operator can change of an account: a hash of limits, thresholds and lock. A change may name the version
- * that it is based on; it is refused if the account has another version by then. Use and warnings are not part of it. Pure.
+ * The version of an account: a hash of its limits, thresholds and lock, which an operator can change. A change may name the version
+ * that it is based on. The change is refused if the account has a different version. Usage and warnings are not in the hash. Pure.
  */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';

@@ -10,7 +10,7 @@ export interface AccountLimits {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
-/** What an operator can set on an account. Absent members stay unchanged. */
+/** The members of an account that an operator can set. Absent members stay unchanged. */
 export type AccountChange = Partial<AccountLimits & Thresholds>;
 
 export interface Account {
@@ -18,7 +18,7 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /** The figure and its limit once half of a threshold is reached; else null. */
+  /** The count and its limit if at least half of a threshold is reached; otherwise null. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
@@ -50,7 +50,7 @@ export interface ApiKey extends Credential {
 /** The token that authenticates an operator's script. */
 export type OperatorToken = Credential;
 
-/** Changes for the caches of a node. `revision` grows with every change. */
+/** Changes for the caches of a node. Every change increases `revision`. */
 export interface DirectoryChanges {
   readonly revision: number;
   readonly accounts: readonly Account[];
@@ -69,7 +69,7 @@ export type ChangeResult<T> =
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
 
-/** The result of a change that names the version it is based on. `stale`: the object has changed since; `value` is its current state. */
+/** The result of a change that names the version it is based on. `stale`: the object has another version; `value` is its current state. */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
 // Volume and rate limits, counted exactly while a batch is accepted. Both databases use these functions.
@@ -94,7 +94,7 @@ export function countMessage(counts: LimitUsage): void {
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
 }
 
-/** The limit that forbids one more email now, or null. Starts a new rate period if the last one is over. */
+/** Returns the limit that is already reached, or null. Starts a new rate period if the last one has ended. */
 export function findExceededLimit(
   counts: LimitUsage,
   now: number,
@@ -107,15 +107,15 @@ export function findExceededLimit(
     counts.rateWindowAt = now;
     counts.rateUsed = 0;
   }
-  // After the clock is set back, the period must not last until the clock has caught up. The counts stay, so messages that arrive
-  // slightly out of order are still counted exactly.
+  // If the clock was set back, the period starts now, so that it does not last longer than configured. The counts do not change, so
+  // messages that arrive slightly out of order are counted exactly.
   if (now < counts.rateWindowAt) counts.rateWindowAt = now;
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** What remains of the limits after these counts. */
+/** Returns the remaining limits after these counts. */
 export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
@@ -131,17 +131,17 @@ export function remainingLimits(counts: LimitUsage, now: number): RemainingLimit
 export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
-/** With fewer emails in the window, absolute ceilings apply instead of rates, because a rate of so few is not significant. */
+/** With fewer emails in the window, maximum counts apply instead of rates, because such a rate is not significant. */
 const MIN_EMAILS_FOR_RATES = 100;
-/** The number of hard bounces or complaints that locks an account with fewer emails than that. */
+/** Number of hard bounces or complaints that locks an account with fewer than `MIN_EMAILS_FOR_RATES` emails. */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
-/** The least number of complaints that locks an account. Each is from another recipient, so one recipient cannot lock an account. */
+/** Minimum number of complaints that locks an account. Each is from a different recipient, so one recipient cannot lock an account. */
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
 /**
- * The complainant that a complaint of this canonical recipient is counted for. The owner of a mailbox chooses the label after `+`
- * freely (RFC 5233), so all labels of a mailbox are one complainant.
+ * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The owner of a
+ * mailbox can use any detail, so all addresses of a mailbox count as one complainant.
  */
 export function complainantOf(recipient: string): string {
   const at = recipient.lastIndexOf('@');
@@ -150,7 +150,7 @@ export function complainantOf(recipient: string): string {
   return recipient.slice(0, plus) + recipient.slice(at);
 }
 
-/** An account's thresholds as fractions of its emails; 1 never locks. */
+/** The thresholds of an account as fractions of its emails. A threshold of 1 never locks the account. */
 export interface Thresholds {
   readonly bounceRate: number;
   readonly complaintRate: number;
@@ -158,7 +158,7 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/** Counts of the window: emails that were delivered or bounced, recipients with a hard bounce, recipients that complained. */
+/** Counts in the window: delivered or bounced emails, recipients with a hard bounce, recipients with a complaint. */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
@@ -167,22 +167,22 @@ export interface WindowCounts {
 
 type ReputationStatus =
   | { readonly kind: 'good' }
-  /** At half of a threshold or ceiling: nothing happens yet, and the operator is told. */
+  /** At least half of a threshold or maximum count is reached. The account is not locked, and the operator gets a warning. */
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
-/** One count of the window against the limit that locks the account. */
+/** One count in the window and the limit that locks the account. */
 export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
-  /** `rate` from 100 emails on, `count` below: `limit` is a fraction or a number; null where nothing locks. */
+  /** `rate` for 100 emails or more, otherwise `count`. `limit` is a fraction or a number, or null if the account is never locked. */
   readonly limitType: 'rate' | 'count';
   readonly limit: number | null;
-  /** The part of the limit that is used: a warning from 0.5 on, the lock from 1 on. */
+  /** The used fraction of the limit. A value of 0.5 or more causes a warning, a value of 1 or more a lock. */
   readonly usage: number;
 }
 
-/** Both counts of the window: bounces, then complaints. */
+/** Returns the usage of both limits: bounces, then complaints. */
 export function thresholdUsage(
   counts: WindowCounts,
   thresholds: Thresholds,
@@ -215,7 +215,7 @@ function computeUsage(
   };
 }
 
-/** How the counts stand against the thresholds; the reason names the figure, the limit and the window. */
+/** Compares the counts with the thresholds. The reason names the count, the limit and the window. */
 export function reputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
   const statuses = thresholdUsage(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
   return (
@@ -232,12 +232,12 @@ function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUs
   return { kind: usage >= 1 ? 'lock' : 'warning', reason };
 }
 
-/** `0.0015` as `0.15 %`. */
+/** Formats `0.0015` as `0.15 %`. */
 export function formatPercent(fraction: number): string {
   return `${Number((fraction * 100).toFixed(2))} %`;
 }
 
-/** What a change of state adds to the counts of an account's reputation. */
+/** The numbers that a change of state adds to the reputation counts of an account. */
 export interface ReputationDelta {
   emails: number;
   bounces: number;
@@ -251,9 +251,9 @@ const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complain
 const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * What a change of a message's state, or a later report about it, adds to the reputation of its account; null if it adds nothing.
- * A message counts as an email once: when it is delivered or bounces. `fresh` is true for the first hard bounce that suppresses
- * the recipient, and for the first complaint of a recipient in the window.
+ * Returns the numbers that a change of state, or a later report, adds to the reputation counts; null if it adds nothing. A message
+ * counts as one email, when it is delivered or bounces. `isNew` is true for the first hard bounce that suppresses the recipient,
+ * and for the first complaint of a recipient in the window.
  */
 export function reputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
   const wasCounted = from === 'delivered' || from === 'bounced';

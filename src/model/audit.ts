@@ -1,14 +1,14 @@
 /**
- * Audit log entries of changes by operators. Given an `Actor`, a store writes the entry in the transaction of the change, so both
- * are stored or neither. `before` and `after` are what that transaction read. No entry contains a secret, the hash of a key or the
- * text of a message.
+ * Audit log entries for changes by operators. If a change has an `Actor`, the store writes the entry in the transaction of the
+ * change, so that both are stored or neither. `before` and `after` are the values in that transaction. No entry contains a secret,
+ * the hash of a key or the text of a message.
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
 import type { State } from './message.ts';
 import type { Suppression } from './suppression.ts';
 
-/** Who makes a change, and when. */
+/** The operator who makes a change, and the time of the change. */
 export interface Actor {
   /** `cli:NAME`, `page` or `token:NAME`. */
   readonly name: string;
@@ -22,18 +22,18 @@ export interface AuditEntry {
   readonly at: number;
   /** `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
-  /** Such as `account.lock`. */
+  /** For example `account.lock`. */
   readonly action: string;
-  /** What was changed: an account's name, a key's number, a domain, an address. */
+  /** The changed object: the name of an account, the number of a key, a domain or an address. */
   readonly target: string;
-  /** The values before and after the change, as JSON; null if there is none. */
+  /** The values before and after the change as JSON; null if there is no value. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
 export type NewAuditEntry = Omit<AuditEntry, 'id'>;
 
-/** Makes the entry of a change; `before` and `after` are written as JSON. */
+/** Creates the entry of a change. `before` and `after` are converted to JSON. */
 export function auditEntry(
   { name: actor, at }: Actor,
   action: string,
@@ -52,17 +52,17 @@ export function auditedAccount({ limits, locked, thresholds }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds };
 }
 
-/** Leaves out the hash. */
+/** Returns the members of a key that an entry contains. The hash is not one of them. */
 export function auditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
 
-/** Leaves out the keys themselves. */
+/** Returns the members of a domain that an entry contains. Of a DKIM key they include only the selector and the state. */
 export function auditedDomain({ status, subdomains, keys }: SendingDomain) {
   return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
-/** True if a check or a rotation changed something that an entry shows. */
+/** True if a check or a rotation changed a member that an entry contains. */
 export function auditedDomainDiffers(before: SendingDomain, after: SendingDomain): boolean {
   return json(auditedDomain(before)) !== json(auditedDomain(after));
 }
@@ -71,16 +71,16 @@ export function auditedMessage(state: State, dueAt: number | null) {
   return { state, dueAt };
 }
 
-/** One batch of an import, and the progress of the import after it. */
+/** One batch of an import and its position in the file. */
 export interface ImportStep {
-  /** The entry that the first batch has written; null for the first batch. */
+  /** The id of the entry that the first batch created; null for the first batch. */
   readonly entry: number | null;
-  /** Of the whole file. */
+  /** Size of the whole file. */
   readonly bytes: number;
-  /** Rows of this batch, those that were skipped among them. */
+  /** Number of rows in this batch, including skipped ones. */
   readonly read: number;
   readonly skipped: number;
-  /** Null while further batches follow. */
+  /** Null if further batches follow. */
   readonly end: 'complete' | 'stopped' | null;
 }
 
@@ -91,9 +91,9 @@ interface ImportCounts {
 }
 
 /**
- * What the entry of an import shows after a batch that added `added` addresses. `shown` is what the entry showed before, JSON that
- * this function made, or null for a new entry. The counts are those of the committed batches, so the entry of an import that was
- * killed is true; it keeps the member `unfinished`.
+ * Returns the content of an import's entry after a batch that added `added` addresses. `storedEntry` is the previous content as
+ * JSON, or null for a new entry. The counts include committed batches only, so they are correct also after the process was killed.
+ * Until the last batch, the content has the member `unfinished`.
  */
 export function auditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
   const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
@@ -108,7 +108,7 @@ export function auditedImport(storedEntry: string | null, { bytes, read, skipped
   };
 }
 
-/** The number of addresses that an entry names. The others are only counted. */
+/** Maximum number of addresses in an entry. Further addresses are only counted. */
 const MAX_NAMED_ADDRESSES = 5;
 
 export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
@@ -120,23 +120,23 @@ export function auditedSuppressions(added: number, entries: readonly Suppression
   };
 }
 
-// The differences between the values before and after a change, member by member.
+// The differences between the values before and after a change, by member.
 
 export interface DifferenceLine {
-  /** In words, for example `limits: volume expires`. */
+  /** The name of the member as shown, for example `limits: volume expires`. */
   readonly member: string;
-  /** Null if there was, or is, no value. */
+  /** Null if there is no value. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** How times (ms since the epoch) and durations (ms) are formatted. */
+/** Functions that format times (ms since the epoch) and durations (ms). */
 export interface DifferenceFormat {
   readonly time: (ms: number) => string;
   readonly duration: (ms: number) => string;
 }
 
-/** The members that differ; all members if there is no value before or after. */
+/** Returns the members with different values; all members if there is no value before or after. */
 export function listDifferences(before: unknown, after: unknown, format: DifferenceFormat): readonly DifferenceLine[] {
   const [beforeMembers, afterMembers] = [flattenMembers(before, format), flattenMembers(after, format)];
   return [...new Set([...beforeMembers.keys(), ...afterMembers.keys()])]
@@ -148,7 +148,7 @@ export function listDifferences(before: unknown, after: unknown, format: Differe
     .filter((line) => line.before !== line.after);
 }
 
-/** `limits.volumeExpiresAt` as `limits: volume expires`; the value shows that it is a time. */
+/** Formats `limits.volumeExpiresAt` as `limits: volume expires`. The suffix is removed, because the value is a formatted time. */
 function memberLabel(member: string): string {
   return member
     .replace(/At$/, '')
@@ -156,7 +156,7 @@ function memberLabel(member: string): string {
     .replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
-/** The members that are not null, by path. */
+/** Returns the formatted members that are not null, by path. */
 function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<string, string> {
   const members = new Map<string, string>();
   const addMembers = (path: string, memberValue: unknown) => {
@@ -171,20 +171,20 @@ function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<s
   return members;
 }
 
-/** True for a rate or a throttle, which has two numbers and is shown as one value. */
+/** True for a rate or a throttle. Each has two numbers and is shown as one value. */
 function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }
 
 function formatValue(path: string, value: unknown, format: DifferenceFormat): string {
   if (typeof value === 'object' && value !== null) return formatLimit(value, format);
-  // Milliseconds since the epoch, as the store keeps times.
+  // Stored times are in milliseconds since the epoch.
   if (typeof value === 'number' && path.endsWith('At')) return format.time(value);
   if (typeof value === 'number' && path.startsWith('thresholds.')) return `${Number((value * 100).toFixed(4))} %`;
   return String(value);
 }
 
-/** `1000 in 1 h`; `50 a second, 200 at once`. */
+/** Formats a rate as `1000 in 1 h` and a throttle as `50 a second, 200 at once`. */
 function formatLimit(value: object, { duration }: DifferenceFormat): string {
   if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${duration(Number(value.periodMs))}`;
   if ('perSecond' in value && 'burst' in value) return `${value.perSecond} a second, ${value.burst} at once`;

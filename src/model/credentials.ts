@@ -1,11 +1,11 @@
 /**
- * New API keys of clients (`pr_`) and operator tokens (`po_`, read-only ones `por_`): 256 random bits in base64url. Only the SHA-256
- * and the first characters are stored. Pure: the source of random bits is a parameter.
+ * Creates API keys (`pr_`) and operator tokens (`po_`, read-only: `por_`) of 256 random bits in base64url. Only the SHA-256 hash and
+ * the first characters are stored. Pure: the source of random bytes is a parameter.
  */
 import { hash } from 'node:crypto';
 
 interface StoredSecret {
-  /** Identifies the secret in lists: `pr_`, `po_` or `por_` and up to 7 characters, which leaves 214 bits unknown. */
+  /** The first 10 characters, which identify the secret in lists. At least 214 bits of the secret remain unknown. */
   readonly prefix: string;
   /** SHA-256, hexadecimal. */
   readonly hash: string;
@@ -16,16 +16,16 @@ export interface NewApiKey extends StoredSecret {
   readonly key: string;
 }
 
-/** Creates an API key. `random` returns that many bytes of a cryptographic source. */
+/** Creates an API key. `randomBytes` returns the given number of bytes from a cryptographic source. */
 export function newApiKey(randomBytes: (bytes: number) => Buffer): NewApiKey {
   const key = `pr_${randomBytes(32).toString('base64url')}`;
   return { key, ...toStoredSecret(key) };
 }
 
-/** Marks the text and the stored prefix of a read-only operator token. No other secret begins with it. */
+/** The first characters of a read-only operator token and of its stored prefix. No other secret begins with them. */
 const READ_ONLY_PREFIX = 'por_';
 
-/** Creates an operator token in the same way as `newApiKey`. With `readOnly` the token may read and change nothing. */
+/** Creates an operator token. With `readOnly`, the token permits no changes. */
 export function newToken(
   randomBytes: (bytes: number) => Buffer,
   readOnly = false,
@@ -34,7 +34,7 @@ export function newToken(
   return { token, ...toStoredSecret(token) };
 }
 
-/** True for the text or the stored prefix of a read-only token. */
+/** True for a read-only token, or the stored prefix of one. */
 export function isReadOnlyToken(tokenOrPrefix: string): boolean {
   return tokenOrPrefix.startsWith(READ_ONLY_PREFIX);
 }

@@ -1,9 +1,9 @@
 /**
- * A sending domain, its DKIM keys, and how the result of a DNS check changes them. Pure.
+ * A sending domain, its DKIM keys, and the changes that the result of a DNS check causes. Pure.
  *
- * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once and is blocked only by
- * a check after the grace period. A key signs only after its record was found. Its record is checked until no message signed with
- * it can still be on its way.
+ * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once. Only a check after the
+ * grace period blocks it. A key signs only after its record was found. The record of a retiring key is checked until no message
+ * signed with the key can still be in transit.
  */
 
 /** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
@@ -12,11 +12,11 @@ export type DkimAlgorithm = 'rsa' | 'ed25519';
 export interface DkimKey {
   readonly selector: string;
   readonly algorithm: DkimAlgorithm;
-  /** Base64, as `p=` has it. */
+  /** Base64, as in the tag `p=` of the record. */
   readonly publicKey: string;
-  /** The private key, sealed (secret.ts), base64url. */
+  /** The encrypted private key (secret.ts), base64url. */
   readonly sealed: string;
-  /** `staged`: to be published, does not sign yet. `active`: signs. `retiring`: its record is needed until `retireAt`. */
+  /** `staged`: its record is not published yet. `active`: it signs. `retiring`: its record is required until `retireAt`. */
   readonly state: 'staged' | 'active' | 'retiring';
   /** Milliseconds since the epoch, here and below. */
   readonly createdAt: number;
@@ -29,7 +29,7 @@ export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
 export interface SendingDomain {
   readonly id: number;
-  /** Grows with every change. An update that was computed from another revision is stale. */
+  /** Increases with every change. An update that was computed from another revision is stale. */
   readonly revision: number;
   readonly accountId: number;
   /** Lower-case A-labels. */
@@ -38,38 +38,38 @@ export interface SendingDomain {
   readonly subdomains: boolean;
   readonly status: DomainStatus;
   readonly createdAt: number;
-  /** The last check that DNS answered. */
+  /** The time of the last check that DNS answered. */
   readonly checkedAt: number | null;
-  /** When it last became authenticated; null if it never was. */
+  /** The time when it last became authenticated; null if it never was. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** Selectors whose records were found by the last check that was answered. */
+  /** Selectors whose records the last answered check found. */
   readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
 
 export interface DnsRecord {
   readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'provider';
-  /** `SES` is not a DNS record but the status of the domain at the provider. */
+  /** `SES` is not a DNS record type: it means the status of the domain at the provider. */
   readonly type: 'TXT' | 'CNAME' | 'MX' | 'SES';
-  /** Fully qualified, without the last dot. */
+  /** The fully qualified name, without the final dot. */
   readonly name: string;
-  /** The value as in a zone, but unquoted and in one string; names without the last dot; `10 mx.example.com` for MX. */
+  /** The value as in a zone file, in one string without quotes. Names have no final dot. Example for MX: `10 mx.example.com`. */
   readonly value: string;
 }
 
 export interface RecordCheck extends DnsRecord {
   /** `unknown`: the lookup failed. It is never treated as `missing`. */
   readonly found: 'found' | 'missing' | 'wrong' | 'unknown';
-  /** The values that DNS has at this name for this purpose. */
+  /** The values in DNS at this name for this purpose. */
   readonly seen: readonly string[];
-  /** One line for the operator: what was found, what was expected, what to do. */
+  /** One line for the operator: the found value, the expected value and the remedy. */
   readonly detail: string;
 }
 
-/** How long a domain can still send after its records were lost. */
+/** The time for which a domain can still send after its records were lost. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
-/** How long a record is needed after the last attempt: messages wait in other servers' queues, and verifiers check again for days. */
+/** The time for which a record is required after the last attempt: other servers queue messages and verify signatures later. */
 const RECORD_RETENTION_MS = 48 * 3_600_000;
 
 export interface CheckEvaluation {
@@ -77,20 +77,21 @@ export interface CheckEvaluation {
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** `lost`: the grace period begins; `blocked`: the grace period is over; `recovered`: after `lost`; null: no change. */
+  /** `lost`: the grace period begins. `blocked`: the grace period has ended. `recovered`: the record exists again. Null: no change. */
   readonly event: 'authenticated' | 'lost' | 'blocked' | 'recovered' | null;
   /** One line for each record that is missing, wrong or unknown. */
   readonly warnings: readonly string[];
 }
 
-/** The name of a key's record (RFC 6376 section 3.6.2.1). */
+/** Returns the name of the DNS record of a key (RFC 6376 section 3.6.2.1). */
 export function dkimRecordName(domain: string, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
 /**
- * Evaluates the checks of a domain's records. The record of the active RSA key decides, because every verifier supports RSA; all
- * other records only cause warnings (RFC 8463 section 3: Ed25519 is used beside RSA while some verifiers do not support it).
+ * Evaluates the checks of the records of a domain. Only the record of the active RSA key determines the status, because every
+ * verifier supports RSA. All other records cause only warnings. Ed25519 is used in addition to RSA (RFC 8463
+ * section 3), because some verifiers do not support it.
  */
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
@@ -121,8 +122,8 @@ function findDkimCheck(domain: SendingDomain, key: DkimKey, checks: readonly Rec
 }
 
 /**
- * True if messages of the domain are accepted and sent. Time alone blocks nothing: a check after the grace period must find that
- * the record is still missing.
+ * True if messages of the domain are accepted and sent. The end of the grace period alone does not block a domain: a check after
+ * it must find that the record is still missing.
  */
 export function maySend({
   status,
@@ -140,8 +141,8 @@ export function maySend({
 }
 
 /**
- * The keys that sign: RSA first, which every verifier knows, Ed25519 beside it (RFC 8463 section 4) while its record is
- * there. The RSA key signs through the grace too: its record may be back before the message is read.
+ * Returns the keys that sign: the active RSA keys first, then the active Ed25519 keys with a published record (RFC 8463 section 4).
+ * An RSA key also signs during the grace period, because its record may be published again before the recipient verifies.
  */
 export function signingKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
   const active = keys.filter((key) => key.state === 'active');
@@ -149,7 +150,7 @@ export function signingKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'p
   return [...active.filter((key) => key.algorithm === 'rsa'), ...publishedEd25519Keys];
 }
 
-/** The selectors of `keys` whose records these checks found. */
+/** Returns the selectors of `keys` whose records were found by these checks. */
 export function publishedSelectors(
   domain: string,
   keys: readonly DkimKey[],
@@ -161,7 +162,7 @@ export function publishedSelectors(
   return keys.map(({ selector }) => selector).filter((selector) => names.has(dkimRecordName(domain, selector)));
 }
 
-/** The last answer about each record: a lookup that failed leaves the one of before. */
+/** Returns the last answered check of each record. A failed lookup does not replace an earlier answer. */
 export function lastAnsweredChecks(
   earlierChecks: readonly RecordCheck[],
   checks: readonly RecordCheck[],
@@ -178,25 +179,25 @@ export function lastAnsweredChecks(
 
 export type Rotation =
   | { readonly kind: 'staged'; readonly keys: readonly DkimKey[] }
-  /** An earlier rotation has not ended: the keys with these selectors wait for their records. */
-  | { readonly kind: 'underway'; readonly selectors: readonly string[] };
+  /** An earlier rotation is not complete: the keys with these selectors are still staged. */
+  | { readonly kind: 'in-progress'; readonly selectors: readonly string[] };
 
-/** Adds new keys, which wait for their records, to those that sign. */
+/** Adds new keys as staged keys. Fails if the domain already has staged keys. */
 export function beginRotation(domain: Pick<SendingDomain, 'keys'>, newKeys: readonly DkimKey[]): Rotation {
   const stagedKeys = domain.keys.filter((key) => key.state === 'staged');
-  if (stagedKeys.length > 0) return { kind: 'underway', selectors: stagedKeys.map((key) => key.selector) };
+  if (stagedKeys.length > 0) return { kind: 'in-progress', selectors: stagedKeys.map((key) => key.selector) };
   return { kind: 'staged', keys: [...domain.keys, ...newKeys.map((key) => ({ ...key, state: 'staged' as const }))] };
 }
 
-/** The keys without those that wait for their records; null where none does. */
+/** Returns the keys without the staged ones; null if there are no staged keys. */
 export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly DkimKey[] | null {
   const remainingKeys = keys.filter((key) => key.state !== 'staged');
   return remainingKeys.length === keys.length ? null : remainingKeys;
 }
 
 /**
- * The keys after a DNS check: a staged key whose record was found becomes active, and the active key of the same algorithm retires.
- * `maxAgeMs` is the maximum age of a message. Returns the same list if nothing changes.
+ * Returns the keys after a DNS check. A staged key whose record was found becomes active, and the active key of the same algorithm
+ * starts to retire. `maxAgeMs` is the maximum age of a message. Returns the same list if nothing changes.
  */
 export function advanceRotation(
   domain: SendingDomain,
@@ -217,22 +218,22 @@ export function advanceRotation(
   });
 }
 
-/** The keys without those that have retired, whose records can be removed from DNS; the same list if none has. */
+/** Returns the keys that have not retired; the same list if no key has retired. The DNS records of retired keys can be removed. */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const hasRetired = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(hasRetired) ? keys.filter((key) => !hasRetired(key)) : keys;
 }
 
-/** What a check of a domain's records writes to the store. */
+/** The values that a check of the records of a domain writes to the store. */
 export interface DomainUpdate {
   readonly id: number;
   readonly status: SendingDomain['status'];
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** An `unknown` check leaves the last answered check of its record in place. */
+  /** An `unknown` check does not replace the last answered check of its record. */
   readonly checks: readonly RecordCheck[];
-  /** The revision that it was computed from. If the domain has another one by then, the update is `stale` and changes nothing. */
+  /** The revision that the update was computed from. If the domain has another revision, the update is `stale` and changes nothing. */
   readonly revision: number;
   /** All keys of the domain. A key that is not listed is deleted. */
   readonly keys: readonly DkimKey[];

@@ -12,7 +12,7 @@
 import type { ReportEntryType } from './feedback.ts';
 import type { Attempt, Reason } from './outcome.ts';
 
-/** `type` is what happened, `at` when: milliseconds since the epoch. */
+/** `at` is the time of the event in milliseconds since the epoch. */
 type Event<Type extends string, Members = object> = Type extends Type
   ? { readonly type: Type; readonly at: number } & Readonly<Members>
   : never;
@@ -20,7 +20,7 @@ type Event<Type extends string, Members = object> = Type extends Type
 interface MessageMembers {
   id: string;
   accountId: number;
-  /** The recipient, as the client gave it. */
+  /** The recipient as submitted by the client. */
   to: string;
 }
 
@@ -32,15 +32,15 @@ interface StateChangeMembers {
   acceptedAt: number | null;
   /** Attempts so far; null if no attempt of this node caused the change. */
   attempts: number | null;
-  /** The attempt that caused it, or null. */
+  /** The attempt that caused the change, or null. */
   attempt: Attempt | null;
-  /** When the next attempt is due; null if there is none. */
+  /** The time when the next attempt is due; null if there is none. */
   dueAt: number | null;
-  /** The channel of the report that caused it (`smtp`, `sns`, `sqs`); null if the queue, the simulator or an operator caused it. */
+  /** The channel of the report that caused the change (`smtp`, `sns`, `sqs`); null if the change has another cause. */
   reportedBy: string | null;
   /** True if the change adds the recipient to the suppression list. */
   suppresses: boolean;
-  /** The reason on one line, as in the history; null if the history has none. */
+  /** The reason on one line, as in the history; null if the history contains no reason. */
   detail: string | null;
 }
 
@@ -50,34 +50,34 @@ export type AlarmReason = Extract<Reason, 'configuration' | 'reputation'>;
 export type HttpListenerName = 'public' | 'operator' | 'events';
 export const HTTP_LISTENERS: readonly HttpListenerName[] = ['public', 'operator', 'events'];
 
-/** Why a listener closed a connection; the label of a metric. */
+/** The reason why a listener closed a connection; the label of a metric. */
 export type DropReason =
   /** The listener was full. */
   | 'full'
-  /** Its peer had more unauthenticated connections than its share. */
+  /** The peer had more unauthenticated connections than its limit. */
   | 'address-share'
-  /** Too many connections with pipelined requests waited at once. */
+  /** Too many connections with pipelined requests were waiting. */
   | 'pipelining'
-  /** Its client did not read the answers. */
+  /** The client did not read the responses. */
   | 'unread-answers';
 export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
-/** `closed` sends, `half-open` sends one probe at a time, `open` waits. */
+/** `closed`: messages are sent. `half-open`: one probe is sent at a time. `open`: no message is sent. */
 export type BreakerState = 'closed' | 'half-open' | 'open';
 export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 export type ServiceEvent =
   // ── Messages ──
-  /** Committed, and its 201 is on the way. `tookMs` from key check to answer. */
+  /** The message is committed, and the 201 response is being sent. `tookMs` is the time from the key check to the response. */
   | Event<
       'message.accepted',
       MessageMembers & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
     >
-  /** A request repeated an idempotency key; `id` is the message that it accepted first. */
+  /** A request repeated an idempotency key. `id` is the message of the first request. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
-  /** The message ended because its recipient is on the suppression list. Found when it was accepted or when it was claimed. */
+  /** The message ended because its recipient is on the suppression list, either at acceptance or when the message was claimed. */
   | Event<'message.suppressed', MessageMembers>
-  /** Recorded: a change of state. */
+  /** A change of state was recorded. */
   | Event<
       | 'message.delivered'
       | 'message.deferred'
@@ -87,26 +87,26 @@ export type ServiceEvent =
       | 'message.uncertain',
       StateChangeMembers
     >
-  /** An operator changed it through this process. */
+  /** An operator changed the message through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
-  /** A report was added to the history and changed no state; `verb` is the type of the entry. */
+  /** A report was added to the history without a change of state. `verb` is the type of the entry. */
   | Event<'message.reported', { id: string; verb: ReportEntryType; reportedBy: string; suppresses: boolean }>
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
-  /** An attempt ended; whether its outcome is recorded is another event. */
+  /** An attempt ended. Another event reports that its outcome is recorded. */
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
-  /** The next hop refuses this service and not the message; `reason` is one of `ALARMING_REASONS`. */
+  /** The next hop refuses this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
   /** Another node or the sweeper recovered the lease first; the attempt's outcome was not recorded. */
   | Event<'node.lease_lost', MessageMembers & { attempts: number }>
   // ── Requests and connections ──
-  /** `code` is one of docs/errors.md; account and key are null without a valid key. */
+  /** `code` is listed in docs/errors.md. Account and key are null without a valid key. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
   /** A 201 was sent for a body with `count` unknown members. */
   | Event<'request.fields_ignored', { count: number }>
-  /** A listener closed it to make room, or because its client does not read. */
+  /** A listener closed a connection because of a limit, or because the client does not read. */
   | Event<'connection.dropped', { listener: HttpListenerName; reason: DropReason }>
-  /** A changed certificate pair is in use, or cannot be used and the old pair stays in use. */
+  /** `reloaded`: a changed certificate pair is in use. `refused`: it cannot be used, and the old pair stays in use. */
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
@@ -119,7 +119,7 @@ export type ServiceEvent =
   /** A subscription of the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and what operators change ──
-  /** This node knows of changed accounts, keys or domains. Any process can have changed them. */
+  /** This node has read changed accounts, keys or domains. Any process can have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
@@ -128,21 +128,21 @@ export type ServiceEvent =
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>
   | Event<'node.draining'>
-  /** The public listener accepts. */
+  /** The public listener accepts connections. */
   | Event<'api.started', { publicUrl: string }>
-  /** Leases that expired, or whose node is dead, were recovered. */
+  /** Expired leases, or leases of dead nodes, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
   /** Variables of the environment that Kubernetes sets for a Service; they are no settings. */
   | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>
-  /** One commit of the store: its number of messages and its duration. */
+  /** The store committed a batch of `size` messages. */
   | Event<'store.committed', { kind: 'accept' | 'settle'; size: number; tookMs: number }>
-  /** Files of the database were removed or replaced under the service; or are those that were opened again. */
+  /** `lost`: files of the open database were removed or replaced. `restored`: the original files are in place again. */
   | Event<'store.files_lost', { reason: string; remedy: string }>
   | Event<'store.files_restored'>
-  /** The circuit breaker of the transport; `retryAt` is when the next attempt may be made, null once it is closed. */
+  /** The state of the circuit breaker changed. `retryAt` is the time of the next permitted attempt; null if the breaker is closed. */
   | Event<
       'circuit_breaker.opened' | 'circuit_breaker.half_opened' | 'circuit_breaker.closed',
       { retryAt: number | null }

@@ -12,7 +12,7 @@ import { isAllowedTransition, type State } from './message.ts';
 interface ReportedMessage {
   readonly state: State;
   readonly to: string;
-  /** True for a test message of `doctor --loop`, whose recipient is not a person. */
+  /** True for a test message of `doctor --loop`. Its recipient is not a person. */
   readonly isTest: boolean;
 }
 
@@ -31,9 +31,9 @@ type FeedbackChange =
       readonly detail: string;
       readonly suppress: 'bounce' | 'complaint' | null;
     }
-  /** The message is not settled yet: the report arrived before its attempt was recorded. To be repeated later. */
+  /** The outcome of the attempt is not recorded yet. The report must be applied later. */
   | { readonly kind: 'wait' }
-  /** Not understood: stored for the operator. */
+  /** The report is not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
 
 /** History entries of reports that changed no state. */
@@ -60,7 +60,7 @@ export function isProviderSimulator(address: string): boolean {
   return SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
-/** Decides the change that the notices of one report cause to the message that they are about. */
+/** Returns the change that the events of one report cause to the reported message. */
 export function decideFeedbackChange(message: ReportedMessage, events: readonly FeedbackEvent[]): FeedbackChange {
   const recipientEvents = events.filter((event) => event.kind !== 'auto-reply' && event.kind !== 'unknown');
   const ownEvents = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
@@ -137,14 +137,14 @@ function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChang
       return historyEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'));
   }
   const unknown = events.find((event) => event.kind === 'unknown');
-  return { kind: 'not-understood', reason: unknown?.reason ?? 'it says nothing about any recipient' };
+  return { kind: 'not-understood', reason: unknown?.reason ?? 'the report names no recipient and no delivery result' };
 }
 
 function isPermanentBounce(event: FeedbackEvent): boolean {
   return event.kind === 'bounce' && event.permanent;
 }
 
-/** The notice with the greatest effect: a complaint before a bounce, a permanent bounce before any other notice. */
+/** Returns the event with the greatest effect: a complaint before a bounce, and a permanent bounce before all other events. */
 function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
   let strongest: RecipientEvent | null = null;
   for (const event of events) {
@@ -166,7 +166,7 @@ function effectRank(event: RecipientEvent): number {
   }
 }
 
-/** True if the notice names the recipient of the message, or no recipient: a message has only one. */
+/** True if the event names the recipient of the message, or no recipient. A message has one recipient. */
 function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boolean {
   if (recipient === null && alias === null) return true;
   return [recipient, alias].some((address) => address !== null && isSameMailbox(address, to));
@@ -199,13 +199,13 @@ function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: s
   return (line === '' ? 'no reason was given' : line).slice(0, MAX_DETAIL_LENGTH);
 }
 
-// A reported fact about a message: one tagged union for all senders (a bounce message over SMTP, a complaint of a mailbox provider, a
+// A reported event of a message: one tagged union for all sources (a bounce message over SMTP, a complaint of a mailbox provider, a
 // provider event). src/feedback parses it; `decideFeedbackChange` decides what it changes.
 
 /** The tag of a message sent through a provider. Provider events repeat it, which identifies the message. */
 export const MESSAGE_ID_TAG = 'postrider-id';
 
-/** The content of the notice as shown to operators. Each member is one line without control characters. */
+/** The evidence of the event as shown to operators. Each member is one line without control characters. */
 export interface Evidence {
   /** Enhanced status code such as `5.1.1` (RFC 3463), or null. */
   readonly status: string | null;
@@ -217,11 +217,11 @@ export interface Evidence {
 
 interface RecipientMembers {
   /**
-   * The recipient in the notice, as written and without brackets; the original recipient if the notice names both. Null if it names
-   * none.
+   * The recipient in the report, as written and without brackets. The original recipient if the report names the original and the
+   * final one. Null if the report names no recipient.
    */
   readonly recipient: string | null;
-  /** Another address of the same recipient in the notice (the final recipient of a forwarded message), or null. */
+  /** Another address of the same recipient in the report (the final recipient of a forwarded message), or null. */
   readonly alias: string | null;
   readonly evidence: Evidence;
 }
@@ -237,7 +237,7 @@ export type FeedbackEvent =
   | (RecipientMembers & { readonly kind: 'delivered' })
   /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
-  /** `reason` is one line for the operator: what was expected and not found. */
+  /** `reason` is one line for the operator: it names the expected content that was not found. */
   | { readonly kind: 'unknown'; readonly reason: string };
 
 // Feedback reports to be stored, and the results of storing them.
@@ -247,7 +247,7 @@ export type FeedbackSource = 'smtp' | 'sns' | 'sqs';
 
 /** A feedback report to be stored. */
 export interface FeedbackReport {
-  /** The message it is about: by the id in a signed token, or by the provider's id; null if unknown. */
+  /** The reported message, by the id in a signed token or by the provider's id; null if unknown. */
   readonly messageRef: { readonly id: string } | { readonly reference: string } | null;
   readonly events: readonly FeedbackEvent[];
   readonly source: FeedbackSource;
@@ -275,13 +275,13 @@ export type FeedbackResult =
       readonly suppressed: boolean;
       readonly detail: string;
     }
-  /** It was added to the message's history and changed no state. */
+  /** The report was added to the message's history and changed no state. */
   | { readonly kind: 'recorded'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
   /** The same report was recorded before. */
   | { readonly kind: 'repeated' }
-  /** Not understood, or about an unknown message: stored with this number. */
+  /** The report was not understood, or is about an unknown message. It is stored with this number. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
-  /** About a message of another program: nothing was written. */
+  /** The report is about a message of another program. Nothing was written. */
   | { readonly kind: 'unrelated' }
   /** The message is not settled yet, or its provider id is not recorded yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
@@ -291,9 +291,9 @@ export interface UnprocessedReport {
   readonly id: number;
   readonly at: number;
   readonly source: FeedbackSource;
-  /** The message that it is about, or null if unknown. */
+  /** The reported message, or null if unknown. */
   readonly messageId: string | null;
-  /** What was not understood. */
+  /** The reason why the report was not understood. */
   readonly reason: string;
   readonly summary: string;
 }

@@ -3,20 +3,20 @@
 /** One captured message in a list. */
 export interface InboxEntry {
   readonly id: string;
-  /** When it was captured, milliseconds since the epoch. */
+  /** The time of the capture, milliseconds since the epoch. */
   readonly at: number;
   /** The decoded From header, which the recipient sees. */
   readonly from: string;
   /** The envelope sender, to which bounces would be sent. */
   readonly returnPath: string;
-  /** The envelope's recipient. */
+  /** The envelope recipient. */
   readonly to: string;
   /** Decoded; empty if the message has none. */
   readonly subject: string;
 }
 
 export interface Inbox {
-  /** Newest first; ids are UUIDv7, so they are in the order of acceptance. With `before`, only messages older than that id. */
+  /** Newest first, in the order of acceptance. With `before`, only messages older than the message with that id. */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
   /** The entry with this id, or null. */
   entry(id: string): Promise<InboxEntry | null>;

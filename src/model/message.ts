@@ -1,15 +1,15 @@
 /**
- * A message (the public interface calls it mail request): accepted, leased for one attempt at a time, settled, and shown to
- * operators; its states and their transitions. Pure. Times are milliseconds since the epoch.
+ * A message (called "mail request" in the public interface), its states and their transitions. A message is accepted, leased for one
+ * attempt at a time, and settled. Pure. Times are milliseconds since the epoch.
  *
- * Guarantees: every change of state is one of `TRANSITIONS`, whatever its cause; an unknown failure is temporary; no function drops a
- * message. feedback.ts decides what reports change.
+ * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure is temporary. No function drops a message.
+ * feedback.ts decides the changes that reports cause.
  */
 import type { Attempt, Reply } from './outcome.ts';
 
 /** A valid message that is about to be stored. */
 export interface NewMessage {
-  /** Lower-case UUIDv7 made by `MessageIdGenerator`; greater than every id this store has seen. */
+  /** Lower-case UUIDv7 of `MessageIdGenerator`; greater than every id in the store. */
   readonly id: string;
   readonly accountId: number;
   readonly keyId: number;
@@ -21,13 +21,13 @@ export interface NewMessage {
   readonly subject: string;
   readonly message: string;
   /**
-   * Fingerprint is a SHA-256 over the four fields, in hexadecimal. A key that is stored with a time up to `expiredBefore` is free
-   * again; without it, one stored 24 hours before `acceptedAt`.
+   * `fingerprint` is the SHA-256 of the four fields, in hexadecimal. A stored key with a time up to `expiredBefore` has expired. The
+   * default is 24 hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
-  /** Set if this node sends the message from memory. Null: it is queued and due at once. */
+  /** Set if this node sends the message from memory. Null if the message is queued and due at once. */
   readonly lease: Lease | null;
-  /** Set where the transport suppresses it by a local answer, whatever the list says: the source that the history records. */
+  /** Set if the transport suppresses the message by a local answer, independent of the suppression list. The history records it as the cause. */
   readonly suppressedBy: string | null;
 }
 
@@ -58,12 +58,12 @@ export interface LeasedMessage {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
-  /** Leases so far, this one included, without those that were released unused: 1 for the first. */
+  /** The number of leases including this one, without leases that were released unused. The first lease has number 1. */
   readonly attempts: number;
   readonly lease: Lease;
 }
 
-/** Identifies one lease. Owner and attempt count fence off settlements of an earlier lease. */
+/** Identifies one lease. The owner and the attempt count are the fence: a settlement of an earlier lease is refused. */
 export interface LeaseRef {
   readonly id: string;
   readonly owner: string;
@@ -73,19 +73,19 @@ export interface LeaseRef {
 /** One entry in the history of a message. */
 export interface HistoryEntry {
   readonly at: number;
-  /** What happened: a `verb` of `RECORDED_EVENTS` (events.ts), or what a report says (`ReportEntryType`). */
+  /** The type of the entry: a `verb` of `RECORDED_EVENTS`, or a `ReportEntryType`. */
   readonly verb: string;
-  /** The cause: a node's name, `operator`, `simulator`. */
+  /** The cause: the name of a node, `operator` or `simulator`. */
   readonly by: string;
   /** One line of text: the reply or the reason. */
   readonly detail: string | null;
   readonly attempt: Attempt | null;
 }
 
-/** A change of state to be written; `recordedChange` makes it. */
+/** A change of state to be written. `recordedChange` creates it. */
 export interface StateChange {
   readonly to: State;
-  /** When the next attempt is due; set if `to` is `queued`. */
+  /** The time when the next attempt is due; set if `to` is `queued`. */
   readonly dueAt: number | null;
   readonly event: HistoryEntry;
   /** Set if the same transaction adds the recipient to the account's suppression list. */
@@ -96,13 +96,13 @@ export interface StateChange {
 export interface Settlement {
   readonly id: string;
   readonly owner: string;
-  /** `attempts` of the lease: together with the owner it is the fence. */
+  /** The attempt count of the lease. The owner and this count are the fence. */
   readonly attempts: number;
-  /** Applied in order: the attempt's own change, then a complaint of a local answer. */
+  /** Applied in order: the change of the attempt, then the complaint of a local answer. */
   readonly changes: readonly StateChange[];
-  /** True if no attempt was made, because the message was past its maximum age: the attempt count is reduced again. */
+  /** True if no attempt was made, because the message was past its maximum age. The attempt count is then reduced by one. */
   readonly refundAttempt: boolean;
-  /** True where it counts into no reputation: the transport answered by itself, or a test message. */
+  /** True if the message does not count towards the reputation: a local answer of the transport, or a test message. */
   readonly excludedFromReputation?: boolean;
 }
 
@@ -130,12 +130,12 @@ export interface StoredMessageSummary {
 
 export interface StoredMessage extends StoredMessageSummary {
   readonly keyId: number;
-  /** When the next attempt is due (`queued`) or when its lease ends (`sending`). */
+  /** The time when the next attempt is due (`queued`) or when the lease ends (`sending`). */
   readonly dueAt: number | null;
   readonly owner: string | null;
   readonly attempts: number;
   readonly endedAt: number | null;
-  /** Null once the body is erased. */
+  /** Null if the body is erased. */
   readonly message: string | null;
   /** In order, `accepted` first. */
   readonly events: readonly HistoryEntry[];
@@ -143,15 +143,15 @@ export interface StoredMessage extends StoredMessageSummary {
 
 export type MessageHistory = Omit<StoredMessage, 'message'>;
 
-/** The result of an operator's change of one message. `wrong-state` names the state that forbids it. */
+/** The result of an operator's change of one message. `wrong-state` contains the state that does not allow the change. */
 export type OperatorChangeResult =
   | { readonly kind: 'done' }
   | { readonly kind: 'missing' }
   | { readonly kind: 'wrong-state'; readonly state: State };
 
 /**
- * What the transaction of an event writes: the stored type of the history entry, and the new state of the message.
- * `message.accepted` has no entry; the row of the message records it. Stored values keep their names.
+ * The values that the transaction of an event writes: the type of the history entry, and the new state of the message.
+ * `message.accepted` has no entry, because the row of the message records it. Both values are stored and must not be renamed.
  */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
@@ -163,15 +163,15 @@ export const RECORDED_EVENTS = {
   'message.uncertain': { verb: 'uncertain', state: 'uncertain' },
   'message.cancelled': { verb: 'cancelled', state: 'cancelled' },
   'message.retried': { verb: 'retried', state: 'queued' },
-  /** Its lease was recovered. `node.leases_recovered` is published once for all leases of a round. */
+  /** The lease was recovered. `node.leases_recovered` is published once for all leases that are recovered together. */
   'message.recovered': { verb: 'recovered', state: 'queued' },
 } as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
 type RecordedType = keyof typeof RECORDED_EVENTS;
 
-/** The history entry of the acceptance, which the message's own row records. */
+/** The type of the first history entry, which is derived from the row of the message. */
 export const ACCEPTED_VERB = 'accepted';
 
-/** What the queue may record of a leased message. */
+/** The events that the queue may record for a leased message. */
 export type SettledEventType =
   | 'message.delivered'
   | 'message.deferred'
@@ -185,7 +185,7 @@ export interface RecordedChange extends StateChange {
   readonly type: SettledEventType;
 }
 
-/** Makes the change that records an event, with the entry type and state of `RECORDED_EVENTS`. */
+/** Creates the change that records an event, with the entry type and state of `RECORDED_EVENTS`. */
 export function recordedChange(
   type: SettledEventType,
   entry: Omit<HistoryEntry, 'verb'>,
@@ -197,7 +197,7 @@ export function recordedChange(
   return { type, to: state, dueAt, event: { at, verb, by, detail, attempt }, suppress };
 }
 
-/** What remains of the account's limits, for the RateLimit headers. */
+/** The remaining limits of the account, for the RateLimit headers. */
 export interface RemainingLimits {
   readonly rate: {
     readonly limit: number;
@@ -207,10 +207,10 @@ export interface RemainingLimits {
   } | null;
 }
 
-/** How long idempotency keys are valid (guaranteed by the public interface). */
+/** Validity of idempotency keys (guaranteed by the public interface). */
 export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
-/** Stored idempotency keys up to this time have expired and can be used again by this message. */
+/** Returns the time up to which stored idempotency keys have expired for this message. */
 export function idempotencyKeysExpiredBefore({
   idempotency,
   acceptedAt,
@@ -218,7 +218,7 @@ export function idempotencyKeysExpiredBefore({
   return idempotency?.expiredBefore ?? acceptedAt - IDEMPOTENCY_KEY_TTL_MS;
 }
 
-// The states and the one table of transitions between them; docs/states.md is held equal to them by a test.
+// The states and the table of all transitions between them. A test checks that docs/states.md has the same states and transitions.
 
 export const STATES = [
   'queued',
@@ -234,7 +234,7 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** One sentence per state, which docs/states.md prints, and operators see if no more specific text is known. */
+/** One sentence per state, for docs/states.md and for operators if no more specific text is known. */
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending: 'leased by one node until a known time; a dead node’s lease runs out and another takes over',
@@ -250,7 +250,7 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
 /** The cause of a transition: the accepting request, the queue, an operator, or a report. */
 export type Cause = 'accept' | 'queue' | 'operator' | 'feedback';
 
-/** All allowed transitions. `from: null` is a message that does not exist yet. */
+/** All allowed transitions. `from` is null for a new message. */
 export const TRANSITIONS: readonly { readonly from: State | null; readonly to: State; readonly by: Cause }[] = [
   { from: null, to: 'queued', by: 'accept' },
   { from: null, to: 'sending', by: 'accept' },
@@ -302,7 +302,7 @@ interface AttemptedMessage {
   readonly attempts: number;
 }
 
-/** The change that an attempt's outcome causes to a leased message. `random` in [0, 1) is the jitter of the retry. */
+/** Returns the change that the outcome of an attempt causes to a leased message. `random` in [0, 1) determines the jitter of the retry. */
 export function decideAttemptChange(
   message: AttemptedMessage,
   attempt: Attempt,
@@ -334,13 +334,13 @@ export function decideAttemptChange(
   }
 }
 
-/** The change of a leased message that is past its maximum age before an attempt. */
+/** Returns the change of a leased message that is past its maximum age before an attempt. */
 export function expiredBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
   return recordedChange('message.expired', { at: now, by, detail, attempt: null });
 }
 
-/** The complaint of a local answer after its delivery. It suppresses no recipient. */
+/** Returns the complaint of a local answer after its delivery. It suppresses no recipient. */
 export function localComplaint(at: number, by: string, detail: string): RecordedChange {
   return recordedChange('message.complained', { at, by, detail, attempt: null });
 }
@@ -358,12 +358,12 @@ function deferredChange(
 ): RecordedChange {
   const now = entry.at;
   if (isPastMaxAge(message.acceptedAt, policy, now)) return recordedChange('message.expired', entry);
-  // Never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
+  // The message is never due after its maximum age, so the sweeper expires it on time even if retries are hours apart.
   const dueAt = Math.min(now + retryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
   return recordedChange('message.deferred', entry, dueAt);
 }
 
-/** A reply on one line, for example `550 5.1.1 no such user`. */
+/** Formats a reply on one line, for example `550 5.1.1 no such user`. */
 function formatReply(reply: Reply): string {
   const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
   return parts.filter((part) => part !== null && part !== '').join(' ');
@@ -389,27 +389,27 @@ const JITTER_FRACTION = 0.15;
 /** The longest delay between an attempt and its retry. */
 export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE_MS * (1 + JITTER_FRACTION));
 
-/** Milliseconds to wait after attempt number `attempts` (1 for the first); `random` is in [0, 1). */
+/** Returns the delay in ms after attempt number `attempts` (1 for the first). `random` is in [0, 1). */
 export function retryDelayMs(attempts: number, random: number): number {
   const delay = RETRY_DELAYS_MS[Math.min(Math.max(attempts, 1), RETRY_DELAYS_MS.length) - 1] ?? 120 * MINUTE_MS;
   return Math.round(delay * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
 }
 
-// History entries of changes that a transaction of the store decides. Both databases use them.
+// History entries of changes that are decided in a transaction of the store. Both databases use them.
 
-/** An entry that no attempt caused. */
+/** An entry of a change without an attempt. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function createEntry(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
   return { at, verb: RECORDED_EVENTS[type].verb, by, detail, attempt: null };
 }
 
-/** The recipient was on the suppression list (`by` is `store`), or the transport suppressed the message by a local answer. */
+/** The entry of a suppressed message. `by` is `store` for the suppression list, otherwise the source of the local answer. */
 export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
 }
 
-/** A queued message past its maximum age. */
+/** The entry of a queued message that is past its maximum age. */
 export function expiredEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }
@@ -419,8 +419,8 @@ export function operatorEntry(type: 'message.retried' | 'message.cancelled', at:
 }
 
 /**
- * Decides how a lease that expired without an outcome is resolved: the state, the entry, and whether the attempt is not counted.
- * Marks (`marked`) exist only under `hold`; they show whether the lease was used.
+ * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether the attempt
+ * count is reduced. `isMarked` is true if the lease was used. Leases are marked only under `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

@@ -175,7 +175,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     }
     const entries = (await store.listAudit(null, 99)).toReversed();
     expect(entries.map(({ action }) => action)).toEqual(Object.keys(CHANGES));
-    for (const entry of entries) expect(entry).toMatchObject(BY);
+    for (const entry of entries) expect(entry).toMatchObject({ actor: BY.name, at: BY.at });
     expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-e])\1{63}/);
     const shown = Object.fromEntries(
       entries.map(({ action, target, before, after }) => [

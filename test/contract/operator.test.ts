@@ -17,7 +17,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       at: n,
       actor: 'cli:root',
       action: 'token.create',
-      subject: `ünpaid ${n}`,
+      target: `ünpaid ${n}`,
       before: null,
       after: JSON.stringify({ expiresAt: 9 }),
     });
@@ -27,7 +27,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     const page = await store.listAudit(null, 2);
     expect(page.map(({ id: _, ...rest }) => rest)).toEqual([entry(3), entry(2)]);
-    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target: subject }) => subject)).toEqual(['ünpaid 1']);
+    expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target }) => target)).toEqual(['ünpaid 1']);
   });
 
   test('a token is found by its hash, has a unique name, and stays revoked', async () => {

@@ -1,4 +1,4 @@
-/** Replies of remote servers become outcomes: every rule's samples, a corpus, and the promises no rule may break. */
+/** The classification of replies: the samples of every rule, a corpus of real replies, and the guarantees for every reply. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ function isStage(text: string): text is Stage {
 }
 
 function parse(stage: string, line: string): Reply {
-  if (!isStage(stage)) throw new Error(`no stage: ${stage}`);
+  if (!isStage(stage)) throw new Error(`unknown stage: ${stage}`);
   return replyFromLine(stage, line);
 }
 
@@ -31,7 +31,7 @@ function formatOutcome(outcome: Outcome): string {
   }
 }
 
-/** Replies as a hostile or odd server might make them, words of the rules included. */
+/** Arbitrary replies, including malformed ones, with phrases of the rules. */
 const rulePhrases = fc.constantFrom(...RULES.flatMap((rule) => rule.phrases ?? []), 'user unknown', 'ok', '<a@b>', '<');
 const replies: fc.Arbitrary<Reply> = fc.record({
   stage: fc.constantFrom(...STAGES),
@@ -55,7 +55,7 @@ const replies: fc.Arbitrary<Reply> = fc.record({
 
 describe('rules', () => {
   for (const rule of RULES) {
-    test(`${rule.name}: its samples come to it`, () => {
+    test(`every sample of the rule "${rule.name}" matches the rule`, () => {
       expect(rule.samples.length).toBeGreaterThan(0);
       for (const sample of rule.samples) {
         const space = sample.indexOf(' ');
@@ -66,7 +66,7 @@ describe('rules', () => {
     });
   }
 
-  test('words are lower case and names are unique', () => {
+  test('phrases are in lower case and rule names are unique', () => {
     for (const rule of RULES) {
       for (const phrase of [...(rule.phrases ?? []), ...(rule.exceptPhrases ?? [])])
         expect(phrase).toBe(phrase.toLowerCase());
@@ -86,8 +86,8 @@ describe('replies of real servers', () => {
   }
 });
 
-describe('whatever a server says', () => {
-  test('a temporary, malformed or missing code never bounces', () => {
+describe('for every reply', () => {
+  test('a reply with a temporary, malformed or missing code never bounces a message', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const code = reply.code ?? 0;
@@ -98,7 +98,7 @@ describe('whatever a server says', () => {
     );
   });
 
-  test('an enhanced code that is not final never bounces', () => {
+  test('a reply with an enhanced code that is not permanent never bounces a message', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         if (reply.enhanced !== null && !reply.enhanced.startsWith('5.')) {
@@ -109,7 +109,7 @@ describe('whatever a server says', () => {
     );
   });
 
-  test('5.7.x never suppresses, and no stage but rcpt and content does', () => {
+  test('a reply suppresses a recipient only at the stages rcpt and content, and never with 5.7.x', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const outcome = classify(reply);
@@ -121,7 +121,7 @@ describe('whatever a server says', () => {
     );
   });
 
-  test('words of spam, blocking or reputation never suppress, whatever the code', () => {
+  test('a reply about spam, blocking or reputation never suppresses a recipient, for any code', () => {
     const reputationPhrases = fc.constantFrom(
       'spam',
       'blocked',
@@ -141,7 +141,7 @@ describe('whatever a server says', () => {
     );
   });
 
-  test('only a 2yz reply to the content is delivered', () => {
+  test('only a 2yz reply to the content means delivered', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const isAccepted = reply.stage === 'content' && reply.code !== null && reply.code >= 200 && reply.code < 260;
@@ -150,13 +150,13 @@ describe('whatever a server says', () => {
     );
   });
 
-  test('no reply is a fault of the connection', () => {
-    expect(formatOutcome(classify({ stage: 'mail', code: null, enhanced: null, text: 'gone' }))).toBe(
+  test('a missing reply is a failure of the connection', () => {
+    expect(formatOutcome(classify({ stage: 'mail', code: null, enhanced: null, text: 'connection lost' }))).toBe(
       'deferred connection transport -',
     );
   });
 
-  test('the words of a quoted address are not taken for the server’s', () => {
+  test('a phrase within a quoted address does not match', () => {
     const reply = replyFromLine('rcpt', '550 <"user unknown"@b.example> refused');
     expect(classify(reply)).toMatchObject({ kind: 'bounced', suppress: false });
   });

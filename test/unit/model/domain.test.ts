@@ -193,7 +193,7 @@ describe('a rotation', () => {
   });
 
   it('does not begin while another is under way', () => {
-    expect(beginRotation(rotating, fresh)).toEqual({ kind: 'underway', selectors: ['newa', 'newe'] });
+    expect(beginRotation(rotating, fresh)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
   });
 
   it('can be called off, which leaves the keys of before', () => {

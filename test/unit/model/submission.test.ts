@@ -22,7 +22,7 @@ describe('admission', () => {
   it('takes the four fields as given, with both addresses parsed and the suppression key', () => {
     expect(validateSubmission({ ...valid, unknown: 1 })).toEqual({
       kind: 'valid',
-      mail: {
+      submission: {
         ...valid,
         toAddress: { local: 'Ann', domain: 'example.com', ascii: true },
         fromAddress: { local: 'shop', domain: 'example.org', ascii: true },
@@ -180,7 +180,7 @@ describe('admission', () => {
           fc.pre(![...subject].some((c) => c < ' ' || c === '\x7f') && !message.includes('\0'));
           expect(validateSubmission({ ...valid, subject, message })).toMatchObject({
             kind: 'valid',
-            mail: { subject, message },
+            submission: { subject, message },
           });
         },
       ),
