@@ -1,14 +1,14 @@
 /**
  * Records feedback reports of every source in the store. A report can arrive before the outcome of its message is recorded.
- * The intake therefore retries such a report for a few seconds before it asks the sender to send it again. It rejects when
- * the store fails: nothing of the report is stored, and the sender must keep it.
+ * The intake retries such a report for up to `MAX_WAIT_MS`, then returns `not-yet`: the sender must send the report again. The
+ * intake rejects when the store fails. The report is then not stored, and the sender must send it again.
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { createReportEvent } from './report-event.ts';
 
-/** How long the intake waits for the outcome of the message, and the interval between two tries. */
+/** The maximum time for which the intake waits for the outcome of the message, and the interval between two attempts. */
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 

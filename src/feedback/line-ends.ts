@@ -1,13 +1,13 @@
 /**
- * Detects bare CR and bare LF in a stream of bytes, however the stream is split (RFC 5321 section 2.3.8 forbids both). Servers
- * that interpret them differently can read two messages where one was sent (SMTP smuggling, CVE-2023-51764 and others).
+ * Detects bare CR and bare LF in a stream of bytes (RFC 5321 section 2.3.8 forbids both). The result does not depend on the chunks
+ * of the stream. Servers that interpret bare line ends differently can read one message as two (SMTP smuggling, CVE-2023-51764).
  */
 
 const CR = 13;
 const LF = 10;
 
 export interface LineEndCheck {
-  /** False once a line of the stream ended with anything but CR LF. */
+  /** Returns false if the stream contains a bare CR or a bare LF. The chunk is the next part of the stream. */
   accepts(chunk: Uint8Array): boolean;
 }
 

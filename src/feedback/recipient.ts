@@ -26,7 +26,7 @@ export interface ReturnPathKey {
 
 /** Classifies an RCPT TO address at `now` (ms). */
 export function classifyRecipient({ domain, key }: ReturnPathKey, address: string, now: number): FeedbackRecipient {
-  // RFC 5321 section 4.5.1: only `postmaster` may come without a domain.
+  // RFC 5321 section 4.5.1: `postmaster` is the only address without a domain.
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
   const parsed = parseAddress(address);
   if (parsed === null || parsed.domain !== domain) return { kind: 'refused', reason: 'relay' };
@@ -49,8 +49,8 @@ const TOKEN_LENGTH = 47;
 const MAX_TOKENS = 50;
 
 /**
- * Finds the message that a report to a role mailbox is about: a feedback loop sends to `abuse@` and includes the original
- * message with its return path. Null when the report contains no valid return path, or return paths of two messages.
+ * Finds the reported message in a report to a role mailbox. A feedback loop sends its reports to `abuse@` and includes the original
+ * message with its return path. Returns null if the report contains no valid return path, or return paths of several messages.
  */
 export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8Array, now: number): string | null {
   const text = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1').toLowerCase();

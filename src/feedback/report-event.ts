@@ -2,7 +2,7 @@
 import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 
-/** Returns the event for the store's answer to a report. */
+/** Returns the event for the result of recording a report. */
 export function createReportEvent(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   report: FeedbackReport,

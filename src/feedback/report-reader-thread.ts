@@ -1,4 +1,4 @@
-/** The entry point of the reports' thread. report-reader.ts starts it; no module imports it. */
+/** The entry point of the thread that reads reports. report-reader.ts starts the thread; no module imports this file. */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from './read/read-feedback-events.ts';
 import type { ReaderThreadReply } from './report-reader.ts';

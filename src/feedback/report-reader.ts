@@ -1,7 +1,7 @@
 /**
- * Reads feedback reports on a separate thread, one at a time, each with a timeout. A costly report never delays the rest of the
- * process. A report that exceeds its timeout or exhausts the thread's memory is `too-expensive`: the reader ends the thread and
- * starts another one.
+ * Reads feedback reports on a separate thread, one at a time, each with a timeout. A costly report never delays other work of the
+ * process. A report that exceeds its timeout or exhausts the memory of the thread is `too-expensive`: the reader ends the thread
+ * and starts another one.
  *
  * The number of waiting reports and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
  * rejects when the thread cannot be started or the reader is closed; the report is then unread.
@@ -34,7 +34,7 @@ export type ReadResult =
   | { readonly kind: 'read'; readonly events: readonly FeedbackEvent[] }
   /** The content is unknown. The report must not be read again. */
   | { readonly kind: 'too-expensive' }
-  /** Too many reports wait. The sender must send it again later. */
+  /** Too many reports are waiting. The sender must send the report again later. */
   | { readonly kind: 'busy' };
 
 export interface ReportReader {
@@ -49,7 +49,7 @@ export interface ReportReaderParts {
   readonly beforeThread: () => void;
   /** Called when reading a report throws, which is a defect, and when the thread ends unexpectedly. */
   readonly onError: (operation: string, error: unknown) => void;
-  /** The module of the thread; by default the reader's own. */
+  /** The module of the thread; the default is report-reader-thread.ts. */
   readonly threadModule?: URL;
 }
 

@@ -24,11 +24,11 @@ const MAX_PEERS = 10_000;
 export type RecipientKind = 'return-path' | 'role';
 
 export interface PeerLimits {
-  /** True when this address may send one more message at `now` (ms). Takes no token. */
+  /** True if this address may send one more message at `now` (ms). Consumes no token. */
   allows(address: string, kind: RecipientKind, now: number): boolean;
-  /** The same, and takes the tokens when the result is true. */
+  /** Returns the same result. Consumes the tokens if the result is true. */
   charge(address: string, kind: RecipientKind, now: number): boolean;
-  /** Reserves bytes for a message. When it returns true, the caller must release them. */
+  /** Reserves bytes for a message. If the result is true, the caller must release the bytes. */
   reserveBytes(address: string, bytes: number): boolean;
   releaseBytes(address: string, bytes: number): void;
 }
@@ -76,7 +76,7 @@ export function createPeerLimits(): PeerLimits {
 }
 
 interface Buckets {
-  /** Tokens that are left. */
+  /** Returns the available tokens. */
   available(peer: string, now: number): number;
   consume(peer: string, now: number): void;
 }

@@ -29,20 +29,20 @@ const MAX_READ_BYTES = 1_048_576;
 /** The session ends when the peer sends more bytes of a message that is already too large. */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
-/** Time for the commands before a valid recipient, and again from there until DATA. */
+/** Timeout of the commands before a valid recipient, and of the commands from there to DATA. */
 export const COMMANDS_TIMEOUT_MS = 60_000;
-/** From DATA to the final dot. */
+/** Timeout from DATA to the final dot. */
 const DATA_TIMEOUT_MS = 5 * 60_000;
-/** Maximum length of a session, also when the peer keeps sending. */
+/** Maximum duration of a session, even if the peer still sends. */
 const MAX_SESSION_MS = 15 * 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** A session with this number of refused recipients ends, because its peer guesses addresses. */
+/** A session with this number of refused recipients ends, because the peer probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
 /** Limits between two messages: the number of MAIL and RCPT commands, and the bytes of all commands. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
-/** Reason of a refusal; the label of a metric. */
+/** The reason of a refusal; the label of a metric. */
 type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
@@ -82,14 +82,14 @@ export interface SmtpListener {
   close(): Promise<void>;
 }
 
-/** State of a session in addition to the library's. */
+/** State of a session in addition to the state in the library. */
 interface Session extends OpenSession {
   /** The socket for replies: the TLS socket after STARTTLS. */
   socket: Socket;
   /** The message of the accepted return path; null for a role mailbox. */
   messageRef: { readonly id: string } | null;
   refused: number;
-  /** Since the last message: the number of MAIL and RCPT commands, and the bytes of all commands. */
+  /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
   envelopeCommands: number;
   commandBytes: number;
   /** True from DATA until its reply. */
@@ -105,7 +105,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const limits = createPeerLimits();
   const openSessions = createOpenSessions();
   const bySocket = new WeakMap<Socket, Session>();
-  /** By the library's session id. */
+  /** Sessions by the session id of the library. */
   const sessions = new Map<string, Session>();
 
   const server = new SMTPServer({
@@ -128,7 +128,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     closeTimeout: CLOSE_TIMEOUT_MS,
     onConnect(session, done) {
       const peerSession = sessionById(session.id);
-      if (peerSession === null) return done(reply(421, 'the session is over'));
+      if (peerSession === null) return done(reply(421, 'the session has ended'));
       sessions.set(session.id, peerSession);
       done();
     },
@@ -142,7 +142,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     },
     onMailFrom(_sender, session, done) {
       const peerSession = sessions.get(session.id);
-      if (peerSession === undefined) return done(reply(421, 'the session is over'));
+      if (peerSession === undefined) return done(reply(421, 'the session has ended'));
       if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many commands without a message'));
       if (!limits.allows(peerSession.address, 'return-path', clock.now())) {
         refused('too-fast');
@@ -153,7 +153,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onRcptTo({ address }, session, done) {
       const peerSession = sessions.get(session.id);
       const recipient = classifyRecipient(returnPath, address, clock.now());
-      if (peerSession === undefined) return done(reply(421, 'the session is over'));
+      if (peerSession === undefined) return done(reply(421, 'the session has ended'));
       if (exceedsEnvelopeCommands(peerSession)) return done(reply(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
@@ -161,7 +161,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           recipientAccepted(peerSession, 'return-path');
           return done();
         case 'role':
-          // The token is taken at DATA, so a recipient alone does not use up the limit.
+          // DATA consumes the token, so a recipient without a message does not use the limit.
           if (!limits.allows(peerSession.address, 'role', clock.now())) {
             refused('too-fast');
             return done(reply(451, 'too many messages for this mailbox, try again later'));
@@ -180,7 +180,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       const peerSession = sessions.get(session.id);
       if (peerSession === undefined) {
         stream.resume();
-        return done(reply(421, 'the session is over'));
+        return done(reply(421, 'the session has ended'));
       }
       void receive(stream, session, peerSession)
         .catch((error: unknown) => {
@@ -201,7 +201,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   });
   // Refused and evicted connections end within seconds. The limit protects the file descriptors of the process.
   server.server.maxConnections = 2 * MAX_SESSIONS.total;
-  // A peer that disconnects and a failed handshake are not logged.
+  // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
   /** Resolves to the refusal, or to null when the report is recorded. */
@@ -392,8 +392,8 @@ function reply(responseCode: number, text: string): Error {
 }
 
 /**
- * Reads a message to its end and returns its beginning; null when the peer disconnects before the end. When `reserve` returns
- * false, the rest is read and discarded.
+ * Reads a message to its end and returns its first `MAX_READ_BYTES` bytes; null if the peer disconnects before the end. If `reserve`
+ * returns false, the function reads and discards the remaining bytes and returns `over-budget`.
  */
 async function readBeginning(
   stream: Readable,

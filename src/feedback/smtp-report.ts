@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FeedbackEvent, FeedbackReport } from '../model/feedback.ts';
 import { findReportedMessageId, type ReturnPathKey } from './recipient.ts';
 
-/** Bytes that are stored of a report that is not understood. The limit for role mailboxes is lower: any client can send to them. */
+/** Maximum stored bytes of a report that is not understood. The limit for role mailboxes is lower, because any client can send to them. */
 const MAX_STORED_BYTES = 65_536;
 const MAX_STORED_ROLE_BYTES = 16_384;
 const MAX_SUMMARY_LENGTH = 300;
@@ -13,14 +13,14 @@ export const TOO_EXPENSIVE: FeedbackEvent = { kind: 'unknown', reason: 'too-expe
 
 export interface ReceivedReport {
   readonly raw: Uint8Array;
-  /** The notices that were read from it. */
+  /** The events in the report. */
   readonly events: readonly FeedbackEvent[];
-  /** The message of the return path; null for a role mailbox, where a feedback loop's report names the message in its body. */
+  /** The message of the return path; null for a role mailbox. The body of a complaint to a role mailbox can name the message. */
   readonly messageRef: { readonly id: string } | null;
   readonly from: string;
 }
 
-/** Linear in the length of the message. */
+/** Builds the report. The cost is linear in the length of the message. */
 export function createSmtpReport(
   { raw, events, messageRef, from }: ReceivedReport,
   returnPath: ReturnPathKey,
@@ -42,8 +42,8 @@ export function createSmtpReport(
 }
 
 /**
- * The digest covers the message, the notices and the body, because a report that is sent again differs only in its trace
- * fields. Without a message, it also covers Subject and Message-ID.
+ * Computes the digest of the message id, the events and the body. Trace fields are not included, because they differ when the report
+ * is sent again. Without a message id, the digest includes Subject and Message-ID.
  */
 function computeDigest(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);

@@ -1,13 +1,13 @@
 /**
  * The open sessions of the feedback listener. When the limit is reached, a new session evicts the session that has been idle
  * longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A session for a return path
- * is evicted only after one minute without activity, a session whose report is being recorded never.
+ * is evicted only after one minute without activity. A session whose report is being recorded is never evicted.
  */
 import { peerNetworkOf } from '../model/address.ts';
 
 /** Sessions per peer and in total. */
 export const MAX_SESSIONS = { perPeer: 20, total: 200 } as const;
-/** When a peer is at its limit, its new session evicts one of its own that has been idle for this time. */
+/** If a peer has reached its limit, a new session of the peer evicts a session of the peer that has been idle for this time. */
 const MIN_PEER_IDLE_MS = 10_000;
 const MIN_RETURN_PATH_IDLE_MS = 60_000;
 
@@ -18,7 +18,7 @@ export interface OpenSession {
   /** IP address. */
   readonly address: string;
   stage: SessionStage;
-  /** When the peer last sent a byte, in ms. */
+  /** The time when the peer last sent a byte, in ms. */
   lastActiveAt: number;
   /** Ends the session. */
   readonly evict: () => void;

@@ -1,9 +1,9 @@
 /**
  * Addresses: mailboxes, the host names behind their `@`, and the peers of connections.
  *
- * A mailbox is one bare addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3), no display
- * name, comment, folding or single-label domain. Header and envelope are both written from this object, so they cannot name different
- * mailboxes.
+ * A mailbox is one addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3). It has no display name,
+ * comment, folding or single-label domain. Header and envelope are both written from this object, so they always name the same
+ * mailbox.
  *
  * Guarantees: reads at most 254 characters in one pass; never throws. An accepted address has no control character, no white space
  * except U+0020 inside quotes, and no bidi or other format control.
@@ -11,7 +11,7 @@
 import { toASCII } from 'tr46';
 
 export interface Address {
-  /** As submitted, quotes included. */
+  /** The local part as submitted, including quotes. */
   readonly local: string;
   /** Lower-case A-labels. */
   readonly domain: string;
@@ -21,7 +21,7 @@ export interface Address {
 
 /** RFC 5321 section 4.5.3.1.1: octets of a local part. */
 const MAX_LOCAL_OCTETS = 64;
-/** RFC 5321 section 4.5.3.1.3: a path is 256 octets at most, and two of them are its angle brackets. */
+/** RFC 5321 section 4.5.3.1.3: a path has at most 256 octets, including two angle brackets. */
 const MAX_ADDRESS_OCTETS = 254;
 
 const QUOTE = 0x22;
@@ -44,7 +44,7 @@ const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! 
 /** Parses an address. Returns null if `text` is not one. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
-  // Written in A-labels and UTF-8 an address only becomes shorter by invisible characters that UTS 46 removes.
+  // The conversion to A-labels and UTF-8 shortens an address only if UTS 46 removes invisible characters.
   if (length > MAX_ADDRESS_OCTETS) return null;
   const at = text.charCodeAt(0) === QUOTE ? endOfQuotedString(text) : endOfDotAtom(text);
   if (at <= 0 || at > MAX_LOCAL_OCTETS || at + 1 >= length) return null;
@@ -57,7 +57,7 @@ export function parseAddress(text: string): Address | null {
   return { local, domain, ascii };
 }
 
-/** The position of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
+/** Returns the index of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
 function endOfDotAtom(text: string): number {
   let afterDot = true;
   for (let i = 0; i < text.length; i++) {
@@ -74,7 +74,7 @@ function endOfDotAtom(text: string): number {
   return -1;
 }
 
-/** The position of the `@` after a Quoted-string (RFC 5321 section 4.1.2: no controls, no tabs), or -1. */
+/** Returns the index of the `@` after a Quoted-string (RFC 5321 section 4.1.2: no controls, no tabs), or -1. */
 function endOfQuotedString(text: string): number {
   for (let i = 1; i < text.length; i++) {
     const c = text.charCodeAt(i);
@@ -89,24 +89,24 @@ function endOfQuotedString(text: string): number {
   return -1;
 }
 
-/** The addr-spec for envelope and header: the local part as submitted, the domain in A-labels. */
+/** Returns the addr-spec for envelope and header: the local part as submitted, the domain in A-labels. */
 export function addrSpec(address: Address): string {
   return `${address.local}@${address.domain}`;
 }
 
 /**
- * The form of an address that is the key of the suppression list. Spellings that almost all servers treat as one mailbox (case,
- * Unicode composition, unnecessary quotes) have one key, so another spelling does not bypass a suppression.
+ * Returns the canonical form of an address, which is the key of the suppression list. Forms that almost all servers treat as one
+ * mailbox (case, Unicode composition, unnecessary quotes) have the same key, so another form does not bypass a suppression.
  */
 export function canonicalAddress(address: Address): string {
   let local = address.local;
   if (local.charCodeAt(0) === QUOTE) local = simplifyQuoting(local);
-  // Lower-casing can undo a composition (and the reverse), hence NFC after it.
+  // Conversion to lower case can change the composition and the reverse, so NFC is applied before and after it.
   local = address.ascii ? local.toLowerCase() : local.normalize('NFC').toLowerCase().normalize('NFC');
   return `${local}@${address.domain}`;
 }
 
-/** RFC 5321 section 4.1.2: `"Joe\ Q"` and `"Joe Q"` are equal, and quotes around a dot-atom have no meaning. */
+/** Removes unnecessary quotes and escapes (RFC 5321 section 4.1.2): `"Joe\ Q"` and `"Joe Q"` are the same local part. */
 function simplifyQuoting(quoted: string): string {
   let content = '';
   let escaped = '';
@@ -233,9 +233,9 @@ function isHost(domain: string): boolean {
   return labels >= 2 && !isDigitsOnly && isValidLabel(domain, labelStart, domain.length);
 }
 
-// The network that per-peer limits count. One subscriber has a /64 of IPv6 (RFC 6177) and can use any address in it.
+// The network for per-peer limits. One subscriber has an IPv6 /64 network (RFC 6177) and can use every address in it.
 
-/** The /64 network of an IPv6 address, or the IPv4 address, also if it is written in its IPv6-mapped form. */
+/** Returns the /64 network of an IPv6 address, or the IPv4 address. An IPv4-mapped IPv6 address counts as its IPv4 address. */
 export function peerNetworkOf(address: string): string {
   const plain = address.toLowerCase();
   if (plain.startsWith('::ffff:') && plain.includes('.')) return plain.slice('::ffff:'.length);

@@ -1,10 +1,10 @@
-/** Nodes of an installation, the throttle tokens that they share, and the runtime status of each. Pure. */
+/** The nodes of an installation, their shared throttle tokens, and the runtime status of a process. Pure. */
 
 /** One running process. */
 export interface NodeIdentity {
   /** Unique for each start of a process; the owner of its leases. */
   readonly name: string;
-  /** In the order of the setting: `api`, `deliver`, `feedback`, `operator`. */
+  /** The roles, in the order of the setting: `api`, `deliver`, `feedback`, `operator`. */
   readonly roles: readonly string[];
   /** Postrider's version. */
   readonly version: string;
@@ -28,29 +28,29 @@ export interface TokenRequest {
 export interface TokensGranted {
   /** A whole number from 0 to `requested`. */
   readonly granted: number;
-  /** Whole tokens left in the bucket. */
+  /** Whole tokens that remain in the bucket. */
   readonly remaining: number;
   /** Milliseconds until the bucket has a whole token; 0 if it has one now. */
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process, which no store holds: its next hop, its alarms, and whether its store commits.
+// The runtime status of a process: its next hop, its alarms and its store. It is not stored.
 
 /** The reason of an alarm that the next hop did not cause. */
 export const SIGNING_ALARM = 'signing';
 
 /** A refusal that concerns this service itself, or a message that could not be signed. */
 export interface Alarm {
-  /** Such as `configuration`, or `signing`. */
+  /** For example `configuration` or `signing`. */
   readonly reason: string;
-  /** The text of the next hop, which is untrusted; for `signing` a text of this service. */
+  /** The text of the next hop (untrusted), or for `signing` a text of this service. */
   readonly text: string;
   readonly lastAt: number;
 }
 
 /** An attempt that failed for a reason other than the message. */
 export interface DeliveryFailure {
-  /** Contains text of the next hop, which is untrusted. */
+  /** Contains untrusted text of the next hop. */
   readonly text: string;
   readonly at: number;
 }
@@ -67,9 +67,9 @@ export interface DeliveryStatus {
 export interface RuntimeStatus {
   readonly node: string;
   readonly version: string;
-  /** Why the store cannot be written, or null. */
+  /** The reason why the store cannot be written, or null. */
   readonly storeFault: string | null;
-  /** The remedy if the store names one, else null. */
+  /** The remedy, if the store has one; otherwise null. */
   readonly storeRemedy?: string | null;
   /** Null if this process does not deliver. */
   readonly delivery: DeliveryStatus | null;

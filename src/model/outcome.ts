@@ -1,6 +1,6 @@
 /**
- * The outcome of one delivery attempt. A tagged union, never an exception: a transport that throws has a bug, and the queue then
- * records the attempt as deferred.
+ * The outcome of one delivery attempt, as a tagged union. A transport must not throw. If it throws, the queue records the attempt as
+ * deferred.
  */
 
 /** The stage of the SMTP session in which the reply arrived. */
@@ -11,7 +11,7 @@ export interface Reply {
   readonly stage: Stage;
   /** SMTP reply code (RFC 5321 section 4.2), or null without a reply (connection lost, timeout). */
   readonly code: number | null;
-  /** Enhanced status code such as `5.1.1` (RFC 3463), or null when the reply had none. */
+  /** Enhanced status code such as `5.1.1` (RFC 3463), or null if the reply has none. */
   readonly enhanced: string | null;
   readonly text: string;
 }
@@ -42,8 +42,8 @@ export type Outcome =
   /** Permanently refused. `suppress` is true only if the mailbox is known not to exist. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
-   * Temporarily refused. Scope `transport`: the cause is the connection, the relay or the configuration, so it would affect other
-   * messages too; the circuit breaker counts it.
+   * Temporarily refused. Scope `transport`: the cause is the connection, the relay or the configuration, so other messages would fail
+   * too. The circuit breaker counts only failures with this scope.
    */
   | {
       readonly kind: 'deferred';
@@ -65,6 +65,6 @@ export interface Attempt {
   readonly tookMs: number;
   /** The next hop, for example `relay.example:587`; null if no connection was made. */
   readonly remote: string | null;
-  /** The SMTP transcript. Each line begins with `C: ` or `S: `; message content and credentials are left out. */
+  /** The SMTP transcript. Each line begins with `C: ` or `S: `. It does not contain message content and credentials. */
   readonly conversation: readonly string[];
 }

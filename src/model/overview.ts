@@ -1,6 +1,6 @@
 /**
- * The overview for operators: conditions that need attention, found in a time that does not depend on the amount of stored data; and
- * the position in the change feed, which moves after a change by any process.
+ * The overview for operators: conditions that require attention. The time to find them does not depend on the amount of stored data.
+ * The position in the change feed changes after a change by any process.
  */
 
 import type { Account, ApiKey } from './account.ts';
@@ -8,7 +8,7 @@ import type { RecordCheck } from './domain.ts';
 
 /** Volumes and keys that expire within this time are shown; an expired volume is shown for the same time afterwards. */
 export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
-/** A key used within this time is in use. A report that was not understood is shown for this time. */
+/** A key counts as in use for this time after its last use. A report that was not understood is shown for this time. */
 export const RECENT_USE_MS = 24 * 3_600_000;
 /** The used fraction of the volume from which an account is shown. */
 export const VOLUME_WARNING_FRACTION = 0.9;
@@ -38,13 +38,13 @@ export interface DomainProblem {
 export interface OverviewData {
   /** False if no message was ever accepted. */
   readonly everAccepted: boolean;
-  /** When the next queued message of an account that is not locked is due; null if there is none. */
+  /** The time when the next queued message of an unlocked account is due; null if there is none. */
   readonly nextDueAt: number | null;
   /** Accounts that are locked or warned, or whose volume is nearly used, expires soon or expired recently. */
   readonly accounts: readonly Account[];
   /**
-   * Valid keys that expire soon and are in use or the last key of their account. `successor` is a newer key of the same name that
-   * expires later, as a rotation creates it; with a successor, only keys that were used since are listed.
+   * Valid keys that expire soon and are in use or the last key of their account. `successor` is a newer key with the same name and a
+   * later expiry, created by a rotation. A key with a successor is listed only if it was used after the successor was created.
    */
   readonly keys: readonly (ApiKey & { readonly account: string; readonly successor: number | null })[];
   readonly domains: {
@@ -56,17 +56,17 @@ export interface OverviewData {
   readonly notUnderstood: number;
 }
 
-/** The position in the change feed. A member changes if its kind of data changes; it is compared only with its earlier value. */
+/** The position in the change feed. Each member changes if its kind of data changes. It is compared only with its earlier value. */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
-  /** The newest entry of the audit log; 0 for none. */
+  /** The id of the newest audit log entry; 0 for none. */
   readonly newestAuditId: number;
-  /** The recent counts of all nodes, and the part of them that suppresses addresses. */
+  /** The sum of recent counts of all nodes, and the sum of those counts that can suppress addresses. */
   readonly recentCounts: number;
   readonly suppressingCounts: number;
 }
 
-/** The records that an answered check found missing or wrong; `checks` is the JSON of the column. */
+/** Returns the records that an answered check found missing or wrong. `checks` is the stored JSON. */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found }) => found === 'missing' || found === 'wrong')

@@ -1,6 +1,6 @@
 /**
- * Running time: how long the service has run, independent of steps of its clock. The age of a message is measured in running time, so
- * neither a step of the clock nor downtime makes a message old (docs/decisions/age.md).
+ * Running time: the time for which the service has run, independent of steps of the clock. The age of a message is measured in running
+ * time, so neither a step of the clock nor downtime increases the age of a message (docs/decisions/age.md).
  *
  * Guarantees: an age is never greater than the real time since acceptance, except for clock steps below `MAX_CLOCK_DEVIATION_MS`.
  * Time that no monotonic clock confirms does not count. Pure.
@@ -8,7 +8,7 @@
 
 /** A greater difference between the clock and the monotonic clock between two readings is a step of the clock. */
 export const MAX_CLOCK_DEVIATION_MS = 5_000;
-/** The maximum number of segments. The two oldest are then merged, which makes old messages younger, never older. */
+/** Maximum number of segments. Above it, the two oldest segments are merged. A merge can reduce the age of a message, never increase it. */
 const MAX_SEGMENTS = 200;
 
 /** A part of the running time without a step of the clock. It ends where the next segment begins. */
@@ -17,7 +17,7 @@ export interface ClockSegment {
   readonly fromMs: number;
   /** Clock minus running time in this segment. */
   readonly aheadMs: number;
-  /** The earliest time that the clock can have shown in it. */
+  /** The earliest possible clock time in this segment. */
   readonly leastAt: number;
 }
 
@@ -25,18 +25,18 @@ export interface RunningTime {
   readonly ranMs: number;
   /** The time of the clock at `ranMs`. */
   readonly seenAt: number;
-  /** In order, at least one. */
+  /** At least one segment, in order. */
   readonly segments: readonly ClockSegment[];
 }
 
-/** The running time of an installation that has stored none. Messages accepted earlier age by the clock. */
+/** Returns the first running time of an installation. The age of messages that were accepted earlier is measured by the clock. */
 export function startRunningTime(now: number): RunningTime {
   return { ranMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
 }
 
 /**
- * The running time when the clock shows `now`. `passedMs` is at least the monotonic time since the last reading. The advance of the
- * clock counts if `passedMs` confirms it. Otherwise it is a step and does not count.
+ * Returns the running time at the clock time `now`. `passedMs` is at least the monotonic time since the last reading. If `passedMs`
+ * confirms the advance of the clock, the advance is added. Otherwise it is a step of the clock and is not added.
  */
 export function advanceRunningTime(before: RunningTime, now: number, passedMs: number): RunningTime {
   const clockAdvanceMs = now - before.seenAt;
@@ -60,20 +60,20 @@ function mergeOldestSegments(segments: readonly ClockSegment[]): readonly ClockS
   return [mergedSegment, ...others];
 }
 
-/** The latest time for which everything dated up to it has an age of at least `ageMs`. */
+/** Returns the latest clock time such that every message accepted up to it has an age of at least `ageMs`. */
 export function cutoffForAge({ ranMs, segments }: RunningTime, ageMs: number): number {
   const from = ranMs - ageMs;
   let cutoff = Number.POSITIVE_INFINITY;
   for (const [index, { fromMs, aheadMs, leastAt }] of segments.entries()) {
     const end = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
     if (end < from) continue;
-    // In the segment in which the window begins, the start of the window counts. A later segment is in the window as a whole.
+    // The start of the window limits the segment that contains it. Later segments are entirely within the window.
     cutoff = Math.min(cutoff, index === 0 || fromMs < from ? Math.min(from, end) + aheadMs : leastAt - 1);
   }
   return cutoff;
 }
 
-/** The age of something dated `at`; never negative. If the clock showed `at` twice, the later time counts. */
+/** Returns the age of a message accepted at the clock time `at`; never negative. If the clock showed `at` twice, the later time is used. */
 export function runningAge({ ranMs, segments }: RunningTime, at: number): number {
   for (let index = segments.length - 1; index >= 0; index -= 1) {
     const segment = segments[index];

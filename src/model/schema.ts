@@ -1,6 +1,6 @@
 /**
- * Builds JSON Schemas with the calls and the types of TypeBox, and with the same result, as far as they are used here. Loading the
- * library took a third of a short command's time (docs/decisions/launcher.md); its types cost nothing. Pure.
+ * Builds JSON Schemas with the functions and types of TypeBox that this project uses, with the same results. Only the types of the
+ * library are imported, because loading it took a third of the time of a short command (docs/decisions/launcher.md). Pure.
  */
 import type { Type as TypeBox } from 'typebox';
 
@@ -18,7 +18,7 @@ type UsedTypes =
   | 'Unknown'
   | 'Unsafe';
 
-/** Marks a member that an object need not have; not part of the JSON. */
+/** Marks an optional member of an object. The mark is not part of the JSON. */
 const OPTIONAL = Symbol('optional');
 
 const builder = {
@@ -40,5 +40,5 @@ const builder = {
   Unsafe: (schema: object) => ({ ...schema }),
 };
 
-/** The builder; its types are those of the library, which a test holds its results to. */
+/** The builder, with the types of the library. A test checks that both produce the same schemas. */
 export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;

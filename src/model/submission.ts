@@ -1,7 +1,7 @@
 /**
  * Validates the JSON body of a request, and generates the ids of messages. Pure.
  *
- * Missing fields are reported first, then wrong types, then invalid content. Never throws, whatever the JSON contains.
+ * Missing fields are reported first, then wrong types, then invalid content. The validation never throws, for any JSON value.
  */
 import { type Address, canonicalAddress, parseAddress } from './address.ts';
 
@@ -21,10 +21,10 @@ type ValidationResult =
   | { readonly kind: 'valid'; readonly submission: ValidSubmission }
   | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
-/** The fields, in the order in which error texts name them. */
+/** The fields, in their order in error messages. */
 export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
-/** Bytes of UTF-8 in a subject: the longest line RFC 5322 section 2.1.1 allows. */
+/** Maximum length of a subject in UTF-8 bytes: the maximum length of a line (RFC 5322 section 2.1.1). */
 const MAX_SUBJECT_BYTES = 998;
 
 const TAB = 0x09;
@@ -75,7 +75,7 @@ function refused(refusal: ValidationFault): ValidationResult {
   return { kind: 'refused', refusal };
 }
 
-/** An own member, or undefined. Members inherited through `__proto__` are ignored. */
+/** Returns an own member of the object, or undefined. Inherited members are ignored. */
 function ownMember(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
@@ -84,19 +84,19 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/** Characters that are not allowed in subject and message: NUL (RFC 5321 section 4.1.2) and unpaired surrogates, which UTF-8 cannot encode. */
+/** Refuses characters that are not allowed in subject and message: NUL (RFC 5321 section 4.1.2), and unpaired surrogates, which UTF-8 cannot encode. */
 function findForbiddenCharacter(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
   return findUnpairedSurrogate(field, value);
 }
 
-/** The fault of an unpaired surrogate. A field that also has a NUL is refused because of the NUL; `parseAddress` refuses it in an address. */
+/** Refuses unpaired surrogates. If the field also contains a NUL, the NUL is reported instead; in an address by `parseAddress`. */
 function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
-/** The fault of a subject, or null. Line breaks are reported first, then other controls, then the length. */
+/** Returns the fault of a subject, or null. Line breaks are reported first, then other control characters, then the length. */
 function findSubjectFault(subject: string): string | null {
   let hasControl = false;
   for (let i = 0; i < subject.length; i++) {
@@ -107,14 +107,14 @@ function findSubjectFault(subject: string): string | null {
     }
   }
   if (hasControl) return 'control characters other than a tab are not allowed';
-  // A UTF-16 unit is three bytes of UTF-8 at most.
+  // A UTF-16 unit is at most three bytes in UTF-8.
   if (subject.length * 3 > MAX_SUBJECT_BYTES && Buffer.byteLength(subject, 'utf8') > MAX_SUBJECT_BYTES) {
     return `more than ${MAX_SUBJECT_BYTES} bytes in UTF-8 are not allowed`;
   }
   return null;
 }
 
-// Why a submission is refused: an error code with the parameters of its text. http/errors.ts has the status and the text of each.
+// The reasons of a refusal: error codes with the parameters of their texts. http/errors.ts has the status and the text of each code.
 
 export type ValidationFault =
   | { readonly code: 'invalid-json' }
@@ -130,32 +130,32 @@ export type ForbiddenReason =
   | 'rate-limit-exceeded'
   | 'sender-not-authenticated';
 
-// Whether the sender of a message needs an authenticated domain.
+// The rule for sender domains.
 
 interface SenderRule {
   readonly transport: { readonly kind: string };
   readonly senders: 'authenticated' | 'any';
 }
 
-/** False if every sender is accepted: it is configured so, or the transport is `capture:`, which sends nothing. */
+/** True if the domain of the sender must be authenticated. False with the setting `any`, and for `capture:`, which sends nothing. */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Message ids: lower-case UUIDv7 (RFC 9562 section 5.7), strictly increasing within one process and after a restart, also if the
-// clock is set back. The first 60 bits (48 of time, 12 of a counter, section 6.2 method 1) order them; the last 62 are random, so an
-// id cannot be guessed.
+// Message ids: lower-case UUIDv7 (RFC 9562 section 5.7). They increase strictly within one process, after a restart, and after the
+// clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section 6.2 method 1). The last 62 bits are
+// random, so an id cannot be guessed.
 
 const COUNTER_LIMIT = 4096;
 
 export interface MessageIdGenerator {
-  /** The next id for `now` (milliseconds since the epoch). */
+  /** Returns the next id for `now` (milliseconds since the epoch). */
   next(now: number): string;
 }
 
 /**
  * Generates ids greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID, whose variant and
- * random bits are the end of the id.
+ * random bits become the end of the id.
  */
 export function createMessageIdGenerator(last: string | null, randomUuid: () => string): MessageIdGenerator {
   let lastMs = last === null ? 0 : timestampOfId(last);
@@ -183,17 +183,17 @@ export function createMessageIdGenerator(last: string | null, randomUuid: () => 
   };
 }
 
-/** Milliseconds since the epoch held by a UUIDv7. */
+/** Returns the time in a UUIDv7, in milliseconds since the epoch. */
 export function timestampOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** The 12 bits after the version. */
+/** Returns the counter: the 12 bits after the version. */
 export function counterOfId(id: string): number {
   return Number.parseInt(id.slice(15, 18), 16);
 }
 
-/** True for a lower-case UUIDv7; linear, 36 characters at most. */
+/** True for a lower-case UUIDv7. Texts of other lengths are refused without a search. */
 export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

@@ -11,17 +11,17 @@ export interface Suppression {
   readonly at: number;
 }
 
-/** The owner of a list: an account's name, or `*` for the list of the whole installation. */
+/** The owner of a list: the name of an account, or `*` for the whole installation. */
 export type ListName = string;
 
 /** A search by the beginning of the address, or of its domain (the part after the last `@`). */
 export interface SuppressionSearch {
   readonly of: 'address' | 'domain';
-  /** Not empty; in the form of canonical addresses. */
+  /** Must not be empty. Must have the form of canonical addresses. */
   readonly prefix: string;
 }
 
-/** An entry with its list. */
+/** A suppression and its list. */
 export interface ListedSuppression extends Suppression {
   readonly list: ListName;
 }

@@ -1,4 +1,4 @@
-/** The part of `tr46` that is used here; the package ships no types of its own. */
+/** Types for the used part of the package `tr46`, which contains no types. */
 declare module 'tr46' {
   export interface Tr46Options {
     readonly checkBidi?: boolean;
@@ -9,6 +9,6 @@ declare module 'tr46' {
     readonly transitionalProcessing?: boolean;
     readonly ignoreInvalidPunycode?: boolean;
   }
-  /** The domain in A-labels, or null where it is no valid domain by UTS 46. */
+  /** Returns the domain in A-labels, or null if the domain is not valid by UTS 46. */
   export function toASCII(domain: string, options?: Tr46Options): string | null;
 }

@@ -1,6 +1,6 @@
 /**
- * Time series: counts of accepted, delivered and failed messages, per minute and per hour. Each node writes complete rows of its own,
- * so no node waits for another, and a repeated write counts once.
+ * Time series: counts of accepted, delivered and failed messages, per minute and per hour. Each node writes complete rows under its
+ * own name. Therefore no node waits for another, and a repeated write does not change the counts.
  */
 
 /** The counts, in the order of the columns. */
@@ -32,24 +32,24 @@ export interface Traffic extends TrafficCounts {
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
-/** The counts of one node in one minute or hour so far. */
+/** The counts of one node in one minute or hour. */
 export interface TrafficRow extends Traffic {
   readonly spanMs: typeof MINUTE_MS | typeof HOUR_MS;
   /** The start of the span, a multiple of `spanMs`. */
   readonly at: number;
 }
 
-/** The sums of one step of a series. */
+/** The counts of one step of a series. */
 export interface TrafficStep extends Traffic {
   readonly at: number;
 }
 
-/** Latencies as stored in a column: `bucket:count` pairs separated by spaces. Several such texts can be joined to add them up. */
+/** Formats latencies for a column: `bucket:count` pairs separated by spaces. Joining several texts with spaces adds their counts. */
 export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
 }
 
-/** Parses one such text, or several joined by spaces. */
+/** Parses the text of `formatLatencies`, or several of them joined with spaces. */
 export function parseLatencies(text: string): Latencies {
   const sums = new Map<number, number>();
   for (const pair of text.split(' ')) {
@@ -61,12 +61,12 @@ export function parseLatencies(text: string): Latencies {
   return sums;
 }
 
-/** The span of the rows from which a step is read. */
+/** Returns the span of the rows that contain the counts of a step. */
 export function rowSpanForStep(stepMs: number): TrafficRow['spanMs'] {
   return stepMs % HOUR_MS === 0 ? HOUR_MS : MINUTE_MS;
 }
 
-/** The counts of a row, whose columns have the names of the counts. */
+/** Reads the counts of a row. The columns have the names of the counts. */
 export function readTrafficCounts(readColumn: (column: string) => number): TrafficCounts {
   return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, readColumn(name)])) as Record<TrafficCount, number>;
 }
@@ -75,19 +75,19 @@ export function readTrafficCounts(readColumn: (column: string) => number): Traff
 // error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
 // buckets, about half a kilobyte of a row.
 
-/** Counts by bucket, sparse. */
+/** Counts by bucket. Buckets without messages are absent. */
 export type Latencies = ReadonlyMap<number, number>;
 
 const BUCKETS_PER_DOUBLING = 8;
 /** The last bucket, which contains all times longer than about 50 days. */
 export const MAX_LATENCY_BUCKET = 256;
 
-/** The bucket of a time in ms. A negative time, after the clock was set back, is in the first bucket. */
+/** Returns the bucket of a time in ms. The first bucket also contains negative times, which occur after the clock was set back. */
 export function latencyBucket(ms: number): number {
   return ms <= 1 ? 0 : Math.min(MAX_LATENCY_BUCKET, Math.ceil(Math.log2(ms) * BUCKETS_PER_DOUBLING));
 }
 
-/** The longest time of a bucket, in ms. */
+/** Returns the longest time of a bucket, in ms. */
 function maxBucketMs(bucket: number): number {
   return 2 ** (bucket / BUCKETS_PER_DOUBLING);
 }

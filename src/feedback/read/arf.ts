@@ -6,7 +6,7 @@ import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts
 
 const MAX_RECIPIENTS = 100;
 const MAX_TYPE_LENGTH = 40;
-/** Characters that are read of a text part that may be a report. */
+/** Maximum number of characters that are read of a text part. */
 const MAX_TEXT_LENGTH = 8_192;
 
 /** The media type of the machine-readable part, and the types that gateways change it to. */
@@ -16,12 +16,12 @@ const REPORT_TYPES: readonly string[] = [
   'application/feedback-report',
 ];
 
-/** Returns one complaint per recipient of the report, or one without a recipient when the report names none. Returns none when the message is not a report. */
+/** Returns one complaint per recipient, or one complaint without a recipient if the report names none. Empty if the message is no report. */
 export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     const fields = findReportFields(part);
     const feedbackType = parseFeedbackType(fieldValue(fields, 'feedback-type'));
-    // Section 3.1 requires the type.
+    // RFC 5965 section 3.1 requires the type.
     if (feedbackType === null) continue;
     const evidence = createEvidence(null, buildDiagnostic(fields), readReportingHost(fields, message));
     return readRecipients(fields).map((recipient) => ({

@@ -13,7 +13,7 @@ import { containsPhrase } from './phrases.ts';
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 
-/** True for a reply. A bounce is not a reply, so this separates persons from servers with unusual sender names. */
+/** True for a reply. A bounce is never a reply, so a reply is from a person, not from a server with an unusual sender name. */
 export function isReply(message: Entity, subject: string): boolean {
   return subject.startsWith('re:') || fieldValue(message.fields, 'in-reply-to') !== null;
 }

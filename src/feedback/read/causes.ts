@@ -8,7 +8,7 @@
 import { MAILBOX_FULL_PHRASES, MAILBOX_MISSING_PHRASES } from './mailbox-phrases.ts';
 import { parsePhrases } from './phrases.ts';
 
-/** `missing`: no such mailbox or host. `refused`: permanent, but not because of the mailbox. `temporary`: a later attempt may succeed. */
+/** `missing`: the mailbox or host does not exist. `refused`: permanent for another reason. `temporary`: a later attempt may succeed. */
 export type Cause = 'missing' | 'refused' | 'temporary';
 
 export interface CauseRule {
@@ -39,7 +39,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
     ],
   },
   {
-    name: 'mailbox closed for a time',
+    name: 'mailbox temporarily closed',
     cause: 'temporary',
     phrases: [
       'found, try again',
@@ -180,7 +180,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
     ],
   },
   {
-    name: 'given up after a time',
+    name: 'delivery stopped after retries',
     cause: 'temporary',
     isVague: true,
     phrases: parsePhrases(`

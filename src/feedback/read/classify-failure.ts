@@ -1,8 +1,8 @@
 /**
- * Classifies a reported failure: whether it is permanent, and whether the mailbox is missing. `classify` interprets SMTP replies,
- * causes.ts the surrounding text. This module defines their precedence.
+ * Classifies a reported failure: whether it is permanent, and whether the mailbox is missing. `classify` interprets SMTP replies.
+ * causes.ts has the rules for the surrounding text. This module defines the precedence of the two.
  *
- * It is pure and linear in the text per phrase. A status 5.7.x never means a missing mailbox. A full mailbox and an expired
+ * It is pure. The cost is linear in the length of the text for each phrase. A status 5.7.x never means a missing mailbox. A full mailbox and an expired
  * retry period are temporary failures.
  */
 import { classify, findRule } from '../../classify/classify.ts';
@@ -16,7 +16,7 @@ export interface FailureClass {
   readonly mailboxMissing: boolean;
 }
 
-/** The extra member is false when the text contains no known cause and no specific code. */
+/** `known` is false if the text contains no known cause and no specific code. */
 export interface FailureClassification extends FailureClass {
   readonly known: boolean;
 }
@@ -62,7 +62,7 @@ const MAX_TEXT_LENGTH = 8_000;
 
 /**
  * Classifies a text (a diagnostic or free text) together with the status of the report, or null. A status or reply code within the
- * text takes precedence over the status of the report, because gateways invent theirs.
+ * text takes precedence over the status of the report, because the status of a gateway is often wrong.
  */
 export function classifyFailure(source: string, status: string | null): FailureClassification {
   const excerpt = source.slice(0, MAX_TEXT_LENGTH);
@@ -139,7 +139,7 @@ function fromOutcome(outcome: Outcome): ReplyClassification | null {
       return { ...(outcome.suppress ? MISSING : REFUSED), disabled };
     }
     case 'deferred':
-      // A problem of the sender's configuration or reputation. This message was refused permanently.
+      // The sender has a problem with its configuration or reputation. This message was refused permanently.
       return { ...(TEMPORARY_REASONS.includes(outcome.reason) ? TEMPORARY : REFUSED), disabled: false };
     case 'delivered':
     case 'unanswered':

@@ -1,6 +1,6 @@
 /** Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws. */
 
-/** Later text is about another server or another message. */
+/** Maximum searched text. Later text is about another server or another message. */
 const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;

@@ -10,7 +10,7 @@ const SPACE = 0x20;
 const TAB = 0x09;
 const ESCAPE = 0x1b;
 
-/** Characters of one header value. */
+/** Maximum characters of one header value. */
 const MAX_VALUE_LENGTH = 16_384;
 
 /** Decodes `body` (one character per octet) by the name of its encoding. An unknown encoding counts as none. */
@@ -33,7 +33,7 @@ function firstWord(value: string): string {
   return trimmed.slice(0, end);
 }
 
-/** RFC 2045 section 6.7; with `words` also RFC 2047 section 4.2, where `_` is a space. */
+/** Decodes quoted-printable (RFC 2045 section 6.7). With `isEncodedWord`, `_` is a space (RFC 2047 section 4.2). */
 function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array {
   const octets = new Uint8Array(body.length);
   let length = 0;

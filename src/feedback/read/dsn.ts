@@ -1,6 +1,6 @@
 /**
  * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a separator,
- * fields with comments, unknown actions. When the diagnostic is missing or unknown, the free text of the notification decides.
+ * fields with comments, unknown actions. If the diagnostic is missing or unknown, the free text of the notification determines the result.
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { FailureClassification } from './classify-failure.ts';
@@ -12,10 +12,10 @@ import type { FailureClassifier } from './failure-classifier.ts';
 import { type Field, fieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
 
-/** Notices that are read from one report, over all groups and parts. */
+/** Maximum number of events of one report, over all groups and parts. */
 export const MAX_EVENTS = 100;
 
-/** Content of a report outside its fields. */
+/** The content of a report outside its fields. */
 export interface ReportContext {
   readonly freeText: FreeText;
   /** Failed recipients in the header of the notification, or in its free text. */
@@ -40,7 +40,7 @@ export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** Returns one notice per recipient of the first machine-readable part, or none when there is no such part. The number is bounded. */
+/** Returns one event per recipient of the first machine-readable part; empty if there is no such part. The number is bounded. */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -51,8 +51,8 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
 }
 
 /**
- * Reads at most `limit` notices from the fields of a report; none when no field is about a recipient. The function stops at the
- * limit, because groups without a recipient are multiplied by the recipients of the header.
+ * Reads at most `limit` events from the fields of a report; empty if no field is about a recipient. The function stops at the
+ * limit, because each group without a recipient gets all recipients of the header.
  */
 export function readStatusEvents(
   text: string,
@@ -85,7 +85,7 @@ interface Groups {
   readonly recipients: readonly (readonly Field[])[];
 }
 
-/** Section 2.1 requires a blank line between groups. Some servers write none, or one within a group. */
+/** Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers omit it. */
 function sortGroups(groups: readonly (readonly Field[])[]): Groups {
   const message: Field[] = [];
   const recipients: Field[][] = [];
@@ -173,7 +173,7 @@ function createEvent(
   }
 }
 
-/** Section 2.3.1: the original recipient is the address of the message; the final recipient is the address after forwarding. */
+/** RFC 3464 section 2.3.1: the original recipient is the address of the message; the final recipient is the address after forwarding. */
 function readRecipients(fields: readonly Field[]): {
   readonly recipient: string | null;
   readonly alias: string | null;
@@ -199,7 +199,7 @@ function isSameAddress(one: string, other: string): boolean {
 
 type Action = 'failed' | 'delayed' | 'delivered';
 
-/** Section 2.3.3. When the action is missing or unknown, status and free text decide. */
+/** Reads the action (RFC 3464 section 2.3.3). If the action is missing or unknown, the status and the free text determine it. */
 function determineAction(
   value: string,
   status: string | null,
@@ -251,7 +251,7 @@ function joinDiagnostics(fields: readonly Field[]): string {
     .join(' ');
 }
 
-/** Classifies by diagnostic and status. When they are unknown, the free text decides. */
+/** Classifies by diagnostic and status. If these are unknown, the free text determines the result. */
 function classifyFields(
   diagnostics: string,
   status: string | null,

@@ -1,12 +1,12 @@
 /**
  * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046). The parser makes one pass over the lines with a table
- * of open boundaries, so nesting adds no cost. Depth, number of parts and header size are bounded. It never throws and accepts
- * invalid messages. A message within a message stays one leaf.
+ * of open boundaries, so the depth of nesting adds no cost. Depth, number of parts and header size are bounded. The parser never
+ * throws and accepts invalid messages. An embedded message is one leaf.
  */
 import { decodeCharset, decodeTransfer } from './decode.ts';
 import { type Field, fieldValue, readFields } from './fields.ts';
 
-/** Deeper multiparts are leaves. Reports have at most five levels. */
+/** Multiparts at a greater depth are leaves. Reports have at most five levels. */
 const MAX_DEPTH = 40;
 const MAX_PARTS = 400;
 const MAX_HEADER_LENGTH = 131_072;
@@ -51,7 +51,7 @@ export function leafParts(entity: Entity): readonly Entity[] {
 }
 
 function parse(text: string, maxOctets: number): Entity {
-  /** The open entities, from the message inwards. The last one is being parsed. */
+  /** The open entities, from the outermost to the innermost, which is being parsed. */
   const stack: OpenEntity[] = [];
   /** Maps each delimiter to the depth of its multipart. */
   const delimiters = new Map<string, number>();
@@ -104,7 +104,7 @@ function parse(text: string, maxOctets: number): Entity {
   return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 
-/** Handles the close delimiter of a multipart: its delimiter no longer matches. */
+/** Handles the close delimiter of a multipart: later delimiters of the multipart are ignored. */
 function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;
   if (boundary !== undefined && boundary !== null && stack.length > 1) delimiters.delete(`--${boundary}`);

@@ -1,13 +1,13 @@
 /**
- * Classifies the failures of one report and caches the results, so each text is classified once for all recipients. The cost of
- * a report therefore grows with its length, not with recipients times groups times text. The cache is the only state.
+ * Classifies the failures of one report and caches the results, so that each text is classified once for all recipients. The cost of
+ * a report is therefore linear in its length. The cache is the only state.
  */
 
 import { classifyFailure, type FailureClassification } from './classify-failure.ts';
 import { DELAY_PHRASES } from './kind-phrases.ts';
 import { containsPhrase, normalizeText } from './phrases.ts';
 
-/** Number of classified texts and of their characters. */
+/** The number of classified texts, and the sum of their characters. */
 export interface ClassifierCost {
   readonly texts: number;
   readonly characters: number;
@@ -16,7 +16,7 @@ export interface ClassifierCost {
 export interface FailureClassifier {
   /** Classifies a text and a status; cached. */
   readonly classify: (text: string, status: string | null) => FailureClassification;
-  /** True when the text reports that a server still retries; cached. */
+  /** True if the text says that a server still retries; cached. */
   readonly reportsDelay: (text: string) => boolean;
   readonly cost: () => ClassifierCost;
 }

@@ -3,7 +3,7 @@
  * pass over the text, returns at most MAX_FIELDS fields of bounded length, skips lines that are not fields, and never throws.
  */
 
-/** More fields than a message has after a long chain of relays. */
+/** Maximum number of fields. A message has fewer fields even after many relays. */
 const MAX_FIELDS = 1_000;
 const MAX_VALUE_LENGTH = 16_384;
 /** RFC 5322 section 2.2 has no limit; the longest registered name has fewer than 40 characters. */

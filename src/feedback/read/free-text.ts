@@ -1,6 +1,6 @@
 /**
  * Reads free-text bounce messages: the text before the returned message, the failed recipients in it, and the cause for each
- * recipient. The phrases are in separate data files. A message that does not look like a bounce returns no notice.
+ * recipient. The phrases are in separate data files. The result is empty if the message is not a bounce.
  */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
@@ -14,9 +14,9 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 
 const MAX_RECIPIENTS = 100;
-/** Characters of the text before the returned message. */
+/** Maximum characters of the text before the returned message. */
 const MAX_LENGTH = 32_768;
-/** Characters that are classified for one recipient, and for all. */
+/** Maximum characters that are classified for one recipient, and for all recipients. */
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
 /** A longer line is not a heading. */
@@ -101,7 +101,7 @@ export interface FreeTextReport {
   readonly reportingHost: string | null;
 }
 
-/** Returns the notices of the text; none when the message is not a bounce. */
+/** Returns the events of the text; empty if the message is not a bounce. */
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
@@ -115,7 +115,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
     !containsPhrase(text, FINAL_FAILURE_PHRASES);
-  // A known cause from a server is a bounce, whatever the other text is.
+  // A server message with a known cause is a bounce, even without a failure phrase.
   const isBounce =
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
@@ -136,7 +136,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   });
 }
 
-/** True when a code in the text is final. */
+/** True if the code in the text is permanent. */
 function isFinal(text: string): boolean {
   const reply = findReplyCode(text);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;

@@ -1,7 +1,7 @@
 /**
- * Reads the notices in a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic
- * reply (RFC 3834), a free-text bounce, or an unknown message. Pure. The cost is linear in the size of the message, and the result
- * is bounded. It never throws and returns at least one notice.
+ * Reads the feedback events in a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an
+ * automatic reply (RFC 3834), a free-text bounce, or an unknown message. Pure. The cost is linear in the size of the message, and the
+ * result is bounded. It never throws and returns at least one event.
  */
 import { textFromHtml } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
@@ -24,9 +24,9 @@ import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } 
 import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
-/** Octets of a message that are read. Reports have their content before the returned message. */
+/** Maximum octets of a message that are read. Reports have their content before the returned message. */
 const MAX_BYTES = 10 * 1_048_576;
-/** Characters of the free text. */
+/** Maximum characters of the free text. */
 const MAX_TEXT_LENGTH = 131_072;
 /** Gateways can wrap a bounce in another message, also repeatedly. */
 const MAX_WRAPPING_DEPTH = 3;
@@ -34,8 +34,8 @@ const MAX_WRAPPING_DEPTH = 3;
 const MAX_WRAPPER_TEXT = 200;
 
 /**
- * Returns the notices of a raw message: one per recipient, at least one and at most 100. The classifier must be new; afterwards
- * it returns the cost.
+ * Returns the events of a raw message: one per recipient, at least one and at most 100. The classifier must not be used for another
+ * message. After the call, `classifier.cost` returns the cost.
  */
 export function readFeedbackEvents(
   raw: Uint8Array,
@@ -91,13 +91,13 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   return [{ kind: 'unknown', reason: unknownReason(author, freeText) }];
 }
 
-/** Reads an embedded message. Returns no notices when it is not a bounce or complaint. */
+/** Reads an embedded message. The result is empty if the message is not a bounce or complaint. */
 function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
   const events = readMessage(readEntity(Buffer.from(part.octets(), 'latin1')), depth + 1, classifier);
   return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;
 }
 
-/** Returns the free text before the returned message; HTML is used only without plain text. */
+/** Returns the free text before the returned message. HTML is used only if there is no plain text. */
 function readText(message: Entity): string {
   let plain = '';
   let html = '';
@@ -179,7 +179,7 @@ function unknownReason(author: AuthorKind, freeText: FreeText): string {
     : 'the message is not a delivery status notification, a feedback report, a known bounce text or an automatic reply';
 }
 
-/** Removes equal notices, because some servers repeat a recipient for every attempt. */
+/** Removes duplicate events, because some servers repeat a recipient for every attempt. */
 function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEvent[] {
   const seen = new Set<string>();
   return events.filter((event) => {

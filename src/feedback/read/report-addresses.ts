@@ -13,7 +13,7 @@ import {
 } from './layout-phrases.ts';
 
 const MAX_FOUND = 1_000;
-/** RFC 5321 section 4.5.3.1.1 allows 64 characters; the rest is a margin for invalid addresses. */
+/** RFC 5321 section 4.5.3.1.1 allows 64 characters. The other characters are a margin for invalid addresses. */
 const MAX_LOCAL_LENGTH = 80;
 const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
@@ -45,7 +45,7 @@ export function findAddresses(text: string): readonly FoundAddress[] {
   const found: FoundAddress[] = [];
   let from = 0;
   let lineStart = 0;
-  // Computed once per line: a new search at every at sign would be quadratic in the length of the line.
+  // The line end is computed once per line. A search at every `@` would be quadratic in the length of the line.
   let lineEnd = endOfLine(text, 0);
   for (
     let atSign = text.indexOf('@');

@@ -10,18 +10,18 @@ import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 export type SesEvent =
-  /** `reference` is the provider's id of the message. `key` identifies the event and is equal for every copy of it. */
+  /** `reference` is the provider's id of the message. `key` identifies the event and is equal for all copies of it. */
   | {
       readonly kind: 'feedback';
       readonly reference: string;
-      /** The id of the message, when the event carries the tag of Postrider. */
+      /** The id of the message if the event has the tag of Postrider, otherwise null. */
       readonly messageId: string | null;
-      /** The event carries tags, but not the one of Postrider: unless the provider's id is known, another program sent the message. */
+      /** True if the event has tags without the tag of Postrider. Another program sent the message, unless the provider's id is known. */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly events: readonly FeedbackEvent[];
     }
-  /** The event changes no message: sent, opened, clicked, or a topic was set up. */
+  /** The event changes no message: sent, opened, clicked, or the test event of a topic. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
@@ -57,8 +57,8 @@ export function readSesEvent(text: string): SesEvent {
 }
 
 /**
- * Reads the tag of Postrider. An event of a configuration set carries all tags of its message. Without the tag of Postrider,
- * another program of the same account probably sent the message. Null for notifications of identities, which carry no tags.
+ * Reads the tag of Postrider. An event of a configuration set contains all tags of its message. Without the tag of Postrider,
+ * another program with the same account probably sent the message. Null for notifications of identities, which contain no tags.
  */
 function readTag(tags: unknown): string | 'other' | null {
   const found = toObject(tags);

@@ -2,7 +2,7 @@
  * Fetches and validates the signing certificates of SNS. A certificate is trusted when its chain leads to a root certificate of
  * this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name of SNS.
  *
- * A certificate that could not be fetched is `unavailable`, not `refused`, so that a network failure refuses no event. Only
+ * A certificate that cannot be fetched is `unavailable`, not `refused`, so that a network failure does not refuse an event. Only
  * trusted certificates are cached, so that requests with forged URLs cannot evict them. Fetches are bounded in size, time and
  * concurrency.
  */
@@ -29,7 +29,7 @@ export interface SnsCertificatesParts {
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** Not a certificate of SNS. `why` is one line. */
+  /** The certificate is not a certificate of SNS. `reason` is one line. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** The certificate could not be fetched now. The message may be from SNS. */
   | { readonly kind: 'unavailable'; readonly reason: string };

@@ -38,7 +38,7 @@ const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
 
-/** Reason of a refusal; the label of a metric. */
+/** The reason of a refusal; the label of a metric. */
 export type SnsRefusal =
   | 'sns-broken'
   | 'sns-forged'

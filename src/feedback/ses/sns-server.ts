@@ -2,7 +2,7 @@
  * The HTTP server of the SNS receiver: limits, request bodies and one-line responses.
  *
  * Slow, oversized and malformed requests get a response and lose their connection. Memory is bounded to one body per connection.
- * A client that disconnects is not logged. After a refusal the connection ends, and the rest of the body is not read.
+ * Disconnected clients are not logged. After a refusal the connection ends, and the remaining body is not read.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -34,7 +34,7 @@ export interface SnsCertificatePair {
 
 export type SnsBody =
   | { readonly kind: 'complete'; readonly text: string }
-  /** The rest is not read. */
+  /** The remaining body is not read. */
   | { readonly kind: 'too-large' }
   /** The client disconnected. */
   | { readonly kind: 'aborted' };

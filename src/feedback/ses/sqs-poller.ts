@@ -103,7 +103,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         results[n]?.kind === result && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
       );
     const deletable = entries('delete');
-    // A failed deletion leads to a duplicate, which the store drops.
+    // After a failed deletion the queue delivers the message again, and the store ignores the duplicate.
     if (deletable.length > 0) {
       const deletion = new DeleteMessageBatchCommand({ QueueUrl, Entries: deletable });
       await withTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(deletion, { abortSignal }));
@@ -116,7 +116,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     return results.find((result) => result.kind === 'store-failed') ?? null;
   }
 
-  /** Runs one request and aborts it after `ms` or when `early` aborts. */
+  /** Runs one request. Aborts it after `ms`, or when `stopSignal` aborts. */
   async function withTimeout<T>(
     ms: number,
     stopSignal: AbortSignal | null,
@@ -140,7 +140,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     try {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
         refused('sqs-topic');
-        // The message is kept: with a wrong topic in the settings all events would be lost.
+        // The message is stored. Otherwise all events would be lost if the settings contain a wrong topic.
         const reason = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
         await recordReport(createUnknownReport(Body, reason, { source: 'sqs', now }));
         return { kind: 'delete' };

@@ -77,7 +77,7 @@ describe('a report', () => {
   test('about a missing mailbox changes a delivered message to bounced, suppresses the recipient and counts', () => {
     const decision = decideFeedback(report(), 'm', message('delivered'));
     expect(decision).toMatchObject({
-      ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', counts: 'always' },
+      ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', reputationRule: 'always' },
       entry: { by: 'feedback:smtp', at: NOW, attempt: null },
     });
     if (decision.kind === 'record')
@@ -85,13 +85,13 @@ describe('a report', () => {
   });
 
   test('about a message without a key does not count towards reputation', () => {
-    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ counts: 'never', suppress: null });
+    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ reputationRule: 'never', suppress: null });
   });
 
   test('after the end of a message adds to the history and does not change the state', () => {
     expect(decideFeedback(report(), 'm', message('expired'))).toMatchObject({
       newState: null,
-      counts: 'if-suppressed',
+      reputationRule: 'if-suppressed',
     });
   });
 
