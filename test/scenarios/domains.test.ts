@@ -122,7 +122,7 @@ test('with a DNS host that accepts no Ed25519 records the RSA key authenticates,
 test.each([
   ['add', ['default', 'late.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
   ['rotate', ['sealed.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
-  ['add', ['default', 'late.example'], {}, /the secret file \S+ is gone/],
+  ['add', ['default', 'late.example'], {}, /the secret file \S+ is missing/],
 ])(
   'domain %s %j is refused with a secret that does not decrypt the keys: %j',
   async (command, args, secret, expectedError) => {
