@@ -63,9 +63,9 @@ describe('malformed requests', () => {
     ['a negative length', rawRequest('').replace('Content-Length: 0', 'Content-Length: -1')],
   ])('%s: the response is a 400 with the common error body, and the connection is closed', async (_name, bytes) => {
     const rig = await startListener();
-    const answer = parseRawResponse(await raw(rig, bytes));
-    expect([answer.status, answer.body]).toEqual([400, errorBody('Malformed HTTP request')]);
-    expect(answer.head).toContain('Content-Type: application/json');
+    const response = parseRawResponse(await raw(rig, bytes));
+    expect([response.status, response.body]).toEqual([400, errorBody('Malformed HTTP request')]);
+    expect(response.head).toContain('Content-Type: application/json');
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
@@ -87,8 +87,8 @@ describe('malformed requests', () => {
 
   test('headers above 16 KiB cause status 431', async () => {
     const rig = await startListener();
-    const answer = parseRawResponse(await raw(rig, rawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`])));
-    expect([answer.status, answer.body]).toEqual([431, errorBody('Request header fields too large')]);
+    const response = parseRawResponse(await raw(rig, rawRequest(body, [`X-Long: ${'x'.repeat(20_000)}`])));
+    expect([response.status, response.body]).toEqual([431, errorBody('Request header fields too large')]);
   });
 
   test('a request without a Host header or with two Host headers causes status 400', async () => {
@@ -115,8 +115,8 @@ describe('malformed requests', () => {
 
   test('an Upgrade is ignored', async () => {
     const rig = await startListener();
-    const answer = await raw(rig, rawRequest(body, ['Upgrade: h2c']));
-    expect(parseRawResponse(answer).status).toBe(201);
+    const response = await raw(rig, rawRequest(body, ['Upgrade: h2c']));
+    expect(parseRawResponse(response).status).toBe(201);
   });
 });
 
@@ -232,7 +232,7 @@ describe('slow clients', () => {
     await waitUntil(() => pending.length === 2);
     expect((await post(rig, largeMessage, authorizationOf(3))).status).toBe(429);
     expect(rig.recorded.refused).toEqual(['too-many-bodies', 'overloaded']);
-    for (const answer of pending.splice(0)) answer();
+    for (const response of pending.splice(0)) response();
     expect([(await first).status, (await second).status]).toEqual([201, 201]);
     const third = post(rig, largeMessage, authorizationOf(3));
     await waitUntil(() => pending.length === 1);

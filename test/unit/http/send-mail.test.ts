@@ -57,14 +57,14 @@ const SMTP: ListenerOptions['settings']['transport'] = {
 describe('201', () => {
   test('has exactly result.id, a lower-case UUIDv7, and no banner', async () => {
     const rig = await startListener();
-    const answer = await post(rig, { ...MESSAGE, unknown: { member: 1 } });
-    expect(answer.status).toBe(201);
-    expect(answer.text).toBe(`{"result":{"id":"${rig.recorded.submitted[0]?.id}"}}`);
-    expect(answer.text).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/);
-    expect(answer.headers.get('content-type')).toBe('application/json');
-    expect(answer.headers.get('server')).toBeNull();
-    expect(answer.headers.get('x-powered-by')).toBeNull();
-    expect(answer.headers.get('ratelimit')).toBeNull();
+    const response = await post(rig, { ...MESSAGE, unknown: { member: 1 } });
+    expect(response.status).toBe(201);
+    expect(response.text).toBe(`{"result":{"id":"${rig.recorded.submitted[0]?.id}"}}`);
+    expect(response.text).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('server')).toBeNull();
+    expect(response.headers.get('x-powered-by')).toBeNull();
+    expect(response.headers.get('ratelimit')).toBeNull();
     expect(rig.recorded.accepted).toBe(1);
   });
 
@@ -92,15 +92,15 @@ describe('201', () => {
   test('is sent only after the commit', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
-    let answered = false;
-    const answer = post(rig, MESSAGE).finally(() => {
-      answered = true;
+    let isAnswered = false;
+    const response = post(rig, MESSAGE).finally(() => {
+      isAnswered = true;
     });
     await waitUntil(() => rig.recorded.submitted.length === 1);
     expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
-    expect(answered).toBe(false);
+    expect(isAnswered).toBe(false);
     commit(ACCEPTED);
-    expect((await answer).status).toBe(201);
+    expect((await response).status).toBe(201);
   });
 
   test('submits the four fields unchanged, with account, key and canonical recipient', async () => {
@@ -134,8 +134,8 @@ describe('201', () => {
   test('is sent for each pipelined request, in order', async () => {
     const rig = await startListener();
     const firstRequest = rawRequest(JSON.stringify({ ...MESSAGE, subject: '1' })).replace('Connection: close\r\n', '');
-    const answer = await raw(rig, firstRequest + rawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
-    expect(answer.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
+    const response = await raw(rig, firstRequest + rawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
+    expect(response.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
     expect(rig.recorded.submitted.map((mail) => mail.subject)).toEqual(['1', '2']);
   });
 });
@@ -149,10 +149,10 @@ describe('401', () => {
     ['very long', { Authorization: 'x'.repeat(8000) }],
   ])('a key that is %s is invalid', async (_name, headers: Record<string, string>) => {
     const rig = await startListener();
-    const answer = await toReceivedResponse(
+    const response = await toReceivedResponse(
       await fetch(`${rig.address.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MESSAGE) }),
     );
-    expect([answer.status, answer.body]).toEqual([401, errorBody('Invalid API key')]);
+    expect([response.status, response.body]).toEqual([401, errorBody('Invalid API key')]);
     expect(rig.recorded.submitted).toHaveLength(0);
   });
 
@@ -239,39 +239,39 @@ describe('400', () => {
     ],
   ])('%s', async (_name, body, message) => {
     const rig = await startListener();
-    const answer = await post(rig, body);
-    expect([answer.status, answer.body, answer.headers.get('content-type')]).toEqual([
+    const response = await post(rig, body);
+    expect([response.status, response.body, response.headers.get('content-type')]).toEqual([
       400,
       errorBody(message),
       'application/json',
     ]);
     expect(rig.recorded.submitted).toHaveLength(0);
-    expect(answer.headers.get('connection')).toBe('keep-alive');
+    expect(response.headers.get('connection')).toBe('keep-alive');
   });
 
   test.each(['text/plain', 'application/jsonx', 'application/x-www-form-urlencoded', '', ';', 'application /json'])(
     'content type %j',
     async (type) => {
       const rig = await startListener();
-      const answer = parseRawResponse(
+      const response = parseRawResponse(
         await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Type: application/json', `Type: ${type}`)),
       );
-      expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
+      expect(response).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
     },
   );
 
   test('an absent content type', async () => {
     const rig = await startListener();
-    const answer = parseRawResponse(
+    const response = parseRawResponse(
       await raw(rig, rawRequest(JSON.stringify(MESSAGE)).replace('Content-Type: application/json\r\n', '')),
     );
-    expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
+    expect(response).toMatchObject({ status: 400, body: errorBody('Content-Type must be application/json') });
   });
 
   test('a compressed body', async () => {
     const rig = await startListener();
-    const answer = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
-    expect(answer).toMatchObject({ status: 400, body: errorBody('Content-Encoding must be identity') });
+    const response = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
+    expect(response).toMatchObject({ status: 400, body: errorBody('Content-Encoding must be identity') });
   });
 
   test('a body above the limit, with a length or in chunks, gets a response and the connection is closed', async () => {
@@ -314,8 +314,8 @@ describe('404 and 405', () => {
   ])('%s is not found for any method', async (path) => {
     const rig = await startListener();
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {
-      const answer = await toReceivedResponse(await fetch(rig.address.url + path, { method }));
-      expect([answer.status, answer.body]).toEqual([404, errorBody('Not found')]);
+      const response = await toReceivedResponse(await fetch(rig.address.url + path, { method }));
+      expect([response.status, response.body]).toEqual([404, errorBody('Not found')]);
     }
   });
 
@@ -323,14 +323,14 @@ describe('404 and 405', () => {
     '%s on the operation is refused with the header Allow, before the check of the key',
     async (method) => {
       const rig = await startListener();
-      const answer = await raw(
+      const response = await raw(
         rig,
         `${method} /api/v1/send-mail?x HTTP/1.1\r\nHost: a\r\nContent-Type: text/x\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi`,
       );
-      expect(answer).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
-      expect(answer).toMatch(/\r\nAllow: POST\r\n/);
-      if (method === 'HEAD') expect(answer.endsWith('\r\n\r\n')).toBe(true);
-      else expect(parseRawResponse(answer).body).toEqual(errorBody('Method not allowed'));
+      expect(response).toMatch(/^HTTP\/1\.1 405 Method Not Allowed\r\n/);
+      expect(response).toMatch(/\r\nAllow: POST\r\n/);
+      if (method === 'HEAD') expect(response.endsWith('\r\n\r\n')).toBe(true);
+      else expect(parseRawResponse(response).body).toEqual(errorBody('Method not allowed'));
     },
   );
 });
@@ -339,12 +339,12 @@ describe('403', () => {
   test.each(['volume-exhausted', 'volume-expired', 'rate-limit-exceeded'] as const)('%s', async (reason) => {
     const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
     const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
-    const answer = await post(rig, MESSAGE);
-    expect([answer.status, answer.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
-    expect(answer.headers.get('postrider-reason')).toBe(reason);
-    expect(answer.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
-    expect(answer.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
-    expect(answer.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
+    const response = await post(rig, MESSAGE);
+    expect([response.status, response.body]).toEqual([403, errorBody('Invalid tokens or rate limit exceeded')]);
+    expect(response.headers.get('postrider-reason')).toBe(reason);
+    expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
+    expect(response.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
+    expect(response.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
     expect(rig.recorded.refused).toEqual([reason]);
   });
 
@@ -374,7 +374,9 @@ describe('429', () => {
     const first = await post(rig, MESSAGE);
     expect(first.headers.get('ratelimit-policy')).toBe('"throttle";q=3;w=2');
     expect(first.headers.get('ratelimit')).toBe('"throttle";r=2;t=1');
-    const statuses = await Promise.all([1, 2, 3, 4, 5].map(() => post(rig, MESSAGE).then((answer) => answer.status)));
+    const statuses = await Promise.all(
+      [1, 2, 3, 4, 5].map(() => post(rig, MESSAGE).then((response) => response.status)),
+    );
     expect(statuses.sort()).toEqual([201, 201, 429, 429, 429]);
     const over = await post(rig, MESSAGE);
     expect(over.body).toEqual(errorBody('Too many requests'));
@@ -395,14 +397,14 @@ describe('429', () => {
       accounts: [account({ limits: { ...NO_LIMITS, throttle: { perSecond: 50, burst: 200 } } })],
       keys: [],
     });
-    const answer = await post(rig, MESSAGE);
-    expect(answer.headers.get('ratelimit-policy')).toBe('"throttle";q=200;w=4, "rate";q=1000;w=3600');
-    expect(answer.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
+    const response = await post(rig, MESSAGE);
+    expect(response.headers.get('ratelimit-policy')).toBe('"throttle";q=200;w=4, "rate";q=1000;w=3600');
+    expect(response.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
   });
 
   test('load is shed after the check of the key, by the load signal and above the limit of requests in flight', async () => {
     let isOverloaded = true;
-    const pending: ((answer: AcceptResult) => void)[] = [];
+    const pending: ((response: AcceptResult) => void)[] = [];
     const rig = await startListener({
       loadSignal: () => (isOverloaded ? { isOverloaded: true, retryAfterMs: 2500 } : { isOverloaded: false }),
       limits: { maxInFlight: 2 },
@@ -420,8 +422,8 @@ describe('429', () => {
     await waitUntil(() => pending.length === 2);
     const over = await post(rig, MESSAGE);
     expect([over.status, over.headers.get('retry-after')]).toEqual([429, '1']);
-    for (const answer of pending.splice(0)) answer(ACCEPTED);
-    expect((await Promise.all(first)).map((answer) => answer.status)).toEqual([201, 201]);
+    for (const response of pending.splice(0)) response(ACCEPTED);
+    expect((await Promise.all(first)).map((response) => response.status)).toEqual([201, 201]);
     const next = post(rig, MESSAGE);
     await waitUntil(() => pending.length === 1);
     pending[0]?.(ACCEPTED);
@@ -432,9 +434,9 @@ describe('429', () => {
 describe('500', () => {
   test('a store that cannot commit causes a 500 with Retry-After and without internal details', async () => {
     const rig = await startListener({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
-    const answer = await post(rig, MESSAGE);
-    expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
-    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+    const response = await post(rig, MESSAGE);
+    expect([response.status, response.body]).toEqual([500, errorBody('Internal server error')]);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(String(rig.recorded.errors[0])).toContain('disk');
     expect(rig.recorded.accepted).toBe(0);
   });
@@ -487,16 +489,16 @@ describe('Idempotency-Key', () => {
   test('a replay returns the original id and the header Idempotency-Replayed', async () => {
     const id = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
     const rig = await startListener(withSubmitResult({ kind: 'replayed', id }));
-    const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
-    expect([answer.status, answer.body]).toEqual([201, { result: { id } }]);
-    expect(answer.headers.get('idempotency-replayed')).toBe('true');
+    const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
+    expect([response.status, response.body]).toEqual([201, { result: { id } }]);
+    expect(response.headers.get('idempotency-replayed')).toBe('true');
     expect(rig.recorded.replayed).toBe(1);
   });
 
   test('the same key with another payload causes a 400', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'idempotency-conflict' }));
-    const answer = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
-    expect(answer).toMatchObject({
+    const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
+    expect(response).toMatchObject({
       status: 400,
       body: errorBody('Idempotency-Key was already used with another payload'),
     });
@@ -521,15 +523,15 @@ describe('a key that is not in the cache', () => {
   const found = { revision: 9, accounts: [account({ id: 2 })], keys: [apiKey(NEW_KEY, { id: 2, accountId: 2 })] };
 
   test('is looked up in the store and accepted, and the next request causes no query', async () => {
-    const asked: (readonly string[])[] = [];
+    const queries: (readonly string[])[] = [];
     const rig = await startListener({
       findKeys: (hashes) => {
-        asked.push(hashes);
+        queries.push(hashes);
         return Promise.resolve(found);
       },
     });
     for (let n = 0; n < 2; n += 1) expect((await post(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
-    expect(asked).toEqual([[apiKey(NEW_KEY).hash]]);
+    expect(queries).toEqual([[apiKey(NEW_KEY).hash]]);
     expect(rig.recorded.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
       [2, 2],
       [2, 2],
@@ -537,23 +539,23 @@ describe('a key that is not in the cache', () => {
   });
 
   test('is refused according to the store: unknown, revoked, or of a locked account', async () => {
-    const answers: (typeof found)[] = [
+    const results: (typeof found)[] = [
       { ...found, keys: [], accounts: [] },
       { ...found, keys: [apiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
       { ...found, accounts: [account({ id: 2, locked: { reason: 'x', at: 1 } })] },
     ];
     for (const [n, message] of ['Invalid API key', 'Invalid API key', 'Account locked'].entries()) {
-      const rig = await startListener({ findKeys: () => Promise.resolve(answers[n] ?? found) });
-      const answer = await post(rig, MESSAGE, { Authorization: NEW_KEY });
-      expect([answer.status, answer.body]).toEqual([401, errorBody(message)]);
+      const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? found) });
+      const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+      expect([response.status, response.body]).toEqual([401, errorBody(message)]);
       expect(rig.recorded.authenticatedRequests).toBe(0);
     }
   });
 
   test('causes a 500 and a published error if the store does not respond', async () => {
     const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store does not respond')) });
-    const answer = await post(rig, MESSAGE, { Authorization: NEW_KEY });
-    expect([answer.status, answer.body]).toEqual([500, errorBody('Internal server error')]);
+    const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+    expect([response.status, response.body]).toEqual([500, errorBody('Internal server error')]);
     expect(rig.recorded.errors).toHaveLength(1);
     expect(rig.recorded.refused).toEqual(['internal-error']);
     // Cached keys remain valid.
@@ -561,10 +563,10 @@ describe('a key that is not in the cache', () => {
   });
 
   test('causes no query if the header is absent, empty, repeated or longer than any key', async () => {
-    let asked = 0;
+    let queries = 0;
     const rig = await startListener({
       findKeys: () => {
-        asked += 1;
+        queries += 1;
         return Promise.resolve(found);
       },
     });
@@ -576,16 +578,16 @@ describe('a key that is not in the cache', () => {
       rawRequest(body, [`Authorization: ${NEW_KEY}`]),
     ];
     for (const text of requests) expect(parseRawResponse(await raw(rig, text)).status).toBe(401);
-    expect(asked).toBe(0);
+    expect(queries).toBe(0);
   });
 
   test('an unknown key is counted as refused even if the client disconnects', async () => {
-    const answer = Promise.withResolvers<typeof found>();
-    let asked = 0;
+    const response = Promise.withResolvers<typeof found>();
+    let queries = 0;
     const rig = await startListener({
       findKeys: () => {
-        asked += 1;
-        return answer.promise;
+        queries += 1;
+        return response.promise;
       },
     });
     const abortController = new AbortController();
@@ -595,22 +597,22 @@ describe('a key that is not in the cache', () => {
       body: '{}',
       signal: abortController.signal,
     }).catch(() => 'gone');
-    await waitUntil(() => asked === 1);
+    await waitUntil(() => queries === 1);
     abortController.abort();
     expect(await aborted).toBe('gone');
-    answer.resolve({ revision: 0, accounts: [], keys: [] });
+    response.resolve({ revision: 0, accounts: [], keys: [] });
     await waitUntil(() => rig.recorded.refused.length === 1);
     expect(rig.recorded.refused).toEqual(['invalid-key']);
   });
 
   test('a drain waits for a request whose key is being looked up', async () => {
-    const answer = Promise.withResolvers<typeof found>();
-    let asked = 0;
+    const response = Promise.withResolvers<typeof found>();
+    let queries = 0;
     const delays: number[] = [];
     const rig = await startListener({
       findKeys: () => {
-        asked += 1;
-        return answer.promise;
+        queries += 1;
+        return response.promise;
       },
       clock: {
         ...systemClock,
@@ -621,12 +623,12 @@ describe('a key that is not in the cache', () => {
       },
     });
     const sent = post(rig, MESSAGE, { Authorization: NEW_KEY });
-    await waitUntil(() => asked === 1);
+    await waitUntil(() => queries === 1);
     delays.length = 0;
     const drained = rig.listener.drain(60_000);
     // Without pending requests, the listener would immediately set a shorter timeout to close its connections.
     expect(delays).toEqual([60_000]);
-    answer.resolve(found);
+    response.resolve(found);
     expect((await sent).status).toBe(201);
     await drained;
   });

@@ -25,14 +25,14 @@ test('never passes more than burst + rate × time, and passes a client that wait
       let allowedAt = 0;
       for (const delayMs of delaysMs) {
         now += delayMs;
-        const answer = throttle.takeToken(7, limit, now);
-        if (!answer.ok) {
-          allowedAt = now + answer.retryAfterMs;
+        const result = throttle.takeToken(7, limit, now);
+        if (!result.ok) {
+          allowedAt = now + result.retryAfterMs;
           continue;
         }
         passedCount += 1;
         expect(now).toBeGreaterThanOrEqual(allowedAt);
-        expect(answer.remaining).toBeLessThan(limit.burst);
+        expect(result.remaining).toBeLessThan(limit.burst);
         expect(passedCount).toBeLessThanOrEqual(limit.burst + (now * limit.perSecond) / 1000 + 1e-3);
       }
       const last = throttle.takeToken(7, limit, now);

@@ -112,9 +112,9 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
     const outgoing = request(
       { host: '127.0.0.1', port, path, method, localAddress: from, agent: false, headers: { ...json, ...headers } },
-      (answer) => {
-        answer.resume();
-        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers }));
+      (response) => {
+        response.resume();
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }));
       },
     );
     outgoing.on('error', reject);
@@ -216,14 +216,14 @@ test('wrong tokens are looked up in batches, and a token that was valid before d
     expect((await sendRequest('/api/v1/session', { headers: bearer(TOKEN) })).status).toBe(200);
   const rightToken = hashToken(TOKEN);
   expect(queries).toEqual([[hashToken('po_first')], [rightToken], [rightToken], [rightToken]]);
-  let answered = false;
+  let isAnswered = false;
   const all = Promise.all(guesses).finally(() => {
-    answered = true;
+    isAnswered = true;
   });
   await expect
     .poll(() => {
       for (const run of intervals.splice(0)) run();
-      return answered;
+      return isAnswered;
     })
     .toBe(true);
   expect((await all).filter(({ status }) => status === 401)).toHaveLength(9);

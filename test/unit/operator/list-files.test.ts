@@ -1,10 +1,10 @@
 /** Tests of the import and export of suppression lists over HTTP. */
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
+import { virtualClock } from '../../rig/clock.ts';
 import { connectionsFor } from '../../rig/connections.ts';
 import { type OperationRig, operationRig } from '../operations/operation-rig.ts';
 
@@ -16,10 +16,12 @@ const CSV = { 'Content-Type': 'text/csv' };
 function createApp({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
   onTestFinished(() => app.close());
+  // An injected request has no socket that the timer for a refused upload could close, so timers never run.
+  const clock = virtualClock(0);
   addListFiles(app, {
     base: '',
-    clock: systemClock,
-    bodyTimeouts: new BodyTimeouts(systemClock, connectionsFor()),
+    clock,
+    bodyTimeouts: new BodyTimeouts(clock, connectionsFor()),
     contextFor: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page' }),

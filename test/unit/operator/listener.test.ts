@@ -97,8 +97,8 @@ describe('pages', () => {
   test('every method except GET and HEAD is refused', async () => {
     const port = await startListener();
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const answer = await sendRequest(port, '/inbox', {}, method);
-      expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD']);
+      const response = await sendRequest(port, '/inbox', {}, method);
+      expect([response.status, response.headers.allow]).toEqual([405, 'GET, HEAD']);
     }
   });
 
@@ -135,13 +135,13 @@ describe('pages', () => {
     ['an invalid method', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
     ['a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
-    const answer = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
-    const [head = '', body = ''] = answer.split('\r\n\r\n');
+    const response = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    const [head = '', body = ''] = response.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(JSON.parse(body)).toEqual({ result: 'error', code: expect.stringMatching(/^[a-z-]+$/), message });
     expect(head).toMatch(/\r\nX-Content-Type-Options: nosniff/i);
     expect(head).toMatch(/\r\nContent-Type: application\/json/i);
-    expect(answer).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
+    expect(response).not.toMatch(/fastify|FST_|statusCode|server:|x-powered-by/i);
   });
 
   test('the response to an unknown path is the page for a browser and JSON for a program', async () => {
@@ -222,9 +222,9 @@ describe('access', () => {
       '/healthz/',
       '/assets',
     ]) {
-      const answer = await sendRequest(port, path);
-      expect([path, answer.status]).toEqual([path, 401]);
-      expect(answer.headers['www-authenticate']).toMatch(/^Basic realm=/);
+      const response = await sendRequest(port, path);
+      expect([path, response.status]).toEqual([path, 401]);
+      expect(response.headers['www-authenticate']).toMatch(/^Basic realm=/);
     }
     for (const path of ['/healthz', '/', '/inbox', '/messages/m-1'])
       expect((await sendRequest(port, path)).status).toBe(200);
