@@ -267,7 +267,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const found: string[] = [];
     let before: string | null = null;
     for (let page = 0; ; page += 1) {
-      const asked = { ...EVERYTHING, wants: wanted('number "1"'), limit: 7, before };
+      const asked = { ...EVERYTHING, criteria: wanted('number "1"'), limit: 7, before };
       const { messages: some, searchedTo } = await store.searchMessages(asked, page % 2 === 0 ? 0 : 5_000);
       found.push(...some.map(({ id }) => id));
       if (searchedTo === null) break;
@@ -302,22 +302,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
     const store = await storeWith();
     expect(await store.indexMessages({ horizon: minIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
-      worked: false,
-      waiting: 0,
-      newer: 0,
+      changed: false,
+      unindexedCount: 0,
+      indexedCount: 0,
     });
     await store.accept([newMessage({ acceptedAt: START })]);
     expect(await indexUntil(store, START)).toBe(0);
     expect(await indexUntil(store, START + 1)).toBe(1);
     await store.accept([newMessage({ acceptedAt: START + 1 }), newMessage({ acceptedAt: START + 2 })]);
     expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
-      worked: false,
-      waiting: 2,
-      newer: 0,
+      changed: false,
+      unindexedCount: 2,
+      indexedCount: 0,
     });
     expect(await store.indexMessages({ horizon: minIdAt(START + 9), minSegmentMessages: 2, now: START })).toMatchObject(
       {
-        worked: true,
+        changed: true,
       },
     );
     expect(await find(store, 'receipt')).toHaveLength(3);

@@ -45,10 +45,20 @@ const RENAMED: Readonly<Record<string, string>> = {
   showFeedback: 'findFeedback',
   traffic: 'readTraffic',
   screen: 'checkSuppression',
+  reputationOf: 'readReputation',
+  reputations: 'readAllReputations',
+  queueFigures: 'readQueueStatistics',
+  overviewFacts: 'readOverviewData',
+  domainChecks: 'findDomainChecks',
   mails: 'messages',
   mailId: 'messageId',
   troubled: 'problems',
   lacking: 'failedRecords',
+  wants: 'criteria',
+  who: 'actor',
+  audit: 'newestAuditId',
+  counted: 'recentCounts',
+  refused: 'suppressingCounts',
 };
 
 /**
@@ -59,7 +69,9 @@ function revived(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(revived);
   if ('$map' in value) return new Map(revived(value.$map) as [unknown, unknown][]);
   if ('$bytes' in value) return Buffer.from(String(value.$bytes));
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [RENAMED[name] ?? name, revived(member)]));
+  // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
+  const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [renamed[name] ?? name, revived(member)]));
 }
 
 const WRITE = {

@@ -148,7 +148,7 @@ describe('one line reports', () => {
     const url = changed(await temporaryDatabase(), (parts) => {
       parts.pathname = '/no_such_database';
     });
-    expect(await faultOf(url)).toMatch(/no such database\. Create it with `createdb`/);
+    expect(await faultOf(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
   });
 
   test('a user who may not create tables', async () => {
@@ -160,7 +160,7 @@ describe('one line reports', () => {
 
   test('a server with no free connection', async () => {
     const url = await urlOfRole(await temporaryDatabase(), 'CONNECTION LIMIT 0', '');
-    expect(await faultOf(url)).toMatch(/no free connection\. Raise max_connections/);
+    expect(await faultOf(url)).toMatch(/no free connection\. Increase max_connections/);
   });
 
   test('a replica, which accepts no writes', async () => {

@@ -61,7 +61,7 @@ describe('a transaction', () => {
     await pool.transaction(async (transaction) => {
       straggle = () => transaction.query(INSERT, [7]);
     });
-    await expect(straggle()).rejects.toThrow('after the end of its transaction');
+    await expect(straggle()).rejects.toThrow('after its transaction had ended');
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 

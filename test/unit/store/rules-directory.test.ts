@@ -97,12 +97,12 @@ describe('a check of a domain', () => {
 
 describe('a row', () => {
   test.each([
-    ['not a number', () => rows.int({ n: '1' }, 'n')],
-    ['not text', () => rows.text({ t: 1 }, 't')],
-    ['not a boolean', () => rows.bool({ f: 2 }, 'f')],
-    ['an unknown value', () => rows.state({ state: 'lost' })],
-    ['not JSON', () => rows.domainChecks({ checks: '{' })],
-  ])('with a value that is %s causes a StoreError', (what, read) => {
+    ['does not contain a number', () => rows.int({ n: '1' }, 'n')],
+    ['does not contain text', () => rows.text({ t: 1 }, 't')],
+    ['does not contain a boolean', () => rows.bool({ f: 2 }, 'f')],
+    ['contains an unknown value', () => rows.state({ state: 'lost' })],
+    ['does not contain JSON', () => rows.domainChecks({ checks: '{' })],
+  ])('with an invalid value causes a StoreError: column %s', (what, read) => {
     expect(read).toThrow(what);
     expect(read).toThrow('the database is damaged');
   });

@@ -85,7 +85,10 @@ describe('a report', () => {
   });
 
   test('about a message without a key does not count towards reputation', () => {
-    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({ reputationRule: 'never', suppress: null });
+    expect(decideFeedback(report(), 'm', message('delivered', 0))).toMatchObject({
+      reputationRule: 'never',
+      suppress: null,
+    });
   });
 
   test('after the end of a message adds to the history and does not change the state', () => {
@@ -96,8 +99,8 @@ describe('a report', () => {
   });
 
   test('counts always, if it suppressed the recipient, or never', () => {
-    const table = (['always', 'if-suppressed', 'never'] as const).map((counts) =>
-      [true, false].map((suppressed) => countsTowardReputation({ reputationRule: counts }, suppressed)),
+    const table = (['always', 'if-suppressed', 'never'] as const).map((reputationRule) =>
+      [true, false].map((suppressed) => countsTowardReputation({ reputationRule }, suppressed)),
     );
     expect(table).toEqual([
       [true, true],
