@@ -53,6 +53,8 @@ export interface Service {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
+  /** The name of the account that the start created on an empty store; otherwise null. */
+  readonly firstAccount: string | null;
   /** The raw API key, if the start created it on an empty store; otherwise null. */
   readonly firstKey: string | null;
   /** Addresses of the listeners for bounces and complaints. */
@@ -82,6 +84,8 @@ export interface ServiceOptions {
   readonly onWait?: (line: string) => void;
   /** Receives the configured transport and returns the transport to use. */
   readonly wrapTransport?: (transport: Transport) => Transport;
+  /** False: the account on an empty store gets no API key. Default true. */
+  readonly createFirstKey?: boolean;
   /** Data for the operator API. Without it the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
@@ -196,7 +200,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     delivery: delivery === null ? null : observability.deliveryStatus(),
   });
   // The role `api` stores this key at the end of its start if the store has no account.
-  const firstKey = newApiKey(randomBytes);
+  const firstKey = options.createFirstKey === false ? null : newApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(
         await startOperator({
@@ -210,7 +214,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
           connections: createHttpConnections('operator', connectionLimits.operator, connectionParts),
           inbox,
           status,
-          firstKey: firstKey.key,
+          firstKey: firstKey?.key ?? null,
           api: options.operatorApi ?? null,
         }),
       )
@@ -234,6 +238,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     operatorUrl,
     signInUrl: operator?.signInUrl ?? null,
     feedback: feedback?.addresses ?? NO_FEEDBACK,
+    firstAccount: api?.firstAccount ?? null,
     firstKey: api?.firstKey ?? null,
     inboxPath: inbox === null ? null : inboxPath,
     failed: store.failed,

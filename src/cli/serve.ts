@@ -24,6 +24,8 @@ export interface StartedService {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
+  /** The name of the account created on an empty store, else null. */
+  readonly firstAccount: string | null;
   /** The raw API key created on an empty store, else null. */
   readonly firstKey: string | null;
   /** Addresses for feedback: `host:port` for SMTP, the URL for provider events; null for a listener that is off. */
@@ -37,8 +39,9 @@ export function addServeCommand(program: Command, context: Context): void {
   const serve = program
     .command('serve')
     .description('run the service')
+    .option('--no-key', 'create no API key on an empty store, so that none is written to a log')
     .option('--json', 'print the addresses of the service as one line of JSON');
-  serve.action(async (flags: { json?: boolean }) => {
+  serve.action(async (flags: { json?: boolean; key: boolean }) => {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
     // Registered before the start, so that a signal during the start does not kill the process.
@@ -51,6 +54,7 @@ export function addServeCommand(program: Command, context: Context): void {
         describeSettings: () => describeSettings(environment, dotEnv()),
       },
       onWait: context.warn,
+      createFirstKey: flags.key,
       // A program expects this object on the first line, so log lines are written after it.
       ...(flags.json ? { delayLogUntil: startPrinted.promise } : {}),
     });
@@ -106,7 +110,7 @@ export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'S
  * stop the service.
  */
 export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
-  const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = started;
+  const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = started;
   const addresses: (readonly [string, string])[] = [];
   if (publicUrl !== null) addresses.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
   if (operatorUrl !== null) addresses.push(['Operator', operatorUrl]);
@@ -120,10 +124,13 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
     `\n${styled('heading', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
     formatPairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
     warning === null ? '' : `\n${styled('warning', warning)}\n`,
-    firstKey === null
-      ? '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n'
-      : firstSteps(firstKey, publicUrl, settings),
+    firstKey === null ? keyAdvice(firstAccount) : firstSteps(firstKey, publicUrl, settings),
   ].join('');
+}
+
+function keyAdvice(firstAccount: string | null): string {
+  if (firstAccount === null) return '\nCreate an API key for a client: `postrider key create ACCOUNT`\n\n';
+  return `\nThe database is new. It has the account "${firstAccount}" and no API key. Create one: \`postrider key create ${firstAccount}\`\n\n`;
 }
 
 function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {

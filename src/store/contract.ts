@@ -167,13 +167,14 @@ export interface DirectoryStore {
    */
   findKeys(hashes: readonly string[]): Promise<FoundKeys>;
   /**
-   * Creates an account with its first key in one transaction if the store has no account. Otherwise resolves to null.
+   * Creates an account, and its first key unless `key` is null, in one transaction if the store has no account. Otherwise
+   * resolves to null.
    */
-  createFirstKey(
+  createFirstAccount(
     accountName: string,
-    key: { readonly name: string; readonly prefix: string; readonly hash: string },
+    key: { readonly name: string; readonly prefix: string; readonly hash: string } | null,
     now: number,
-  ): Promise<{ readonly account: Account; readonly key: ApiKey } | null>;
+  ): Promise<{ readonly account: Account; readonly key: ApiKey | null } | null>;
   /** Records when keys were last used. */
   updateKeysLastUsed(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
 }
@@ -450,7 +451,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   recordFeedback: 'change',
   lastFeedbackAt: 'operator-read',
   findKeys: 'read',
-  createFirstKey: 'change',
+  createFirstAccount: 'change',
   updateKeysLastUsed: 'change',
   updateRunningTime: 'change',
   recordHeartbeat: 'outcome',

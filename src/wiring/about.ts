@@ -18,8 +18,8 @@ export interface InstallationInfoParts {
   readonly clock: Clock;
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
-  /** The raw API key that the start stores if the store has no account. Otherwise the key is not valid. */
-  readonly firstKey: string;
+  /** The raw API key that the start stores if the store has no account. Otherwise the key is not valid. Null: no key. */
+  readonly firstKey: string | null;
 }
 
 /**
@@ -38,7 +38,7 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
   /** The key for the curl command in the dashboard. Null if the key is not valid, or from one hour after the start. */
   function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
-    if (started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;
+    if (firstKey === null || started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;
     return directory.isValid(firstKey, now) ? firstKey : null;
   }
 

@@ -30,13 +30,13 @@ export interface ApiParts {
   readonly node: ClusterNode;
   /** The transport that delivers the messages. */
   readonly transport: Transport;
-  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstKey' | 'updateKeysLastUsed'>;
+  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
   /** Returns null if the service can work, otherwise the problem as a text for the public. */
   readonly ready: () => string | null;
   readonly directory: ApiKeyCache;
-  /** The key that is stored if the store has no account. */
-  readonly firstKey: NewApiKey;
+  /** The key of the account that is created if the store has no account; null to create the account without a key. */
+  readonly firstKey: NewApiKey | null;
   readonly domains: DomainCache;
   readonly publish: Publish;
   /** The dispatcher of this process; null if only other nodes deliver messages. */
@@ -47,13 +47,13 @@ export interface ApiParts {
 
 export interface Api extends AsyncDisposable {
   readonly publicUrl: string;
+  /** The name of the account that was created on an empty store, otherwise null. */
+  readonly firstAccount: string | null;
+  /** The raw key if it was stored, otherwise null. */
   readonly firstKey: string | null;
 }
 
-/**
- * Starts the listener. `firstKey` of the result is the raw key if it was stored, otherwise null. Rejects with a
- * one-line Error.
- */
+/** Starts the listener. Rejects with a one-line Error. */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const {
     settings,
@@ -100,28 +100,34 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
   // The key is created as the last step, because it is shown only once: a failed start must not create it.
-  const firstKey = await createFirstAccount(store, directory, parts.firstKey, clock.now());
+  const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('touch keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
-  return { publicUrl, firstKey, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  return {
+    publicUrl,
+    firstAccount: hasNewAccount ? FIRST_ACCOUNT : null,
+    firstKey: hasNewAccount ? (parts.firstKey?.key ?? null) : null,
+    [Symbol.asyncDispose]: () => started.disposeAsync(),
+  };
 }
 
-/**
- * On an empty store, creates the account `default` with the key and returns the key, which is valid at once. Otherwise
- * returns null.
- */
+const FIRST_ACCOUNT = 'default';
+
+/** Creates the account `default` on an empty store. Its key is valid at once. Returns false if the store has an account. */
 async function createFirstAccount(
-  store: Pick<DirectoryStore, 'createFirstKey'>,
+  store: Pick<DirectoryStore, 'createFirstAccount'>,
   directory: ApiKeyCache,
-  { key, prefix, hash }: NewApiKey,
+  newKey: NewApiKey | null,
   now: number,
-): Promise<string | null> {
-  const created = await store.createFirstKey('default', { name: 'first', prefix, hash }, now);
-  if (created === null) return null;
+): Promise<boolean> {
+  const storedKey = newKey === null ? null : { name: 'first', prefix: newKey.prefix, hash: newKey.hash };
+  const created = await store.createFirstAccount(FIRST_ACCOUNT, storedKey, now);
+  if (created === null) return false;
+  const { account, key } = created;
   // A client may use the key before the next poll updates the cache.
-  directory.apply({ revision: 0, accounts: [created.account], keys: [created.key] });
-  return key;
+  directory.apply({ revision: 0, accounts: [account], keys: key === null ? [] : [key] });
+  return true;
 }
 
 /** Stores the last use of keys periodically, and once more when it is stopped. */

@@ -60,8 +60,8 @@ export interface OperatorParts {
   /** Null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
-  /** The raw API key that the role `api` stores if the store has no account. */
-  readonly firstKey: string;
+  /** The raw API key that the role `api` stores if the store has no account; null if it stores none. */
+  readonly firstKey: string | null;
   /** Null if this process serves no operator API. */
   readonly api: OperatorApiOptions | null;
 }

@@ -684,11 +684,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
-    const made = await store.createFirstKey('default', key, 5);
+    const made = await store.createFirstAccount('default', key, 5);
     expect(made).toMatchObject({ account: { name: 'default' }, key: { ...key, accountId: made?.account.id } });
-    expect(await store.createFirstKey('second', { ...key, hash: 'h2' }, 6)).toBeNull();
+    expect(await store.createFirstAccount('second', { ...key, hash: 'h2' }, 6)).toBeNull();
     expect((await store.listAccounts()).map(({ name }) => name)).toEqual(['default']);
     expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
+  });
+
+  test('the first account is created without a key if none is given, and only in an empty store', async () => {
+    const store = await open();
+    onTestFinished(() => store.close());
+    expect(await store.createFirstAccount('default', null, 5)).toMatchObject({
+      account: { name: 'default' },
+      key: null,
+    });
+    expect(await store.createFirstAccount('second', { name: 'first', prefix: 'pr_abc', hash: 'h1' }, 6)).toBeNull();
+    expect((await store.listAccounts()).map(({ name }) => name)).toEqual(['default']);
+    expect(await store.listKeys('default')).toEqual({ kind: 'done', value: [] });
   });
 
   test('an account name is unique', async () => {

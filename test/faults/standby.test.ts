@@ -161,7 +161,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     { name: 'an account', run: (on) => on.createAccount('shop', NO_LIMITS, now), again: { kind: 'exists' } },
     {
       name: 'the first key',
-      run: (on) => on.createFirstKey('first', { name: 'k', prefix: 'pr_2', hash: 'h2' }, now),
+      run: (on) => on.createFirstAccount('first', { name: 'k', prefix: 'pr_2', hash: 'h2' }, now),
       again: null,
     },
     { name: 'a lock', run: (on) => on.lockAccount('shop', 'test', now), again: { kind: 'done' } },

@@ -65,7 +65,7 @@ const UPDATE_LAST_USED: Statement = {
 
 type Operations = Pick<
   Store,
-  | 'createFirstKey'
+  | 'createFirstAccount'
   | 'createAccount'
   | 'setAccount'
   | 'readReputation'
@@ -122,22 +122,17 @@ export function prepareAccounts(database: Database): Operations {
     );
 
   return {
-    createFirstKey(name, { name: keyName, prefix, hash }, now) {
+    createFirstAccount(name, newKey, now) {
       return database.transaction(async (transaction) => {
         const revision = await nextRevision(transaction);
         if ((await transaction.query(SELECT_ANY, [])).length > 0) return null;
         await transaction.query(INSERT_ACCOUNT, [name, now, ...limitColumns(UNLIMITED), revision]);
         const account = await findAccount(transaction, name);
         if (account === null) return null;
-        const [row = {}] = await transaction.query(INSERT_KEY, [
-          account.id,
-          keyName,
-          prefix,
-          hash,
-          now,
-          null,
-          revision,
-        ]);
+        if (newKey === null) return { account, key: null };
+        const { name: keyName, prefix, hash } = newKey;
+        const values = [account.id, keyName, prefix, hash, now, null, revision];
+        const [row = {}] = await transaction.query(INSERT_KEY, values);
         return { account, key: rows.apiKey(row) };
       });
     },

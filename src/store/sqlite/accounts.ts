@@ -87,13 +87,15 @@ export function prepareAccounts(
   }
 
   return {
-    createFirstKey(
-      ...[name, { name: keyName, prefix, hash }, now]: Parameters<Store['createFirstKey']>
-    ): { account: Account; key: ApiKey } | null {
+    createFirstAccount(
+      ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
+    ): { account: Account; key: ApiKey | null } | null {
       if (all.get() !== undefined) return null;
       insert.run(name, now, ...limitColumns(UNLIMITED), nextRevision());
       const account = findAccount(name);
       if (account === null) return null;
+      if (newKey === null) return { account, key: null };
+      const { name: keyName, prefix, hash } = newKey;
       const { lastInsertRowid } = insertKey.run(account.id, keyName, prefix, hash, now, null, nextRevision());
       return { account, key: key(lastInsertRowid) };
     },

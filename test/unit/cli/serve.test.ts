@@ -9,11 +9,13 @@ import { loadSettings } from '../../../src/config/load.ts';
 import { firstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { signInByLink } from '../../rig/session.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const STARTED = {
   publicUrl: 'http://127.0.0.1:8080',
   operatorUrl: 'http://127.0.0.1:8081',
+  firstAccount: 'default',
   firstKey: 'pr_first',
   inboxPath: 'data/inbox',
   feedback: { smtp: null, http: null },
@@ -26,7 +28,14 @@ describe('the banner', () => {
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
-    expect(banner({ ...STARTED, firstKey: null }, loadSettings({}, null))).toContain('`postrider key create ACCOUNT`');
+    const later = banner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
+    expect(later).toContain('`postrider key create ACCOUNT`');
+  });
+
+  it('names the command that creates a key if the new account has none', () => {
+    const text = banner({ ...STARTED, firstKey: null }, loadSettings({}, null));
+    expect(text).toContain('`postrider key create default`');
+    expect(text).not.toContain('pr_');
   });
 
   it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
@@ -118,6 +127,19 @@ describe('serve', () => {
     expect((await post(second.output.out, key)).status).toBe(201);
     second.child.kill('SIGINT');
     expect(await second.ended).toBe(0);
+  });
+
+  it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
+    const { child, output, ended: exit } = await serve(['--no-key', '--json'], /\n/);
+    const started = JSON.parse(output.out) as { operatorUrl: string; signIn: string; key: string | null };
+    expect(started.key).toBeNull();
+    const headers = { ...(await signInByLink(started.signIn)) };
+    const read = async (path: string) => (await fetch(`${started.operatorUrl}/api/v1${path}`, { headers })).json();
+    expect(await read('/accounts')).toMatchObject([{ name: 'default' }]);
+    expect(await read('/accounts/default/keys')).toEqual([]);
+    expect(await read('/session')).toMatchObject({ firstKey: null });
+    child.kill('SIGTERM');
+    expect(await exit).toBe(0);
   });
 
   describe('with --json, when the start writes log lines', () => {

@@ -8,7 +8,7 @@ import { virtualClock } from '../../rig/clock.ts';
 const HOUR = 3_600_000;
 const URL = 'http://127.0.0.1:1';
 
-function installationInfoRig() {
+function installationInfoRig(firstKey: string | null = 'pr_first') {
   const clock = virtualClock(1_000);
   const events = createEvents(clock);
   const validKeys = new Set(['pr_first']);
@@ -20,7 +20,7 @@ function installationInfoRig() {
     clock,
     directory,
     subscribe,
-    firstKey: 'pr_first',
+    firstKey,
   });
   const start = () => events.publish({ type: 'api.started', at: clock.now(), publicUrl: URL });
   return { clock, works: validKeys, told: readInfo, start };
@@ -34,6 +34,12 @@ test('the first key is shown for one hour after the start of the public listener
   await clock.advance(HOUR - 1);
   expect(readInfo().firstKey).toBe('pr_first');
   await clock.advance(1);
+  expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
+});
+
+test('a start that creates no key shows none', () => {
+  const { told: readInfo, start } = installationInfoRig(null);
+  start();
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
