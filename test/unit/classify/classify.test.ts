@@ -1,4 +1,4 @@
-/** The classification of replies: the samples of every rule, a corpus of real replies, and the guarantees for every reply. */
+/** Tests the classification of replies with samples of every rule, replies of real servers, and generated replies. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ function formatOutcome(outcome: Outcome): string {
     case 'unanswered':
       return `${outcome.kind}  - ${alarm}`;
     case 'bounced':
-      return `bounced ${outcome.reason} ${outcome.suppress ? 'suppress' : 'keep'} ${alarm}`;
+      return `bounced ${outcome.reason} ${outcome.suppress ? 'suppress' : 'no-suppress'} ${alarm}`;
     case 'deferred':
       return `deferred ${outcome.reason} ${outcome.scope} ${alarm}`;
   }

@@ -1,4 +1,4 @@
-/** Reads the cases of the corpus, changed copies of them, and hostile messages. */
+/** Reads the cases of the corpus, altered copies of them, and hostile messages. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -35,7 +35,7 @@ describe('every case of the corpus has its expected events', () => {
   });
 });
 
-test('a case with changed, removed or repeated bytes never makes reading fail and returns at least one event', () => {
+test('a case with changed, removed or repeated bytes is read without failure and has at least one event', () => {
   const arbitrary = fc.record({
     name: fc.constantFrom(...CASES),
     from: fc.nat(4_000),
@@ -95,13 +95,13 @@ test.each([
   ],
   ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
   ['zeros', '\0'.repeat(1_000_000)],
-])('reading ends for %s', (_, text) => {
+])('%s are read to the end', (_, text) => {
   const events = readFeedbackEvents(Buffer.from(text, 'latin1'));
   expect(events.length).toBeGreaterThan(0);
   expect(events.length).toBeLessThanOrEqual(100);
 });
 
-test('a message of thirty megabytes is read only at its beginning', () => {
+test('only the beginning of a message of thirty megabytes is read', () => {
   const head = raw('01-postfix-no-such-user');
   const whole = Buffer.concat([head, Buffer.alloc(30 * 1_048_576, 'x')]);
   expect(readFeedbackEvents(whole)).toEqual(readFeedbackEvents(head));

@@ -1,4 +1,4 @@
-/** The reports' thread: a report that is too expensive does not affect other reports. */
+/** The thread that reads reports: a report that costs too much time or memory does not affect other reports. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_WAITING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';

@@ -1,4 +1,4 @@
-/** Tests the SMTP listener line by line: accepted recipients, the reply 250, and protection against misuse. */
+/** Tests the SMTP listener line by line: accepted recipients, the reply 250, and protection against abuse. */
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -542,7 +542,7 @@ describe('a report that is too expensive to read', () => {
     expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
 
-  test('a message gets 451 when too many reports wait to be read', async () => {
+  test('a message gets 451 when too many reports are waiting', async () => {
     const { dialog, refusals } = await rig(undefined, null, { reader: { read: async () => ({ kind: 'busy' }) } });
     const peer = await dialog();
     expect(await peer.send('', tokenOf(), DSN)).toMatch(/^451 /);

@@ -1,4 +1,4 @@
-/** Which session is evicted for a new one. */
+/** Tests which session is evicted for a new one. */
 import { expect, test } from 'vitest';
 import {
   createOpenSessions,
@@ -46,7 +46,7 @@ test('sessions without a recipient are evicted first, then those for a role mail
   expect(evicted).toEqual([fresh, role]);
 });
 
-test('a session for a return path is evicted only after one idle minute, one that is being recorded never', () => {
+test('a session for a return path is evicted only after one idle minute, and a session whose message is being recorded is never evicted', () => {
   const { sessions, evicted, openSession, fill } = rig();
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
   const stalled = openSession('198.51.100.1', 'return-path', MINUTE);

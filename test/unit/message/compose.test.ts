@@ -79,11 +79,11 @@ describe('a composed message', () => {
     (name) => {
       const file = new URL(`../../corpus/messages/composed/${name}`, import.meta.url);
       const expected = JSON.parse(readFileSync(file, 'utf8')) as {
-        mail: MessageSource;
+        message: MessageSource;
         smtputf8: boolean;
         lines: readonly string[];
       };
-      const composed = compose(expected.mail);
+      const composed = compose(expected.message);
       expect(composed.data.toString('utf8').split('\r\n')).toEqual(expected.lines);
       expect(composed.smtputf8).toBe(expected.smtputf8);
     },

@@ -340,12 +340,12 @@ describe('a signature', () => {
   });
 });
 
-describe('tampering', () => {
+describe('the signature of a changed message', () => {
   const signedMessage = signMessage(compose({ ...baseMessage, subject: 'Für Sie', from: 'shop@example.org' }));
   const { data } = compose({ ...baseMessage, subject: 'Für Sie' });
   const start = signedMessage.length - data.length;
 
-  it('with any bit of a signed field or of the body invalidates both signatures', async () => {
+  it('is invalid for both keys if any bit of a signed field or of the body is changed', async () => {
     const inName = new Set<number>();
     let nameEnds = start;
     for (const field of splitFields(data.toString('latin1'))) {
@@ -384,7 +384,7 @@ describe('tampering', () => {
     ['Content-Type', 'text/html'],
     ['Content-Transfer-Encoding', '7bit'],
   ])(
-    'by a further %s, at the beginning or at the end of the header, invalidates both signatures',
+    'is invalid for both keys if a second %s field is added at the beginning or at the end of the header',
     async (name, value) => {
       const added = `${name}: ${value}\r\n`;
       const headerEnd = signedMessage.indexOf('\r\n\r\n') + 2;
@@ -397,11 +397,11 @@ describe('tampering', () => {
     },
   );
 
-  it('by octets after the body invalidates both signatures', async () => {
+  it('is invalid for both keys if octets are added after the body', async () => {
     expect((await verifyMessage(Buffer.concat([signedMessage, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
   });
 
-  it('with other keys of the same size invalidates both signatures', async () => {
+  it('is invalid for both keys if it was made with other keys of the same size', async () => {
     const other = [
       { ...rsa, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
       { ...ed25519, key: generateKeyPairSync('ed25519').privateKey },

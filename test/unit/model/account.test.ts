@@ -5,7 +5,7 @@ import { complainantOf, DEFAULT_THRESHOLDS, reputationStatus, thresholdUsage } f
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   reputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
-test('from 100 emails on, 10 % hard bounces lock and half of it warns', () => {
+test('from 100 emails, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
   expect(kind(100, 4, 0)).toBe('good');
   expect(kind(100, 5, 0)).toBe('warning');
   expect(kind(100, 9, 0)).toBe('warning');
@@ -14,14 +14,14 @@ test('from 100 emails on, 10 % hard bounces lock and half of it warns', () => {
   expect(kind(1_000, 100, 0)).toBe('lock');
 });
 
-test('from 100 emails on, 0.15 % complaints lock and half of it warns', () => {
+test('from 100 emails, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
   expect(kind(10_000, 0, 7)).toBe('good');
   expect(kind(10_000, 0, 8)).toBe('warning');
   expect(kind(10_000, 0, 14)).toBe('warning');
   expect(kind(10_000, 0, 15)).toBe('lock');
 });
 
-test('one complaint warns and locks nobody, whatever the rate: a lock needs two recipients', () => {
+test('a single complaint warns at any rate; a lock requires complaints of two recipients', () => {
   for (const emails of [1, 99, 100, 101, 500, 666]) {
     expect(kind(emails, 0, 1)).toBe('warning');
     expect(kind(emails, 0, 2)).toBe('lock');
@@ -41,7 +41,7 @@ test.each([
   expect(complainantOf(recipient)).toBe(complainant);
 });
 
-test('below 100 emails absolute ceilings hold instead of rates', () => {
+test('below 100 emails, absolute limits apply instead of rates', () => {
   expect(kind(20, 4, 0)).toBe('good');
   expect(kind(20, 5, 0)).toBe('warning');
   expect(kind(20, 10, 0)).toBe('lock');
@@ -49,7 +49,7 @@ test('below 100 emails absolute ceilings hold instead of rates', () => {
   expect(kind(50, 0, 2)).toBe('lock');
 });
 
-test('the reason names figure, limit and window', () => {
+test('the reason contains the figure, the limit and the window', () => {
   const verdict = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(verdict).toEqual({
     kind: 'lock',
@@ -57,12 +57,12 @@ test('the reason names figure, limit and window', () => {
   });
 });
 
-test('thresholds of an account’s own replace the defaults, and 100 % never locks', () => {
+test('thresholds of an account replace the defaults, and a threshold of 100 % never locks', () => {
   expect(kind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
   expect(kind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
 });
 
-test('more bounces or complaints never improve the status, and a lock needs at least one of them', () => {
+test('more bounces or complaints never improve the status, and a lock requires at least one of them', () => {
   const order = { good: 0, warning: 1, lock: 2 };
   fc.assert(
     fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
@@ -74,7 +74,7 @@ test('more bounces or complaints never improve the status, and a lock needs at l
   );
 });
 
-test('the usage of a limit is that of the rate, of the count below 100 emails, and 0 without a limit', () => {
+test('usage refers to the rate, to the count below 100 emails, and is 0 without a limit', () => {
   const [bounces, complaints] = thresholdUsage({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
   expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });

@@ -1,4 +1,4 @@
-/** Arbitrary valid addresses, for properties. */
+/** Generates valid addresses for property tests. */
 import fc from 'fast-check';
 
 const atext = fc.constantFrom(..."abcxyzABCXYZ0189!#$%&'*+-/=?^_`{|}~");
@@ -29,7 +29,7 @@ const domain = fc
   )
   .map(([labels, last]) => [...labels, last].join('.'));
 
-/** Texts that are valid addresses of every kind: dot-atom, quoted, internationalised. */
+/** Valid addresses of every kind: dot-atom, quoted, internationalised. */
 export const addressText: fc.Arbitrary<string> = fc
   .tuple(fc.oneof({ weight: 3, arbitrary: dotAtom }, { weight: 1, arbitrary: quotedString }), domain)
   .filter(([local]) => Buffer.byteLength(local) <= 64)

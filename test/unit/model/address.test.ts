@@ -1,4 +1,4 @@
-/** Addresses: the table of test/corpus/addresses, lengths, and what holds for every accepted one. */
+/** Tests of addresses: the cases of test/corpus/addresses, length limits, and properties of accepted addresses. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import PostalMime, { addressParser } from 'postal-mime';
@@ -26,7 +26,7 @@ describe('addresses', () => {
     expect(canonicalOf(input)).toBe(canonical);
   });
 
-  it('are written to the wire as given, with the domain in A-labels', () => {
+  it('are sent as given, with the domain in A-labels', () => {
     const address = parseAddress('Jürgen.X@Bücher.Example');
     expect(address).toEqual({ local: 'Jürgen.X', domain: 'xn--bcher-kva.example', ascii: false });
     expect(address && addrSpec(address)).toBe('Jürgen.X@xn--bcher-kva.example');
@@ -57,12 +57,12 @@ describe('addresses', () => {
     expect(most).toHaveLength(254);
     expect(canonicalOf(most)).toBe(most);
     expect(canonicalOf(`${local}@${domain(190)}`)).toBeNull();
-    // 33 labels of one character here, of eight octets there.
+    // A label is one character as given, and eight octets as an A-label.
     expect(canonicalOf(`a@${'ü.'.repeat(33)}example`)).toBeNull();
     expect(canonicalOf(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
   });
 
-  it('of a mebibyte are refused by their length', () => {
+  it('of one mebibyte are refused because of their length', () => {
     const mebibyte = 1024 * 1024;
     for (const part of ['a', '.', '@', '"', '\\', 'ü', '\u200d', 'xn--', '😀', '\ud800']) {
       const long = part.repeat(mebibyte / part.length);
@@ -72,7 +72,7 @@ describe('addresses', () => {
     }
   });
 
-  it('are never a reason to throw', () => {
+  it('never make the parser throw', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.integer({ min: 0, max: 0xffff }))), (input) => {
         parseAddress(typeof input === 'string' ? input : String.fromCharCode(...input));
@@ -80,7 +80,7 @@ describe('addresses', () => {
     );
   });
 
-  it('of every valid kind are accepted, and have one suppression key however they are written', () => {
+  it('of every valid kind are accepted, and every spelling has the same suppression key', () => {
     fc.assert(
       fc.property(addressText, (text) => {
         const address = parseAddress(text);
@@ -96,7 +96,7 @@ describe('addresses', () => {
     );
   });
 
-  it('that are accepted hold no control character and no white space outside quotes', () => {
+  it('with an inserted control or format character are refused', () => {
     const nearly = fc
       .tuple(
         addressText,
@@ -112,8 +112,9 @@ describe('addresses', () => {
     );
   });
 
-  it('are read from the header by another parser as the envelope has them', async () => {
-    // postal-mime loses its way where angle brackets and escapes meet inside quotes; the header is right there too.
+  it('are read from the header by another parser with the same value as in the envelope', async () => {
+    // postal-mime misreads quoted strings that contain both angle brackets and escapes. The header is correct there
+    // too.
     const readable = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
     await fc.assert(
       fc.asyncProperty(readable, readable, async (from, to) => {
@@ -139,18 +140,18 @@ describe('addresses', () => {
   });
 });
 
-/** The one address that postal-mime finds in a header; it gives some local parts without their quotes. */
+/** Returns the only address that postal-mime finds in a header. postal-mime removes the quotes of some local parts. */
 function readBy(header: string | undefined): string {
   const found = addressParser(header ?? '');
   expect(found).toHaveLength(1);
   return unquoted(found[0]?.address ?? '');
 }
 
-/** The address with the content of its local part in place of the quoted string. */
+/** Returns the address with the content of a quoted local part instead of the quoted string. */
 function unquoted(spec: string): string {
   const at = spec.lastIndexOf('@');
   const local = spec.slice(0, at);
   if (!local.startsWith('"')) return spec;
-  // postal-mime trims white space at the ends of what it takes out of quotes.
+  // postal-mime trims white space at both ends of a quoted string.
   return `${local.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(at)}`;
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { newApiKey } from '../../../src/model/credentials.ts';
 
-test('a key is pr_ and 43 base64url characters that hold exactly the 256 bits asked of the source', () => {
+test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
   const bits = randomBytes(32);
   const asked: number[] = [];
   const { key } = newApiKey((bytes) => {
@@ -14,14 +14,14 @@ test('a key is pr_ and 43 base64url characters that hold exactly the 256 bits as
   expect(Buffer.from(key.slice(3), 'base64url').equals(bits)).toBe(true);
 });
 
-test('what is stored is its SHA-256 and too little of it to guess the rest', () => {
+test('the stored hash is the SHA-256 of the key, and the stored prefix has ten characters', () => {
   const { key, prefix, hash } = newApiKey(randomBytes);
   expect(hash).toBe(createHash('sha256').update(key).digest('hex'));
   expect(key.startsWith(prefix)).toBe(true);
   expect(prefix).toHaveLength(10);
 });
 
-test('no two are alike', () => {
+test('each key and each hash is unique', () => {
   const made = Array.from({ length: 100 }, () => newApiKey(randomBytes));
   expect(new Set(made.map(({ key }) => key)).size).toBe(100);
   expect(new Set(made.map(({ hash }) => hash)).size).toBe(100);

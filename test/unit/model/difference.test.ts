@@ -6,7 +6,7 @@ const difference = (before: unknown, after: unknown) =>
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 
-test('of a change only the members that differ are told, limits as people read them', () => {
+test('a changed object lists only the members that differ, with limits in readable form', () => {
   const before = { limits, locked: null, thresholds: { bounceRate: 0.1, complaintRate: 0.0015 } };
   const after = {
     limits: { ...limits, rate: null, throttle: { perSecond: 50, burst: 200 }, volumeExpiresAt: Date.UTC(2030, 0, 1) },
@@ -22,7 +22,7 @@ test('of a change only the members that differ are told, limits as people read t
   ]);
 });
 
-test('what is new or gone is told whole, and a change without a difference has no line', () => {
+test('a created or deleted object lists all its members, and an unchanged object has no line', () => {
   expect(difference(null, { name: 'web', keys: ['a active', 'b staged'] })).toEqual([
     { member: 'name', before: null, after: 'web' },
     { member: 'keys', before: null, after: 'a active, b staged' },

@@ -1,4 +1,4 @@
-/** What a look at DNS makes of a domain and of its keys. */
+/** Status of a domain and of its keys after a DNS check. */
 import { describe, expect, it } from 'vitest';
 import {
   advanceRotation,
@@ -16,14 +16,14 @@ import { dkimCheck, dkimChecks, dkimKey, sendingDomain } from '../domains/sendin
 const HOUR = 3_600_000;
 const GRACE = 72 * HOUR;
 
-/** The domain as it is stored after a check. */
+/** Returns the domain as stored after a check. */
 function checked(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
   const { event: _event, warnings: _warnings, ...state } = evaluateChecks(domain, dkimChecks(domain, found), now);
   return { ...domain, ...state };
 }
 
 describe('a pending domain', () => {
-  it('is authenticated once the record of each signing key is found', () => {
+  it('is authenticated when the record of each signing key is found', () => {
     const domain = sendingDomain();
     expect(maySend(domain)).toBe(false);
     const after = evaluateChecks(domain, dkimChecks(domain, 'found'), 10);
@@ -54,7 +54,7 @@ describe('a pending domain', () => {
     expect(after.warnings).toEqual([`pr20261121aaaaa._domainkey.example.org: is ${found}`]);
   });
 
-  it('is warned about SPF and DMARC, and not held back by them', () => {
+  it('is authenticated with a warning when the SPF record is missing', () => {
     const domain = sendingDomain();
     const spf: RecordCheck = {
       purpose: 'spf',
@@ -69,7 +69,7 @@ describe('a pending domain', () => {
     expect([after.status, after.warnings]).toEqual(['authenticated', ['example.org: no SPF record']]);
   });
 
-  it('is not authenticated by checks that leave out a key, or by having no key', () => {
+  it('is not authenticated by checks without its signing key, or when it has no signing key', () => {
     const domain = sendingDomain();
     expect(evaluateChecks(domain, [dkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
     expect(evaluateChecks(domain, [], 10).status).toBe('pending');
@@ -81,7 +81,7 @@ describe('a pending domain', () => {
 describe('an authenticated domain', () => {
   const authenticated = checked(sendingDomain(), 'found', 1000);
 
-  it('that loses a record is warned about at once, goes on for 72 hours, and is then blocked', () => {
+  it('that loses a record gets a warning at once, may send for 72 hours, and is then blocked', () => {
     const lost = evaluateChecks(authenticated, dkimChecks(authenticated, 'missing'), 2000);
     expect([lost.status, lost.event, lost.failingSince]).toEqual(['failing', 'lost', 2000]);
     expect(lost.warnings).toHaveLength(2);
@@ -92,7 +92,7 @@ describe('an authenticated domain', () => {
     expect([later.event, later.failingSince]).toEqual([null, 2000]);
   });
 
-  it('is not blocked by the grace running out while DNS does not answer', () => {
+  it('is not blocked at the end of the grace period while DNS does not answer', () => {
     const failing = checked(authenticated, 'missing', 2000);
     const silent = checked(failing, 'unknown', 2000 + GRACE + HOUR);
     expect(maySend(silent)).toBe(true);
@@ -100,7 +100,7 @@ describe('an authenticated domain', () => {
     expect([next.event, maySend({ ...silent, ...next })]).toEqual(['blocked', false]);
   });
 
-  it('is told once that it is blocked', () => {
+  it('has one event when it is blocked', () => {
     let domain = checked(authenticated, 'missing', 2000);
     const events = [HOUR, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR].map((after) => {
       const next = evaluateChecks(domain, dkimChecks(domain, 'missing'), 2000 + after);
@@ -110,7 +110,7 @@ describe('an authenticated domain', () => {
     expect(events).toEqual([null, null, 'blocked', null, null]);
   });
 
-  it('is not touched by a lookup that failed', () => {
+  it('is not changed by a failed lookup', () => {
     const { event, warnings, ...state } = evaluateChecks(authenticated, dkimChecks(authenticated, 'unknown'), 9000);
     expect({ ...authenticated, ...state }).toEqual(authenticated);
     expect([event, warnings.length]).toEqual([null, 2]);
@@ -123,7 +123,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticated, mixed, 9000).status).toBe('authenticated');
   });
 
-  it('fails where the RSA record is known to be gone, whatever the other lookup did', () => {
+  it('fails when the RSA record is missing, also when the other lookup failed', () => {
     const mixed = [
       dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
       dkimCheck(authenticated, 'pr20261121aaaaa', 'missing'),
@@ -131,7 +131,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticated, mixed, 9000).event).toBe('lost');
   });
 
-  it('recovers, and has a whole grace the next time', () => {
+  it('recovers, and has the full grace period after the next loss', () => {
     const failing = checked(authenticated, 'missing', 2000);
     const recovered = evaluateChecks(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
     expect([recovered.status, recovered.event, recovered.failingSince]).toEqual(['authenticated', 'recovered', null]);
@@ -139,7 +139,7 @@ describe('an authenticated domain', () => {
     expect(maySend(checked(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
   });
 
-  it('stays authenticated without news', () => {
+  it('has no event when its records are found again', () => {
     const after = evaluateChecks(authenticated, dkimChecks(authenticated, 'found'), 5000);
     expect([after.event, after.authenticatedAt, after.checkedAt]).toEqual([null, 1000, 5000]);
   });
@@ -156,7 +156,7 @@ describe('a rotation', () => {
   const rotating = { ...authenticated, keys: begun.kind === 'staged' ? begun.keys : [] };
   const selectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
 
-  it('leaves the old keys signing until the record of the new one is seen', () => {
+  it('uses the old keys until the record of the new key is found', () => {
     expect(signingKeys(rotating)).toEqual(signingKeys(authenticated));
     const checks = rotating.keys.map(({ selector }) =>
       dkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
@@ -167,7 +167,7 @@ describe('a rotation', () => {
     expect(advanceRotation(rotating, unknown, 6000, DAY)).toBe(rotating.keys);
   });
 
-  it('switches each algorithm on its own, and keeps the old record for mail that is under way', () => {
+  it('changes each algorithm separately, and keeps the old key until messages signed with it are delivered', () => {
     const one = advanceRotation(rotating, [dkimCheck(rotating, 'newa', 'found')], 6000, DAY);
     expect(selectors(one)).toEqual([
       'pr20261121aaaaa retiring',
@@ -192,16 +192,16 @@ describe('a rotation', () => {
     expect(selectors(removeRetiredKeys(both, 7000 + 3 * DAY))).toEqual(['newa active', 'newe active']);
   });
 
-  it('does not begin while another is under way', () => {
+  it('does not begin while another rotation is in progress', () => {
     expect(beginRotation(rotating, fresh)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
   });
 
-  it('can be called off, which leaves the keys of before', () => {
+  it('can be cancelled, which restores the previous keys', () => {
     expect(cancelRotation(rotating)).toEqual(authenticated.keys);
     expect(cancelRotation(authenticated)).toBeNull();
   });
 
-  it('is not stopped by a retiring key whose record is gone', () => {
+  it('is not blocked by a retiring key whose record is missing', () => {
     const keys = advanceRotation(rotating, dkimChecks(rotating, 'found'), 6000, DAY);
     const domain = { ...rotating, keys };
     const checks = keys.map((key) => dkimCheck(domain, key.selector, key.state === 'retiring' ? 'missing' : 'found'));
@@ -210,7 +210,7 @@ describe('a rotation', () => {
 });
 
 describe('signing keys', () => {
-  it('are the active ones, RSA first, Ed25519 only while its record is there', () => {
+  it('are the active keys, RSA first, and Ed25519 only while its record is published', () => {
     const keys = [
       dkimKey({ selector: 'e', algorithm: 'ed25519' }),
       dkimKey({ selector: 'staged', state: 'staged' }),

@@ -1,4 +1,4 @@
-/** The one definition of events: what their transactions write follows from it, and agrees with the table of states. */
+/** Tests of the event definitions: recorded changes follow them, and they agree with the table of states. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { type ReputationDelta, reputationDelta } from '../../../src/model/account.ts';
@@ -12,7 +12,7 @@ import {
 
 const STORE = new URL('../../../src/store/', import.meta.url);
 
-test('a recorded change has the word and the state of its event', () => {
+test('a recorded change has the verb and the state of its event', () => {
   const entry = { at: 1, by: 'node', detail: null, attempt: null };
   const types: readonly SettledEventType[] = [
     'message.delivered',
@@ -28,14 +28,14 @@ test('a recorded change has the word and the state of its event', () => {
   }
 });
 
-test('every recorded event leads to a state that the table has, and every state but a lease has an event', () => {
+test('every recorded event leads to a state of the transition table, and every state except sending has an event', () => {
   const reached = new Set(TRANSITIONS.map(({ to }) => to));
   for (const { state } of Object.values(RECORDED_EVENTS)) expect(reached).toContain(state);
   const states = new Set<string>(Object.values(RECORDED_EVENTS).map(({ state }) => state));
   expect(STATES.filter((state) => !states.has(state))).toEqual(['sending']);
 });
 
-test('no store writes a word of the history of its own', () => {
+test('no store defines a history verb', () => {
   const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
     readdirSync(new URL(folder, STORE)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
   );
@@ -49,7 +49,7 @@ test('no store writes a word of the history of its own', () => {
   }
 });
 
-test('a message counts once as an email in the reputation, and evidence once', () => {
+test('a message is counted once as an email of the reputation, and each bounce or complaint once', () => {
   const sum = (...steps: Parameters<typeof reputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {

@@ -25,7 +25,7 @@ const complaint = (feedbackType: string, recipient: string | null = TO): Feedbac
 });
 
 describe('a permanent bounce', () => {
-  test('of a missing mailbox ends delivered mail as bounced and suppresses the recipient, with the evidence', () => {
+  test('about a missing mailbox ends a delivered message as bounced and suppresses the recipient, with the evidence', () => {
     expect(decideFeedbackChange(DELIVERED, [bounce()])).toEqual({
       kind: 'change',
       to: 'bounced',
@@ -34,32 +34,32 @@ describe('a permanent bounce', () => {
     });
   });
 
-  test('for any other reason suppresses nobody', () => {
+  test('for any other reason suppresses no recipient', () => {
     expect(decideFeedbackChange(DELIVERED, [bounce({ mailboxMissing: false })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
   });
 
-  test('that names no recipient is about the only one there is', () => {
+  test('without a recipient is about the only recipient of the message', () => {
     expect(decideFeedbackChange(DELIVERED, [bounce(about(null))])).toMatchObject({ to: 'bounced', suppress: 'bounce' });
   });
 
   test.each([
-    ['the recipient in other letters', 'rITA@EXAMPLE.com', null],
-    ['the recipient beside the mailbox it was forwarded to', TO, 'rita@elsewhere.example'],
-    ['the mailbox it was forwarded to, and the recipient', 'rita@elsewhere.example', TO],
+    ['the recipient in another letter case', 'rITA@EXAMPLE.com', null],
+    ['the recipient and the mailbox it was forwarded to', TO, 'rita@elsewhere.example'],
+    ['the mailbox it was forwarded to and the recipient', 'rita@elsewhere.example', TO],
   ])('that names %s suppresses the recipient', (_, recipient, alias) => {
     expect(decideFeedbackChange(DELIVERED, [bounce(about(recipient, alias))])).toMatchObject({ suppress: 'bounce' });
   });
 
-  test('that names somebody else alone suppresses nobody, and says whom it named', () => {
+  test('that names only another address suppresses no recipient, and the detail contains that address', () => {
     const after = decideFeedbackChange(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
     expect(after).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
     expect(after).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
-  test('of one of several others, to whom it went on, changes nothing', () => {
+  test('about one of several other addresses, with a delivery to another one, changes nothing', () => {
     const others = [
       bounce(about('bob@elsewhere.example')),
       { ...about('carol@elsewhere.example'), kind: 'delivered' } as const,
@@ -67,16 +67,16 @@ describe('a permanent bounce', () => {
     expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
   });
 
-  test('of somebody else beside the recipient’s own delivery changes nothing', () => {
+  test('about another address beside a delivery to the recipient changes nothing', () => {
     const events = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
     expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
   });
 
-  test.each(['queued', 'sending'] as const)('waits for mail that is still %s', (state) => {
+  test.each(['queued', 'sending'] as const)('of a message in state %s is applied later', (state) => {
     expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toEqual({ kind: 'wait' });
   });
 
-  test('proves that uncertain mail was handed over', () => {
+  test('of an uncertain message proves the hand-over and ends it as bounced', () => {
     expect(decideFeedbackChange({ state: 'uncertain', to: TO, isTest: false }, [bounce()])).toMatchObject({
       kind: 'change',
       to: 'bounced',
@@ -84,7 +84,7 @@ describe('a permanent bounce', () => {
   });
 
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
-    'of mail that is %s is history alone',
+    'of a message in state %s is only a history entry',
     (state) => {
       expect(decideFeedbackChange({ state, to: TO, isTest: false }, [bounce()])).toMatchObject({
         kind: 'history-entry',
@@ -96,18 +96,18 @@ describe('a permanent bounce', () => {
 
 test.each([
   ['a soft bounce', bounce({ permanent: false, mailboxMissing: false }), 'soft-bounced'],
-  ['news of a delay', { ...about(), kind: 'delayed' }, 'delay-reported'],
-  ['news of a delivery', { ...about(), kind: 'delivered' }, 'delivery-reported'],
+  ['a delay report', { ...about(), kind: 'delayed' }, 'delay-reported'],
+  ['a delivery report', { ...about(), kind: 'delivered' }, 'delivery-reported'],
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
-  ['a report that it is no spam', complaint('not-spam'), 'complaint-reported'],
-  ['a report of an authentication failure', complaint('auth-failure'), 'complaint-reported'],
-] as const)('%s is history alone', (_, event, verb) => {
+  ['a not-spam report', complaint('not-spam'), 'complaint-reported'],
+  ['an authentication failure report', complaint('auth-failure'), 'complaint-reported'],
+] as const)('%s is only a history entry', (_, event, verb) => {
   expect(decideFeedbackChange(DELIVERED, [event])).toMatchObject({ kind: 'history-entry', verb });
 });
 
 describe('a complaint', () => {
   test.each(['abuse', 'fraud', 'virus', 'opt-out'])(
-    'of type %s ends delivered mail as complained and suppresses',
+    'of type %s ends a delivered message as complained and suppresses the recipient',
     (type) => {
       expect(decideFeedbackChange(DELIVERED, [complaint(type)])).toMatchObject({
         kind: 'change',
@@ -118,20 +118,20 @@ describe('a complaint', () => {
     },
   );
 
-  test('whose recipient is blacked out is the recipient’s', () => {
+  test('with a redacted recipient is attributed to the recipient of the message', () => {
     expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
       suppress: 'complaint',
     });
   });
 
-  test('of somebody it was forwarded to suppresses nobody', () => {
+  test('of an address that the message was forwarded to suppresses no recipient', () => {
     expect(decideFeedbackChange(DELIVERED, [complaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
       to: 'complained',
       suppress: null,
     });
   });
 
-  test('outweighs a bounce in the same report', () => {
+  test('takes precedence over a bounce in the same report', () => {
     expect(decideFeedbackChange(DELIVERED, [bounce(), complaint('abuse')])).toMatchObject({ to: 'complained' });
   });
 });
@@ -140,21 +140,24 @@ test.each([
   ['a bounce', 'expired', bounce(), 'bounce'],
   ['a bounce', 'cancelled', bounce(), 'bounce'],
   ['a bounce for another reason', 'expired', bounce({ mailboxMissing: false }), null],
-  ['a bounce of somebody else', 'expired', bounce(about('bob@elsewhere.example')), null],
-  ['a further bounce', 'bounced', bounce(), null],
+  ['a bounce about another address', 'expired', bounce(about('bob@elsewhere.example')), null],
+  ['a second bounce', 'bounced', bounce(), null],
   ['a complaint', 'bounced', complaint('abuse'), 'complaint'],
   ['a complaint', 'expired', complaint('abuse'), 'complaint'],
   ['a complaint', 'cancelled', complaint('abuse'), 'complaint'],
-  ['a further complaint', 'complained', complaint('abuse'), null],
-  ['a complaint about what never left', 'suppressed', complaint('abuse'), null],
-] as const)('%s of mail that is %s changes no state, and suppresses for what it says', (_, state, event, suppress) => {
-  expect(decideFeedbackChange({ state, to: TO, isTest: false }, [event])).toMatchObject({
-    kind: 'history-entry',
-    suppress,
-  });
-});
+  ['a second complaint', 'complained', complaint('abuse'), null],
+  ['a complaint', 'suppressed', complaint('abuse'), null],
+] as const)(
+  '%s of a message in state %s changes no state, and has the expected effect on the suppression list',
+  (_, state, event, suppress) => {
+    expect(decideFeedbackChange({ state, to: TO, isTest: false }, [event])).toMatchObject({
+      kind: 'history-entry',
+      suppress,
+    });
+  },
+);
 
-test('what is not understood is kept with its reason, and what says nothing is kept too', () => {
+test('a report that is not understood has a reason, and so has a report without events', () => {
   expect(decideFeedbackChange(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
     kind: 'not-understood',
     reason: 'no report in it',
@@ -162,7 +165,7 @@ test('what is not understood is kept with its reason, and what says nothing is k
   expect(decideFeedbackChange(DELIVERED, [])).toMatchObject({ kind: 'not-understood' });
 });
 
-test('a provider’s simulator changes the state and suppresses nobody', () => {
+test('a simulator address of a provider changes the state and suppresses no recipient', () => {
   const to = 'bounce+1@simulator.amazonses.com';
   expect(decideFeedbackChange({ state: 'delivered', to, isTest: false }, [bounce(about(to))])).toMatchObject({
     to: 'bounced',
@@ -175,7 +178,7 @@ test('a provider’s simulator changes the state and suppresses nobody', () => {
   });
 });
 
-test('a detail is bounded, and there always is one', () => {
+test('a detail has a maximum length and is never empty', () => {
   const long = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const none = { status: null, diagnostic: null, reportingHost: null };
   const details = [long, none].map((told) =>

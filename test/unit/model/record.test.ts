@@ -54,7 +54,7 @@ const policy = fc.record({
 });
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
-test('whatever the outcome, the change is one the table has, and only a queued one has a time', () => {
+test('for every outcome, the change is an allowed transition, and only a queued message has a due time', () => {
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
       const now = request.acceptedAt + later;
@@ -69,7 +69,7 @@ test('whatever the outcome, the change is one the table has, and only a queued o
   );
 });
 
-test('a permanent state comes only from a permanent outcome: all that is unknown stays queued until its age ends it', () => {
+test('only a permanent outcome leads to a permanent state: after an unknown outcome the message stays queued until its maximum age', () => {
   fc.assert(
     fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
       const { to, suppress } = decideAttemptChange(
@@ -87,7 +87,7 @@ test('a permanent state comes only from a permanent outcome: all that is unknown
   );
 });
 
-test('the changes without an attempt are in the table too', () => {
+test('changes without an attempt are allowed transitions', () => {
   expect(isAllowedTransition('sending', expiredBeforeAttempt('n', 1).to, 'queue')).toBe(true);
   expect(isAllowedTransition('delivered', localComplaint(1, 'simulator', 'complaint').to, 'feedback')).toBe(true);
 });
@@ -102,13 +102,13 @@ describe('the retry schedule', () => {
     [6, 120],
     [7, 120],
     [100, 120],
-  ])('after attempt %i waits about %i minutes', (attempts, minutes) => {
+  ])('after attempt %i, is about %i minutes', (attempts, minutes) => {
     expect(retryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE);
     expect(retryDelayMs(attempts, 0)).toBe(minutes * MINUTE * 0.85);
     expect(retryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE * 1.15 + 1);
   });
 
-  test('spreads mail deferred together', () => {
+  test('spreads the retries of messages that were deferred at the same time', () => {
     const delays = new Set(Array.from({ length: 50 }, (_, n) => retryDelayMs(3, n / 50)));
     expect(delays.size).toBe(50);
   });

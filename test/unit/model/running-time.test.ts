@@ -1,4 +1,4 @@
-/** Ages by running time, against a model that knows the real time of everything. */
+/** Tests of ages in running time against a model that knows the real time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -14,7 +14,7 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** Real time passes; then the clock may be stepped, and what is accepted around a reading is dated by it. */
+/** One step: real time passes and the clock may be stepped. Messages accepted in that time are dated by the clock. */
 const HISTORY = fc.array(
   fc.record({
     passedMs: fc.integer({ min: 0, max: 3 * HOUR }),
@@ -23,9 +23,9 @@ const HISTORY = fc.array(
       fc.integer({ min: 2 * MAX_CLOCK_DEVIATION_MS, max: 400 * DAY }),
       fc.integer({ min: -400 * DAY, max: -(4 * HOUR) }),
     ),
-    /** Which part of the time before the next reading passes before the step. */
+    /** Share of the time before the next reading that passes before the step. */
     share: fc.double({ min: 0, max: 1, noNaN: true }),
-    /** When a message is accepted in that time. */
+    /** Acceptance time of a message, as a share of that time. */
     accepted: fc.double({ min: 0, max: 1, noNaN: true }),
   }),
   { minLength: 1, maxLength: 40 },
@@ -55,8 +55,8 @@ function lived(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never
 
 const runs = { numRuns: 500, seed: 12 } as const;
 
-describe('whatever the steps of the clock', () => {
-  test('no message is older than the real time since its acceptance', () => {
+describe('for every sequence of clock steps', () => {
+  test('no message has an age above the real time since its acceptance', () => {
     fc.assert(
       fc.property(HISTORY, (history) => {
         const { time, realMs, messages } = lived(history);
@@ -68,7 +68,7 @@ describe('whatever the steps of the clock', () => {
     );
   });
 
-  test('what counts as dated before an age has at least that age in real time', () => {
+  test('every message before the cutoff of an age has at least that age in real time', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, realMs, messages } = lived(history);
@@ -81,7 +81,7 @@ describe('whatever the steps of the clock', () => {
     );
   });
 
-  test('both ways of asking agree: what is dated before an age is at least as old', () => {
+  test('every message before the cutoff of an age has at least that age', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
         const { time, messages } = lived(history);
@@ -95,12 +95,12 @@ describe('whatever the steps of the clock', () => {
   });
 });
 
-test('times are whole milliseconds, as a database takes them, whatever the monotonic clock counts in', () => {
+test('times are whole milliseconds, which the databases require, also with a fractional monotonic clock', () => {
   const stepped = advanceRunningTime(startRunningTime(START), START - 40 * DAY, 1_000.25);
   expect(Number.isInteger(cutoffForAge(stepped, DAY))).toBe(true);
 });
 
-test('while the clock runs evenly, ages are by the clock', () => {
+test('without a step of the clock, an age is the difference of two clock readings', () => {
   let time = startRunningTime(START);
   for (let now = START; now <= START + 2 * DAY; now += 10_000) time = advanceRunningTime(time, now, 10_000);
   expect(time.segments).toHaveLength(1);
@@ -108,7 +108,7 @@ test('while the clock runs evenly, ages are by the clock', () => {
   expect(cutoffForAge(time, DAY)).toBe(START + DAY);
 });
 
-test('every message ends: once it has run for the age after a step, what was accepted before the step is past it', () => {
+test('after a step of the clock, earlier messages reach the maximum age when the process has run for that time', () => {
   let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY, 10_000);
   expect(runningAge(time, START)).toBe(0);
   expect(cutoffForAge(time, DAY)).toBeLessThan(START);
@@ -118,12 +118,12 @@ test('every message ends: once it has run for the age after a step, what was acc
   expect(cutoffForAge(time, DAY)).toBeGreaterThanOrEqual(START);
 });
 
-test('time in which nothing ran makes no message older, but for the minute that a start may confirm', () => {
+test('time in which no process ran adds no age, except one minute at a start', () => {
   const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY, 60_000);
   expect(runningAge(time, START - HOUR)).toBe(HOUR);
 });
 
-test('a clock stepped without end keeps a bounded record', () => {
+test('a clock that is stepped repeatedly has a record of limited size', () => {
   let time = startRunningTime(START);
   for (let n = 0; n < 5_000; n += 1) time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY : -DAY / 2), 10);
   expect(time.segments.length).toBeLessThanOrEqual(200);

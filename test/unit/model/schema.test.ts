@@ -1,4 +1,4 @@
-/** The library is the referee of the builder. */
+/** Compares the schema builder with the TypeBox library. */
 import { Type as TypeBox } from 'typebox';
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';
@@ -23,11 +23,11 @@ function example(type: typeof Type): object {
   );
 }
 
-test('a schema has the JSON that the library gives it, member by member in the same order', () => {
+test('a schema has the same JSON as the schema of the library, with members in the same order', () => {
   expect(JSON.stringify(example(Type))).toBe(JSON.stringify(example(TypeBox)));
 });
 
-test('a schema that is made optional stays as it was itself', () => {
+test('Optional does not change the schema that it is given', () => {
   const text = Type.String();
   Type.Optional(text);
   expect(Type.Object({ text })).toMatchObject({ required: ['text'] });

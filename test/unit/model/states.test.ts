@@ -19,12 +19,12 @@ const cells = rows.map((line) =>
     .map((cell) => cell.trim().replaceAll('`', '')),
 );
 
-test('docs/states.md lists every state with its meaning, and no other', () => {
+test('docs/states.md lists exactly the states, each with its description', () => {
   const listed = cells.filter((row) => row.length === 2);
   expect(listed).toEqual(STATES.map((state) => [state, STATE_DESCRIPTIONS[state]]));
 });
 
-test('docs/states.md lists every transition, and no other', () => {
+test('docs/states.md lists exactly the transitions', () => {
   const listed = cells.filter((row) => row.length === 3);
   expect(listed).toEqual(TRANSITIONS.map(({ from, to, by }) => [from ?? '–', to, by]));
 });
@@ -38,14 +38,14 @@ test('docs/states.md names the terminal states', () => {
   expect(new Set(named)).toEqual(TERMINAL_STATES);
 });
 
-test('a terminal state is left by feedback alone, and only from delivered', () => {
+test('only feedback changes a terminal state, and only from delivered', () => {
   for (const { from, by } of TRANSITIONS) {
     if (from === null || !TERMINAL_STATES.has(from)) continue;
     expect([from, by]).toEqual(['delivered', 'feedback']);
   }
 });
 
-test('every state is reached, and every state that is not terminal can be left', () => {
+test('every state can be reached, and every state that is not terminal can be left', () => {
   for (const state of STATES) {
     expect(TRANSITIONS.some(({ to }) => to === state)).toBe(true);
     expect(TRANSITIONS.some(({ from, to }) => from === state && to !== state)).toBe(
@@ -54,7 +54,7 @@ test('every state is reached, and every state that is not terminal can be left',
   }
 });
 
-test('what the table does not have is not allowed', () => {
+test('a transition outside the table is not allowed', () => {
   expect(isAllowedTransition('delivered', 'queued', 'operator')).toBe(false);
   expect(isAllowedTransition('queued', 'delivered', 'queue')).toBe(false);
   expect(isAllowedTransition('sending', 'cancelled', 'operator')).toBe(false);

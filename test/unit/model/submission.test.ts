@@ -1,4 +1,4 @@
-/** Admission of a JSON body: what is refused, in which order, in which words. */
+/** Validation of a JSON body: refusals, their order and their texts; and message ids. */
 
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ function refusalOf(body: unknown): unknown {
 }
 
 describe('admission', () => {
-  it('takes the four fields as given, with both addresses parsed and the suppression key', () => {
+  it('accepts the four fields as given, with both addresses parsed and the suppression key', () => {
     expect(validateSubmission({ ...valid, unknown: 1 })).toEqual({
       kind: 'valid',
       submission: {
@@ -32,13 +32,13 @@ describe('admission', () => {
   });
 
   it.each([null, [], [valid], 'text', 1, true, undefined])(
-    'calls a body that is no object (%j) no JSON payload',
+    'refuses a body that is not an object (%j) as an invalid JSON payload',
     (body) => {
       expect(refusalOf(body)).toEqual({ code: 'invalid-json' });
     },
   );
 
-  it('counts absent, null and empty as missing, and names them in the order of the fields', () => {
+  it('treats absent, null and empty fields as missing, and names them in the order of the fields', () => {
     const fields = ['to', 'from', 'subject', 'message'];
     expect(refusalOf({})).toEqual({ code: 'missing-fields', fields });
     expect(refusalOf({ message: null, subject: '', from: undefined, to: null })).toEqual({
@@ -51,7 +51,7 @@ describe('admission', () => {
     });
   });
 
-  it('reads own members alone, so that __proto__ and inherited ones are missing', () => {
+  it('reads only own members, so __proto__ and inherited members are missing', () => {
     const inherited = JSON.parse(`{"__proto__":${JSON.stringify(valid)}}`);
     expect(refusalOf(inherited)).toMatchObject({ code: 'missing-fields' });
     expect(refusalOf(Object.create(valid))).toMatchObject({ code: 'missing-fields' });
@@ -60,7 +60,7 @@ describe('admission', () => {
     expect(validateSubmission(extra).kind).toBe('valid');
   });
 
-  it('speaks of missing fields before types, and of types before content', () => {
+  it('reports missing fields before types, and types before content', () => {
     expect(refusalOf({ ...valid, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
     expect(refusalOf({ ...valid, to: 1, from: 'nobody', subject: ['x'], message: false })).toEqual({
       code: 'not-strings',
@@ -77,7 +77,7 @@ describe('admission', () => {
   const SURROGATE = 'unpaired surrogates are not allowed';
 
   it.each(['to', 'from', 'subject', 'message'])(
-    'refuses a lone surrogate in %s, and names field and fault',
+    'refuses a lone surrogate in %s, with the field and the fault',
     (field) => {
       for (const text of ['a\ud800b', 'a\udc00', 'a\ud800@b.example']) {
         expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
@@ -85,13 +85,13 @@ describe('admission', () => {
     },
   );
 
-  it.each(['subject', 'message'])('refuses a NUL in %s, and names field and fault', (field) => {
+  it.each(['subject', 'message'])('refuses a NUL in %s, with the field and the fault', (field) => {
     for (const text of ['a\0b', '\0', 'a\0\ud800']) {
       expect(refusalOf({ ...valid, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
     }
   });
 
-  it('calls an address with a NUL no address, wherever the NUL stands, as any other that is none', () => {
+  it('refuses an address with a NUL at any position as an invalid address', () => {
     const texts = [
       '\0',
       '\0a@b.example',
@@ -115,7 +115,7 @@ describe('admission', () => {
     }
   });
 
-  it('answers a NUL in an address with what an address without an @ is answered with, whatever else is wrong', () => {
+  it('gives the same result for an address with a NUL as for an address without an @, with any other errors in the body', () => {
     const wrong = fc.constantFrom<unknown>(
       undefined,
       null,
@@ -138,12 +138,12 @@ describe('admission', () => {
     );
   });
 
-  it('names the addresses that are none', () => {
+  it('names the invalid addresses', () => {
     expect(refusalOf({ ...valid, to: 'x', from: 'y@z' })).toEqual({ code: 'invalid-address', fields: ['to', 'from'] });
     expect(refusalOf({ ...valid, from: 'A <a@b.co>' })).toEqual({ code: 'invalid-address', fields: ['from'] });
   });
 
-  it('refuses line breaks in the subject, and other controls but the tab', () => {
+  it('refuses line breaks and control characters except tab in the subject', () => {
     const lineBreak = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
     for (const subject of ['a\r\nBcc: x@y.zz', '\n', 'a\r', '\x07\n'])
       expect(refusalOf({ ...valid, subject })).toEqual(lineBreak);
@@ -156,7 +156,7 @@ describe('admission', () => {
     expect(validateSubmission({ ...valid, subject: 'a\tb' }).kind).toBe('valid');
   });
 
-  it('counts the subject in bytes of UTF-8, up to 998', () => {
+  it('accepts a subject of up to 998 bytes in UTF-8', () => {
     for (const [subject, kind] of [
       ['a'.repeat(998), 'valid'],
       ['a'.repeat(999), 'refused'],
@@ -171,7 +171,7 @@ describe('admission', () => {
     }
   });
 
-  it('takes any other Unicode in subject and message', () => {
+  it('accepts all other Unicode in subject and message', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
@@ -187,7 +187,7 @@ describe('admission', () => {
     );
   });
 
-  it('never throws, whatever JSON holds', () => {
+  it('never throws for any JSON value', () => {
     fc.assert(
       fc.property(
         fc.jsonValue(),
@@ -207,14 +207,14 @@ function increasing(ids: readonly string[]): boolean {
   return ids.every((id, index) => index === 0 || (ids[index - 1] ?? '') < id);
 }
 
-test('an id is a lower-case UUIDv7 of its time', () => {
+test('a message id is a lower-case UUIDv7 with the time of its creation', () => {
   const id = createMessageIdGenerator(null, randomUUID).next(NOW);
   expect(isMessageId(id)).toBe(true);
   expect([timestampOfId(id), counterOfId(id)]).toEqual([NOW, 0]);
   expect(id).toBe(id.toLowerCase());
 });
 
-test('ids are strictly increasing whatever the clock does', () => {
+test('message ids are strictly increasing for every sequence of clock readings', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: NOW - 5_000, max: NOW + 5_000 }), { maxLength: 200 }), (times) => {
       const ids = createMessageIdGenerator(null, randomUUID);
@@ -225,17 +225,17 @@ test('ids are strictly increasing whatever the clock does', () => {
   );
 });
 
-test('more than 4096 in one millisecond go on in the next, still increasing and unique', () => {
+test('more than 4096 ids in one millisecond continue in the next millisecond, still increasing and unique', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
   const made = Array.from({ length: 10_000 }, () => ids.next(NOW));
   expect(increasing(made)).toBe(true);
   expect(made.map(timestampOfId).filter((ms) => ms === NOW)).toHaveLength(4_096);
   expect(timestampOfId(made.at(-1) ?? '')).toBe(NOW + 2);
-  // Borrowed milliseconds are made up for: the clock, once past them, leads again.
+  // A later clock reading is used again as soon as it is past the ids created in advance.
   expect(timestampOfId(ids.next(NOW + 10))).toBe(NOW + 10);
 });
 
-test('after a restart they go on behind the last one stored, also with the clock set back and a full counter', () => {
+test('after a restart, ids continue after the last stored id, also with the clock set back and a full counter', () => {
   const before = createMessageIdGenerator(null, randomUUID);
   let last = '';
   for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
@@ -246,7 +246,7 @@ test('after a restart they go on behind the last one stored, also with the clock
   expect(made.every(isMessageId)).toBe(true);
 });
 
-test('the last 62 bits are random, so an id tells nothing about its neighbour', () => {
+test('the last 62 bits of an id are random', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
   const tails = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
   expect(tails.size).toBe(1_000);
@@ -260,6 +260,6 @@ test.each([
   '01990000-0000-7000-8000-0000000000011',
   '01990000-0000-7000-8000-000000000001\n',
   '019900000000700080000000000000010000',
-])('%j is no id', (text) => {
+])('%j is not a message id', (text) => {
   expect(isMessageId(text)).toBe(false);
 });

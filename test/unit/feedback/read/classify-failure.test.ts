@@ -29,7 +29,7 @@ describe('precedence', () => {
     ['relaying', '550 relaying denied', null, REFUSED],
     ['size', '552 5.3.4 message too big', null, REFUSED],
     ['the sender’s address', '550 5.1.8 sender address does not exist', null, REFUSED],
-    ['an unknown text', 'It was not to be.', null, REFUSED],
+    ['an unknown text', 'the server refused the message', null, REFUSED],
     ['a host that does not exist', 'Host or domain name not found', '5.4.4', MISSING],
     ['a host whose lookup failed temporarily', 'Host not found, try again', '5.4.4', TEMPORARY],
     ['a suspended mailbox', '550 account temporarily suspended', '5.0.0', TEMPORARY],

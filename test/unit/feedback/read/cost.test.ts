@@ -1,6 +1,6 @@
 /**
- * The cost of reading is linear in the length of a report. The tests count classified texts and characters. Without a counter
- * they compare the processor time of a report with the time of a report four times as long.
+ * Tests that the cost of reading is linear in the length of a report. Most tests count classified texts and characters.
+ * The others compare the processor time of a report with the time of a report four times as long.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -11,7 +11,9 @@ import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 
 const SEED = 12;
-/** Events of a report; each is classified by its diagnostic, by the text about it and by the whole text. */
+/**
+ * Events of a report. Each event can be classified by its diagnostic, by the section about it and by the whole text.
+ */
 const MAX_NOTICES = 100;
 
 const named = (count: number): string =>
@@ -116,7 +118,7 @@ test('the classified text grows linearly with the length of generated hostile re
     fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostile, length) => {
       const raw = reportOf(hostile, length);
       const { texts, characters } = classified(raw);
-      // Up to four messages are nested, and their texts are classified by diagnostic, by passage and as a whole.
+      // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
       expect(characters).toBeLessThan(8 * raw.length + 50_000);
       expect(texts).toBeLessThan(5 * MAX_NOTICES);
     }),
@@ -170,7 +172,7 @@ describe('scanners with look-back or look-ahead are linear', () => {
     ['at signs behind equals signs', (length: number) => `to=${'a@'.repeat(length / 2)}`],
     ['quoted local parts', (length: number) => '"@'.repeat(length / 2)],
     [
-      'addresses on lines that are marks',
+      'addresses on lines that begin with quotation marks',
       (length: number) => `${`${','.repeat(90)}a@b.cc `.repeat(length / 98)}\n`.repeat(2),
     ],
   ])('addresses: %s', (what, text) => {

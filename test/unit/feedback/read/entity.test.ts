@@ -20,7 +20,7 @@ describe('compared with postal-mime', () => {
     const entity = readEntity(raw);
     const leaves = leafParts(entity);
     const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
-    // postal-mime joins all texts, and derives a text from HTML without one.
+    // postal-mime joins all texts, and derives a text part from HTML when there is none.
     if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(mail.text ?? ''));
     const attached = leaves.filter(({ type }) => type.startsWith('message/'));
     const theirs = mail.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
@@ -90,6 +90,6 @@ test('parts and depth are bounded', () => {
   expect(leaves[0]?.text()).toContain('innermost');
 });
 
-test('256 KiB of a leaf are decoded', () => {
+test('at most 256 KiB of a leaf are decoded', () => {
   expect(read(`Subject: long\n\n${'x'.repeat(5_000_000)}`).text()).toHaveLength(262_144);
 });

@@ -31,7 +31,7 @@ test('CRLF line ends give the same events as LF', () => {
   }
 });
 
-test('a forwarded bounce after a person’s text is not read as a bounce', () => {
+test('a bounce that a person forwards with own text is not read as a bounce', () => {
   const inner = raw('001-postfix-user-unknown.eml').toString('latin1');
   const outer = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${inner}\n--out--\n`;
   expect(readFeedbackEvents(Buffer.from(outer, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
@@ -48,7 +48,7 @@ test('a report of more than a hundred recipients has a hundred events', () => {
   expect(events[99]).toMatchObject({ kind: 'bounce', recipient: 'user99@kunde.example' });
 });
 
-test('evidence is one bounded line without control characters for every diagnostic', () => {
+test('for every diagnostic, the evidence is one line of limited length without control characters', () => {
   const report = (diagnostic: string) =>
     Buffer.from(
       `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; ${'h'.repeat(9_000)}\n\nFinal-Recipient: rfc822; anna@kunde.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; ${diagnostic}\n`,
@@ -142,7 +142,7 @@ function expectAllValid(events: readonly FeedbackEvent[]): void {
   expect(events.length).toBeGreaterThan(0);
   expect(events.length).toBeLessThanOrEqual(100);
   for (const event of events) expectValid(event);
-  // `unknown` and `auto-reply` are the only event of a message.
+  // An `unknown` or `auto-reply` event is the only event of its message.
   if (events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply')) expect(events).toHaveLength(1);
 }
 

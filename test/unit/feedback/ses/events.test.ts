@@ -170,7 +170,7 @@ test('every JSON value is read without failure', () => {
   );
 });
 
-test('an event with the tag of Postrider names its message, one with other tags may belong to another program, one without tags has only the provider’s id', () => {
+test('an event with the tag of Postrider names its message, one with other tags can belong to another program, and one without tags has only the id of the provider', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
   const tagged = (tags: unknown) => {
     const event = JSON.parse(sesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };

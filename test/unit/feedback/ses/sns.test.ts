@@ -72,7 +72,7 @@ describe('a repeated or early message', () => {
     expect(refusals).toEqual(['not-settled', 'store']);
   });
 
-  test('is kept at the last retry of SNS when it still cannot be applied', async () => {
+  test('is kept for the operator at the last retry of SNS when it still cannot be applied', async () => {
     const { post, reports } = await rig({ recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet') });
     const aged = (seconds: number) =>
       bounceNotification({ Timestamp: new Date(Date.now() - seconds * 1_000).toISOString() });
