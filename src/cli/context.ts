@@ -29,8 +29,11 @@ export interface Context {
   out(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
   data(text: string): void;
-  /** The first line of standard input, for a flag with the value `-`. @throws CommandFailure if there is none */
-  inputLine(flag: string): Promise<string>;
+  /**
+   * The first line of standard input. `name` is the expected value, such as `the key`, or a flag: `--key -`.
+   * @throws CommandFailure if there is none
+   */
+  inputLine(name: string): Promise<string>;
   /** Writes one JSON value and a line feed to standard output, control characters escaped; `written` is called afterwards. */
   json(value: unknown, written?: () => void): void;
   /** Writes one line to standard error. */
@@ -52,7 +55,7 @@ export function processContext(): Context {
     dotEnv: readDotEnvFile,
     settings: () => loadSettings(process.env, readDotEnvFile()),
     out: (text) => void process.stdout.write(printableLines(withCommandPrefix(text, process.env))),
-    inputLine: (flag) => readInputLine(flag, process.stdin),
+    inputLine: (name) => readInputLine(name, process.stdin),
     data: (text) => void process.stdout.write(text),
     json: (value, written) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, written),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),

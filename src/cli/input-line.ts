@@ -6,7 +6,7 @@ import { CommandFailure } from './failure.ts';
 
 const MAX_LINE_BYTES = 8_192;
 
-/** The first line without its line end. `name` is the flag with the value `-`. */
+/** The first line without its line end. `name` is the expected value, such as `the key`, or the flag: `--key -`. */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -18,8 +18,8 @@ export async function readInputLine(name: string, input: AsyncIterable<Buffer | 
     if (end !== -1 || size > MAX_LINE_BYTES) break;
   }
   const line = Buffer.concat(chunks).toString('utf8').trim();
-  if (line === '') throw new CommandFailure(`${name} -: standard input has no line; write the value to it`, 2);
+  if (line === '') throw new CommandFailure(`${name}: standard input has no line; write the value to it`, 2);
   if (line.length > MAX_LINE_BYTES)
-    throw new CommandFailure(`${name} -: the line on standard input is longer than ${MAX_LINE_BYTES} bytes`, 2);
+    throw new CommandFailure(`${name}: the line on standard input is longer than ${MAX_LINE_BYTES} bytes`, 2);
   return line;
 }

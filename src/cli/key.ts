@@ -1,7 +1,7 @@
-/** `postrider key …`: creates, lists, revokes and rotates API keys. Only the command that creates a key prints it. */
+/** `postrider key …`: creates, imports, lists, revokes and rotates API keys. Only the command that creates a key prints it. */
 import type { Command } from 'commander';
 import type { KeyEntry } from '../operations/keys/schemas.ts';
-import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
@@ -16,6 +16,13 @@ export function addKeyCommands(program: Command, context: Context): void {
     json: ({ id, key }) => ({ id, key }),
     text: ({ id, key, expires }, { account }) =>
       `${key}\n\nThis is ${id} of account ${account}. It is shown only once. Expires: ${isoText(expires, 'never')}.\n`,
+  });
+  operationCommand(group, context, 'import <account>', importKey, {
+    help: 'import a key that was generated elsewhere; standard input contains the key',
+    standardInput: 'key',
+    flags: { expires: '--expires <when>' },
+    text: ({ id, prefix, expires }, { account }) =>
+      `imported ${id} (${prefix}…) of account ${account}. Expires: ${isoText(expires, 'never')}.\n`,
   });
   operationCommand(group, context, 'list <account>', listKeys, {
     text: (keys, { account }) =>

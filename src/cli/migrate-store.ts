@@ -41,7 +41,7 @@ export function addMigrateStoreCommand(
     .option('--json', 'print JSON')
     .action(async (flags: { from: string; to: string; json?: boolean }) => {
       const from = parseDatabaseOption('--from', flags.from);
-      const to = parseDatabaseOption('--to', flags.to === '-' ? await context.inputLine('--to') : flags.to);
+      const to = parseDatabaseOption('--to', flags.to === '-' ? await context.inputLine('--to -') : flags.to);
       if (from.kind !== 'sqlite' || to.kind !== 'postgres')
         throw new CommandFailure(
           '--from must be sqlite:FILE and --to must be postgres://…; no other direction is supported',

@@ -13,7 +13,8 @@ import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
 /** The output of a command, and the context of its operation. */
-export interface CommandContext<C extends object> extends Pick<Context, 'clock' | 'out' | 'json' | 'warn'> {
+export interface CommandContext<C extends object>
+  extends Pick<Context, 'clock' | 'inputLine' | 'out' | 'json' | 'warn'> {
   operate<T>(work: (given: C) => Promise<T>): Promise<T>;
 }
 
@@ -24,6 +25,8 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
   /** Flags of the output, which are not in the input schema, with their help: `{ '--details': 'with --json: …' }`. */
   readonly outputFlags?: { readonly [flag: string]: string };
+  /** A member whose value is the first line of standard input, because it is a secret (input-line.ts). */
+  readonly standardInput?: keyof Static<I> & string;
   /** The help of the command; default: the summary of the operation. */
   readonly help?: string;
   /** Arguments whose member of the input has another name: `{ text: 'search' }`. */
@@ -78,7 +81,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   );
   const members = inputMembers(operation.input);
   for (const [name, member] of Object.entries(members)) {
-    if (positional.includes(name)) continue;
+    if (positional.includes(name) || name === options.standardInput) continue;
     const customFlags = options.flags?.[name as keyof Static<I>];
     const flags =
       customFlags ??
@@ -94,8 +97,9 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   }
   command.option('--json', options.jsonHelp ?? 'print JSON');
   for (const [flag, help] of Object.entries(options.outputFlags ?? {})) command.option(flag, help);
-  /** `--rate` or `ADDRESS`. */
+  /** `--rate`, `ADDRESS` or `standard input`. */
   const nameOf = (member: string): string => {
+    if (member === options.standardInput) return 'standard input';
     const argument = command.registeredArguments[positional.indexOf(member)];
     return argument === undefined ? `--${toKebabCase(member)}` : argument.name().toUpperCase();
   };
@@ -113,6 +117,10 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
     }
     // Commander sets a member to false when its `--no-` flag is given.
     for (const [, { member, value }] of shorthands) if (rawInput[member] === false) rawInput[member] = value;
+    if (options.standardInput !== undefined) {
+      const name = options.standardInput;
+      rawInput[name] = await context.inputLine(`the ${name}`);
+    }
     const operationResult = await context.operate((operationContext) => perform(operation, rawInput, operationContext));
     const value = unwrapResult(context, operationResult, nameOf);
     if (json === true) context.json(options.json?.(value, flags) ?? value);

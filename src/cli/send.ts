@@ -83,7 +83,7 @@ async function readKey(context: Context, { key: flag, account }: SendFlags): Pro
     const key = findApiKey(context.environment, context.dotEnv());
     return key === null ? null : requireKeyFormat('POSTRIDER_API_KEY', key);
   }
-  return requireKeyFormat('--key', flag === '-' ? await context.inputLine('--key') : flag);
+  return requireKeyFormat('--key', flag === '-' ? await context.inputLine('--key -') : flag);
 }
 
 /** fetch rejects header values beyond ISO 8859-1. An API key has only visible ASCII characters. */

@@ -22,6 +22,14 @@ export function newApiKey(randomBytes: (bytes: number) => Buffer): NewApiKey {
   return { key, ...toStoredSecret(key) };
 }
 
+/** `pr_` and 43 characters of base64url (RFC 4648 section 5), which is the form of 32 bytes. */
+const API_KEY_PATTERN = /^pr_[A-Za-z0-9_-]{43}$/;
+
+/** Returns a key that an operator has brought, or null if the text does not have the form of a generated key. */
+export function parseApiKey(text: string): NewApiKey | null {
+  return API_KEY_PATTERN.test(text) ? { key: text, ...toStoredSecret(text) } : null;
+}
+
 /** The first characters of a read-only operator token and of its stored prefix. No other secret begins with them. */
 const READ_ONLY_PREFIX = 'por_';
 

@@ -2,7 +2,7 @@
 
 import { isoTime, isoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
-import { newApiKey } from '../model/credentials.ts';
+import { newApiKey, parseApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import {
   accountNotFound,
@@ -14,10 +14,15 @@ import {
   ok,
   type Result,
 } from './errors.ts';
-import { CreatedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
+import { CreatedKey, ImportedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
 import { parseVisibleText } from './labels.ts';
 import { operation } from './operation.ts';
 import { AccountName, Time } from './schemas.ts';
+
+const KeyName = Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' });
+const KeyExpiry = Type.Optional(
+  Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the key does not expire.' }),
+);
 
 /** Creates a key. Every node accepts it once this returns. */
 export const createKey = operation({
@@ -27,10 +32,8 @@ export const createKey = operation({
   changes: true,
   input: Type.Object({
     account: AccountName,
-    name: Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' }),
-    expires: Type.Optional(
-      Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the key does not expire.' }),
-    ),
+    name: KeyName,
+    expires: KeyExpiry,
   }),
   result: CreatedKey,
   errors: ['not-found', 'conflict'],
@@ -38,7 +41,7 @@ export const createKey = operation({
     const label = parseVisibleText('name', name);
     if (!label.ok) return label;
     const now = clock.now();
-    const expiresAt = expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
+    const expiresAt = parseKeyExpiry(expires, now);
     if (!expiresAt.ok) return expiresAt;
     const { key, prefix, hash } = newApiKey(random);
     const created = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
@@ -49,6 +52,47 @@ export const createKey = operation({
         return accountNotFound(account);
       case 'exists':
         return keyConflict();
+    }
+  },
+});
+
+/**
+ * Stores a key that the operator has brought, so that automation can choose the first key. Every node accepts it once this returns.
+ */
+export const importKey = operation({
+  name: 'key.import',
+  id: 'importKey',
+  summary: 'Import a key of an account that was generated elsewhere',
+  changes: true,
+  input: Type.Object({
+    account: AccountName,
+    key: Type.String({
+      description: 'The key: `pr_` and 43 random characters of base64url. It is stored as its SHA-256 and never shown.',
+      minLength: 0,
+    }),
+    name: KeyName,
+    expires: KeyExpiry,
+  }),
+  result: ImportedKey,
+  errors: ['not-found', 'conflict'],
+  async run({ account, key, name, expires }, { store, clock }) {
+    const label = parseVisibleText('name', name);
+    if (!label.ok) return label;
+    const now = clock.now();
+    const expiresAt = parseKeyExpiry(expires, now);
+    if (!expiresAt.ok) return expiresAt;
+    const parsed = parseApiKey(key);
+    // The text is not quoted, because it may be another secret.
+    if (parsed === null) return invalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
+    const { prefix, hash } = parsed;
+    const imported = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+    switch (imported.kind) {
+      case 'done':
+        return ok({ id: formatKeyId(imported.value.id), prefix, expires: isoTimeOrNull(expiresAt.value) });
+      case 'missing':
+        return accountNotFound(account);
+      case 'exists':
+        return conflict('key', `the key ${prefix}… is already stored, perhaps revoked; import another key`);
     }
   },
 });
@@ -121,6 +165,11 @@ export const rotateKey = operation({
     }
   },
 });
+
+/** Milliseconds since the epoch; null for a key that does not expire. */
+function parseKeyExpiry(expires: string | undefined, now: number): Result<number | null> {
+  return expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
+}
 
 /** The id of a key in commands and the API. */
 function formatKeyId(id: number): string {

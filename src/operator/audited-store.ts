@@ -22,6 +22,7 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     lockAccount: (name, reason, at, expected) => store.lockAccount(name, reason, at, expected, actorNow()),
     unlockAccount: (name, at, expected) => store.unlockAccount(name, at, expected, actorNow()),
     createKey: (account, key, at) => store.createKey(account, key, at, actorNow()),
+    importKey: (account, key, at) => store.importKey(account, key, at, actorNow()),
     revokeKey: (id, at) => store.revokeKey(id, at, actorNow()),
     rotateKey: (id, key, until, at) => store.rotateKey(id, key, until, at, actorNow()),
     addSuppressions: (list, entries) => store.addSuppressions(list, entries, actorNow()),

@@ -23,7 +23,7 @@ import {
 } from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
-import { createKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
@@ -43,6 +43,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   operationRoute('POST', '/accounts/{account}/unlock', 'Accounts', unlockAccount),
   operationRoute('GET', '/accounts/{account}/keys', 'Keys', listKeys),
   operationRoute('POST', '/accounts/{account}/keys', 'Keys', createKey, 201),
+  operationRoute('POST', '/accounts/{account}/keys/import', 'Keys', importKey, 201),
   operationRoute('POST', '/keys/{key}/rotate', 'Keys', rotateKey),
   operationRoute('POST', '/keys/{key}/revoke', 'Keys', revokeKey),
   operationRoute('GET', '/domains', 'Domains', listDomains),

@@ -223,6 +223,14 @@ export interface IndexStore {
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
+/** An API key to store. */
+export interface NewKey {
+  readonly name: string;
+  readonly prefix: string;
+  readonly hash: string;
+  readonly expiresAt: number | null;
+}
+
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
   /** With `actor`, here and below, the change is written to the audit log in the same transaction. */
@@ -252,12 +260,10 @@ export interface AccountStore {
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** Returns the same numbers for all accounts in which any is greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
-  createKey(
-    accountName: string,
-    key: { readonly name: string; readonly prefix: string; readonly hash: string; readonly expiresAt: number | null },
-    now: number,
-    actor?: Actor,
-  ): Promise<ChangeResult<ApiKey>>;
+  /** Stores a generated key. Returns `exists` if a key with this hash is stored, whatever its account and state. */
+  createKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
+  /** Like `createKey`, for a key that the operator has brought. The audit log has another action. */
+  importKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
   revokeKey(id: number, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   /** Creates a key with the old key's name. The old key expires at `oldExpiresAt`. */
@@ -467,6 +473,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   readReputation: 'operator-read',
   readAllReputations: 'operator-read',
   createKey: 'change',
+  importKey: 'change',
   listKeys: 'read',
   revokeKey: 'change',
   rotateKey: 'change',

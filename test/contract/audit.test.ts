@@ -107,6 +107,7 @@ const CHANGES: Readonly<
   'account.lock': (store, _at, by) => store.lockAccount('acme', 'unpaid', NOW, undefined, by),
   'account.unlock': (store, _at, by) => store.unlockAccount('acme', NOW, undefined, by),
   'key.create': (store, _at, by) => store.createKey('acme', { name: 'k', ...secret('c'), expiresAt: null }, NOW, by),
+  'key.import': (store, _at, by) => store.importKey('acme', { name: 'i', ...secret('e'), expiresAt: null }, NOW, by),
   'key.rotate': (store, { keyId }, by) => store.rotateKey(keyId, secret('d'), NOW + 5, NOW, by),
   'key.revoke': (store, { keyId }, by) => store.revokeKey(keyId, NOW, by),
   'suppression.add': (store, _at, by) => store.addSuppressions('acme', [manual('new@example.com')], by),
@@ -188,6 +189,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['account.lock']).toMatchObject(['acme', { locked: null }, { locked: 'unpaid' }]);
     expect(shown['account.unlock']).toMatchObject(['acme', { locked: 'unpaid' }, { locked: null }]);
     expect(shown['key.create']).toMatchObject(['acme', null, { name: 'k', revokedAt: null }]);
+    expect(shown['key.import']).toMatchObject(['acme', null, { name: 'i', revokedAt: null }]);
     expect(shown['key.rotate']).toMatchObject([`key_${at.keyId}`, null, { name: 'web', prefix: 'pr_abc' }]);
     expect(shown['key.revoke']).toMatchObject([`key_${at.keyId}`, null, { id: `key_${at.keyId}`, revokedAt: NOW }]);
     expect(shown['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);

@@ -664,6 +664,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     const made = await store.createKey('default', { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null }, now);
     if (made.kind !== 'done') throw new Error(made.kind);
+    const again = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
+    expect(await store.createKey('default', again, now)).toEqual({ kind: 'exists' });
+    expect(await store.importKey('default', again, now)).toEqual({ kind: 'exists' });
     const rotated = await store.rotateKey(made.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
     if (rotated.kind !== 'done') throw new Error(rotated.kind);
     expect(rotated.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });

@@ -121,6 +121,23 @@ test('a throttle accepts its burst, then as many requests as tokens are added, a
   await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
+test('a key that automation brings on standard input works as soon as the command has returned', async () => {
+  await createAccount('brought');
+  const { key } = newApiKey(randomBytes);
+  const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
+  expect(await importKey(key)).toMatchObject({ code: 0, stderr: '' });
+  expect((await post(key)).status).toBe(201);
+  const repeated = await importKey(`${key}\n`);
+  expect(repeated).toMatchObject({ code: 1, stdout: '' });
+  expect(repeated.stderr).toMatch(/^postrider: [^\n]*already stored[^\n]*\n$/);
+  for (const input of ['', '\n', 'hunter2\n', `${key.slice(1)}\n`]) {
+    const { code, stderr } = await importKey(input);
+    expect([input, code]).toEqual([input, 2]);
+    expect(stderr).toMatch(/^postrider: [^\n]*standard input[^\n]*\n$/);
+    expect(stderr).not.toMatch(/hunter2|r_[\w-]{43}/);
+  }
+});
+
 test('a new key of a new account works as soon as the command has returned, in fifty of fifty cases', async () => {
   const first = await createAccount('new');
   expect((await post(first.key)).status).toBe(201);

@@ -12,7 +12,14 @@ import { openStore } from '../../src/store/open.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { temporaryDatabase } from '../rig/postgres.ts';
-import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
+import {
+  runCommand,
+  runJsonCommand,
+  type ServiceProcess,
+  startProcess,
+  submit,
+  submitAccepted,
+} from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const SECRET = 'cd'.repeat(32);
@@ -83,6 +90,16 @@ test('a new key works on every node as soon as it is created, in fifty of fifty 
   }
   expect(statuses).toEqual(statuses.map(() => 201));
   expect(statuses).toHaveLength(100);
+});
+
+test('an imported key works on every node as soon as the command has returned', async () => {
+  const { nodes, shared } = await startNodes(2);
+  const { key } = newApiKey(randomBytes);
+  const imported = await runCommand(temporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
+  expect(imported).toMatchObject({ code: 0, stderr: '' });
+  expect(imported.stdout).not.toContain(key);
+  const answers = await Promise.all(nodes.map(({ publicUrl }) => submit(publicUrl, key)));
+  expect(answers.map(({ status }) => status)).toEqual([201, 201]);
 });
 
 test('a lock, an unlock and a revoked key work on every node within one second', async () => {

@@ -119,7 +119,7 @@ function targetPage(action: string, target: string): string | null {
     case 'suppression':
       return `/suppressions?list=${encodeURIComponent(target)}`;
     case 'key':
-      return action === 'key.create' ? `${path`/accounts/${target}`}?tab=keys` : null;
+      return action === 'key.create' || action === 'key.import' ? `${path`/accounts/${target}`}?tab=keys` : null;
     default:
       return null;
   }

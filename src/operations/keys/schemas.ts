@@ -6,11 +6,13 @@ import { nullable, stringEnum, Time } from '../schemas.ts';
 export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
 const NewKey = Type.String({ description: 'The key. It is not shown again.' });
 
+const KeyPrefix = Type.String({ description: 'The first characters of the key.' });
+
 export const KeyEntry = Type.Object({
   id: KeyId,
   account: Type.String(),
   name: Type.String(),
-  prefix: Type.String({ description: 'The first characters of the key.' }),
+  prefix: KeyPrefix,
   state: stringEnum(['active', 'expired', 'revoked']),
   created: Time,
   expires: nullable(Time),
@@ -22,6 +24,9 @@ export type KeyEntry = Static<typeof KeyEntry>;
 /** A new key. */
 export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: nullable(Time) });
 export type CreatedKey = Static<typeof CreatedKey>;
+
+/** An imported key. */
+export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: nullable(Time) });
 
 /** A new key that replaces another one, which remains valid until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });

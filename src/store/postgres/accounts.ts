@@ -47,6 +47,7 @@ const SELECT_ACCOUNT_KEYS: Statement = {
   name: 'key_of_account',
   text: 'SELECT * FROM api_key WHERE account_id = $1 ORDER BY id',
 };
+const SELECT_KEY_BY_HASH: Statement = { name: 'key_by_hash', text: 'SELECT id FROM api_key WHERE hash = $1' };
 const INSERT_KEY: Statement = {
   name: 'key_insert',
   text: `INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision)
@@ -74,6 +75,7 @@ type Operations = Pick<
   | 'unlockAccount'
   | 'listAccounts'
   | 'createKey'
+  | 'importKey'
   | 'listKeys'
   | 'revokeKey'
   | 'rotateKey'
@@ -121,6 +123,22 @@ export function prepareAccounts(database: Database): Operations {
       },
     );
 
+  function storeKey(
+    action: 'key.create' | 'key.import',
+    ...[accountName, { name, prefix, hash, expiresAt }, now, actor]: Parameters<Store['createKey']>
+  ): Promise<ChangeResult<ApiKey>> {
+    return database.transaction(async (transaction) => {
+      const revision = await nextRevision(transaction);
+      const account = await findAccount(transaction, accountName);
+      if (account === null) return { kind: 'missing' };
+      // The lock on the revision's row prevents another insertion until the commit.
+      if ((await transaction.query(SELECT_KEY_BY_HASH, [hash])).length > 0) return { kind: 'exists' };
+      const values = [account.id, name, prefix, hash, now, expiresAt, revision];
+      const [row = {}] = await transaction.query(INSERT_KEY, values);
+      return withAudit(transaction, actor, action, accountName, rows.apiKey(row));
+    });
+  }
+
   return {
     createFirstAccount(name, newKey, now) {
       return database.transaction(async (transaction) => {
@@ -164,23 +182,8 @@ export function prepareAccounts(database: Database): Operations {
     unlockAccount: (name, _now, expected, actor) => setLock(actor, name, null, null, expected),
     listAccounts: async () => (await database.query(SELECT_ALL, [])).map(rows.account),
 
-    createKey(accountName, { name, prefix, hash, expiresAt }, now, actor): Promise<ChangeResult<ApiKey>> {
-      return database.transaction(async (transaction) => {
-        const revision = await nextRevision(transaction);
-        const account = await findAccount(transaction, accountName);
-        if (account === null) return { kind: 'missing' };
-        const [row = {}] = await transaction.query(INSERT_KEY, [
-          account.id,
-          name,
-          prefix,
-          hash,
-          now,
-          expiresAt,
-          revision,
-        ]);
-        return withAudit(transaction, actor, 'key.create', accountName, rows.apiKey(row));
-      });
-    },
+    createKey: (...args) => storeKey('key.create', ...args),
+    importKey: (...args) => storeKey('key.import', ...args),
     async listKeys(accountName): Promise<ChangeResult<readonly ApiKey[]>> {
       const account = await findAccount(database, accountName);
       if (account === null) return { kind: 'missing' };

@@ -34,6 +34,7 @@ export function prepareAccounts(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
   );
   const keyById = database.prepare('SELECT * FROM api_key WHERE id = ?');
+  const keyByHash = database.prepare('SELECT id FROM api_key WHERE hash = ?');
   const keysOf = database.prepare('SELECT * FROM api_key WHERE account_id = ? ORDER BY id');
   const insertKey = database.prepare(
     'INSERT INTO api_key (account_id, name, prefix, hash, created_at, expires_at, revision) VALUES (?, ?, ?, ?, ?, ?, ?)',
@@ -86,6 +87,17 @@ export function prepareAccounts(
     return { kind: 'done', value };
   }
 
+  function storeKey(
+    action: 'key.create' | 'key.import',
+    ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
+  ): ChangeResult<ApiKey> {
+    const account = findAccount(accountName);
+    if (account === null) return { kind: 'missing' };
+    if (keyByHash.get(hash) !== undefined) return { kind: 'exists' };
+    const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
+    return withKeyAudit(by, action, accountName, key(lastInsertRowid));
+  }
+
   return {
     createFirstAccount(
       ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
@@ -134,14 +146,8 @@ export function prepareAccounts(
       lock(name, null, null, expected, by),
     listAccounts: (): Account[] => all.all().map(rows.account),
 
-    createKey(
-      ...[accountName, { name, prefix, hash, expiresAt }, now, by]: Parameters<Store['createKey']>
-    ): ChangeResult<ApiKey> {
-      const account = findAccount(accountName);
-      if (account === null) return { kind: 'missing' };
-      const { lastInsertRowid } = insertKey.run(account.id, name, prefix, hash, now, expiresAt, nextRevision());
-      return withKeyAudit(by, 'key.create', accountName, key(lastInsertRowid));
-    },
+    createKey: (...args: Parameters<Store['createKey']>) => storeKey('key.create', ...args),
+    importKey: (...args: Parameters<Store['importKey']>) => storeKey('key.import', ...args),
     listKeys(accountName: string): ChangeResult<readonly ApiKey[]> {
       const account = findAccount(accountName);
       return account === null ? { kind: 'missing' } : { kind: 'done', value: keysOf.all(account.id).map(rows.apiKey) };

@@ -26,6 +26,8 @@ export interface CommandRig {
   readonly store: Store;
   /** The time of the injected clock; null for the clock of the machine. */
   now: number | null;
+  /** The first line of standard input; null if it is empty. */
+  inputLine: string | null;
   run(...args: readonly string[]): Promise<CommandResult>;
   /** Runs a command with `--json` and parses the output. @throws Error if the command fails */
   runJson<T>(...args: readonly string[]): Promise<T>;
@@ -42,6 +44,7 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
     folder,
     store,
     now: Date.UTC(2030, 0, 1),
+    inputLine: null,
     async run(...args) {
       let [out, err] = ['', ''];
       const context: Context = {
@@ -55,7 +58,8 @@ export async function commandRig(environment: Readonly<Record<string, string>> =
         data: (text) => {
           out += text;
         },
-        inputLine: (flag) => Promise.reject(new CommandFailure(`${flag} -`, 2)),
+        inputLine: (name) =>
+          rig.inputLine === null ? Promise.reject(new CommandFailure(name, 2)) : Promise.resolve(rig.inputLine),
         json: (value) => {
           out += `${JSON.stringify(value)}\n`;
         },

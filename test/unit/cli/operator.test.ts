@@ -38,6 +38,8 @@ test('the audit log has every change by an operator with actor, before and after
   await rig.run('account', 'create', 'other');
   const { id, key } = await rig.runJson<{ id: string; key: string }>('key', 'create', 'acme');
   const rotated = await rig.runJson<{ id: string; key: string }>('key', 'rotate', id);
+  rig.inputLine = `pr_${'i'.repeat(43)}`;
+  await rig.run('key', 'import', 'acme', '--name', 'brought');
   await rig.run('key', 'revoke', rotated.id);
   await rig.run('suppression', 'add', 'acme', 'a@example.com');
   await rig.run('suppression', 'remove', 'acme', 'a@example.com');
@@ -57,6 +59,7 @@ test('the audit log has every change by an operator with actor, before and after
     'account.create other',
     'key.create acme',
     `key.rotate ${id}`,
+    'key.import acme',
     `key.revoke ${rotated.id}`,
     'suppression.add acme',
     'suppression.remove acme',

@@ -12,7 +12,7 @@ import {
   unlockAccount,
 } from '../../../src/operations/accounts.ts';
 import { listAudit } from '../../../src/operations/audit.ts';
-import { createKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
+import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
 import { type OperationRig, operationRig } from './operation-rig.ts';
@@ -112,7 +112,26 @@ describe('accounts', () => {
   );
 });
 
+const BROUGHT_KEY = `pr_${'Az09_-'.repeat(7)}A`;
+
 describe('keys', () => {
+  test('a key that the operator brings is stored once, and is in no list, error or audit log entry', async () => {
+    const rig = await operationRig();
+    const imported = await performChecked(rig, importKey, { account: 'acme', key: BROUGHT_KEY, name: 'web' });
+    expect(imported).toEqual({ id: 'key_1', prefix: BROUGHT_KEY.slice(0, 10), expires: null });
+    await performChecked(rig, revokeKey, { key: 'key_1' });
+    await performChecked(rig, createAccount, { name: 'shop' });
+    for (const account of ['acme', 'shop']) {
+      expect(await performChecked(rig, importKey, { account, key: BROUGHT_KEY })).toEqual({
+        code: 'conflict',
+        field: 'key',
+      });
+    }
+    const listed = await performChecked(rig, listKeys, { account: 'acme' });
+    expect(listed).toMatchObject([{ id: 'key_1', name: 'web', state: 'revoked' }]);
+    expect(JSON.stringify([listed, await performChecked(rig, listAudit, {})])).not.toContain(BROUGHT_KEY);
+  });
+
   test('are created, listed without the secret, rotated and revoked', async () => {
     const rig = await operationRig();
     const made = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
@@ -139,6 +158,16 @@ describe('keys', () => {
     [createKey, { account: 'nobody' }, 'not-found', 'account'],
     [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
     [createKey, { account: 'acme', expires: 'soon' }, 'invalid', 'expires'],
+    [importKey, { account: 'nobody', key: BROUGHT_KEY }, 'not-found', 'account'],
+    [importKey, { account: 'acme' }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: '' }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: 'secret' }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: BROUGHT_KEY.slice(0, -1) }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${BROUGHT_KEY}x` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `po_${BROUGHT_KEY.slice(3)}` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${BROUGHT_KEY.slice(0, -1)}+` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${BROUGHT_KEY}\n` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: BROUGHT_KEY, expires: 'soon' }, 'invalid', 'expires'],
     [listKeys, { account: 'nobody' }, 'not-found', 'account'],
     [revokeKey, { key: 'pr_x' }, 'invalid', 'key'],
     [revokeKey, { key: 'key_0' }, 'invalid', 'key'],

@@ -67,6 +67,10 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     audit: ['account.unlock acme'],
   },
   'key.create': { input: { account: 'acme', name: 'web' }, audit: ['key.create acme'] },
+  'key.import': {
+    input: { account: 'acme', key: `pr_${'k'.repeat(43)}`, name: 'web' },
+    audit: ['key.import acme'],
+  },
   'key.list': { input: { account: 'acme' }, precedingOperations: [[createKey, { account: 'acme' }]] },
   'key.rotate': {
     input: { key: 'key_1' },
