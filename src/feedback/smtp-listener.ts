@@ -4,7 +4,8 @@
  *
  * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
  * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,
- * rate, commands and time of every session are bounded. The bounds are short until the peer gives a valid recipient.
+ * rate, commands and time of every session are bounded. The bounds are short until the peer gives a valid recipient. Every socket
+ * has an error listener from its first event on, so a reset never ends the process.
  */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -97,6 +98,8 @@ interface Session extends OpenSession {
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
+  /** Releases what the session uses. Called when its connection is closed, once or more often. */
+  dispose: () => void;
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
@@ -135,6 +138,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onSecure(socket, session, done) {
       const peerSession = sessions.get(session.id);
       if (peerSession !== undefined) {
+        socket.on('error', ignore);
         peerSession.socket = socket;
         guard(socket, peerSession);
       }
@@ -196,7 +200,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onClose(session) {
       const peerSession = sessions.get(session.id);
       sessions.delete(session.id);
-      if (peerSession !== undefined) openSessions.remove(peerSession);
+      // STARTTLS has removed the listeners of the TCP socket.
+      peerSession?.dispose();
     },
   });
   // Refused and evicted connections end within seconds. The limit protects the file descriptors of the process.
@@ -340,9 +345,17 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   server.server.prependListener('connection', (socket: Socket) => {
+    // The library adds its error listener in a later turn of the event loop, and a refusal is written before.
+    socket.on('error', ignore);
+    const { remoteAddress: address } = socket;
+    if (address === undefined) {
+      // The peer has already reset the connection.
+      socket.destroy();
+      return;
+    }
     const peerSession: Session = {
       socket,
-      address: socket.remoteAddress ?? '',
+      address,
       stage: 'new',
       lastActiveAt: clock.now(),
       evict: () => {
@@ -355,7 +368,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       commandBytes: 0,
       inMessage: false,
       messageBytes: 0,
-      cancelPhaseTimeout: () => undefined,
+      cancelPhaseTimeout: ignore,
+      dispose: ignore,
     };
     if (!openSessions.admit(peerSession, clock.now())) {
       refused('too-many-connections');
@@ -365,12 +379,13 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     bySocket.set(socket, peerSession);
     guard(socket, peerSession);
     startCommandPhase(peerSession);
-    const cancel = clock.after(MAX_SESSION_MS, () => socket.destroy());
-    socket.once('close', () => {
-      cancel();
+    const cancelSessionTimeout = clock.after(MAX_SESSION_MS, () => peerSession.socket.destroy());
+    peerSession.dispose = () => {
+      cancelSessionTimeout();
       peerSession.cancelPhaseTimeout();
       openSessions.remove(peerSession);
-    });
+    };
+    socket.once('close', () => peerSession.dispose());
   });
 
   return {
@@ -379,6 +394,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }
+
+const ignore = (): void => undefined;
 
 const REFUSAL_REASONS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;
 const REFUSAL_TEXTS = {

@@ -23,6 +23,7 @@ import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
+import { startResettingPeer } from '../../rig/resetting-peer.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 
@@ -62,7 +63,14 @@ async function rig(
     clock = systemClock,
     module,
     reader: given,
-  }: { readonly clock?: Clock; readonly module?: URL; readonly reader?: Pick<ReportReader, 'read'> } = {},
+    onRefusal = () => undefined,
+  }: {
+    readonly clock?: Clock;
+    readonly module?: URL;
+    readonly reader?: Pick<ReportReader, 'read'>;
+    /** Called before the listener sends the reply to a refused peer. */
+    readonly onRefusal?: () => void;
+  } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
   const intake = createFeedbackIntake({
@@ -95,7 +103,10 @@ async function rig(
     name: DOMAIN,
     certificate,
     recordReport: intake.recordReport,
-    publish: ({ reason }) => refusals.push(reason),
+    publish: ({ reason }) => {
+      refusals.push(reason);
+      onRefusal();
+    },
     onError,
   });
   const { port } = await listener.start();
@@ -318,6 +329,23 @@ describe('misuse', () => {
     const one = await dialog();
     expect(await one.command('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
+  });
+
+  test('a connection that is reset while its refusal is written does not end the process', async () => {
+    const uncaught: unknown[] = [];
+    const onUncaught = (error: unknown): void => void uncaught.push(error);
+    process.on('uncaughtException', onUncaught);
+    onTestFinished(() => void process.off('uncaughtException', onUncaught));
+    const peer = startResettingPeer();
+    onTestFinished(() => peer.close());
+    // The reset arrives after the listener has accepted the connection and before it writes the refusal.
+    const { port, dialog, refusals } = await rig(undefined, null, { onRefusal: () => peer.resetNow() });
+    for (let at = 0; at < MAX_SESSIONS.perPeer; at += 1) await dialog();
+    for (let at = 0; at < 20; at += 1) await peer.connect(port);
+    expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
+    // The listener still accepts connections of other peers.
+    await dialog('127.0.0.2');
+    expect(uncaught).toEqual([]);
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
@@ -558,9 +586,14 @@ describe('a report that is too expensive to read', () => {
   });
 });
 
-test('a session under TLS is removed when it ends', async () => {
+test('a session under TLS is removed with its timeouts when it ends', async () => {
   const { key, cert } = await certificateFor('localhost');
-  const { dialog, refusals } = await rig(undefined, { key: Buffer.from(key), cert: Buffer.from(cert) });
+  const clock = virtualClock(Date.now());
+  const { dialog, refusals, close } = await rig(
+    undefined,
+    { key: Buffer.from(key), cert: Buffer.from(cert) },
+    { clock },
+  );
   for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
     const peer = await dialog();
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
@@ -569,6 +602,9 @@ test('a session under TLS is removed when it ends', async () => {
     expect(await peer.command('QUIT')).toMatch(/^221 /);
     expect(await peer.readReply()).toBe('closed');
   }
+  expect(refusals).toEqual([]);
+  await close();
+  await clock.advance(2 * COMMANDS_TIMEOUT_MS);
   expect(refusals).toEqual([]);
 });
 

@@ -1,0 +1,17 @@
+/** The thread of `startResettingPeer`: for each port that it receives it connects, and resets the connection when it is told to. */
+import { connect } from 'node:net';
+import { parentPort, workerData } from 'node:worker_threads';
+
+const { signal }: { readonly signal: Int32Array } = workerData;
+
+parentPort?.on('message', (port: number) => {
+  const socket = connect(port, '127.0.0.1', () => {
+    // The other thread sets 1 to request the reset.
+    Atomics.wait(signal, 0, 0);
+    socket.resetAndDestroy();
+    Atomics.store(signal, 0, 0);
+    Atomics.notify(signal, 0);
+  });
+  socket.on('error', () => undefined);
+  socket.on('close', () => parentPort?.postMessage('closed'));
+});

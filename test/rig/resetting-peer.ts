@@ -1,0 +1,33 @@
+/**
+ * A peer in another thread. Its connection can be reset at an exact point of the code under test, between two statements that run
+ * without a turn of the event loop.
+ */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+
+export interface ResettingPeer {
+  /** Connects. Resolves when the connection is closed, so `resetNow` must be called meanwhile. */
+  connect(port: number): Promise<void>;
+  /** Resets the connection. When the function returns, the reset has arrived. */
+  resetNow(): void;
+  close(): Promise<void>;
+}
+
+export function startResettingPeer(): ResettingPeer {
+  const signal = new Int32Array(new SharedArrayBuffer(4));
+  const worker = new Worker(new URL('resetting-peer-thread.ts', import.meta.url), { workerData: { signal } });
+  return {
+    async connect(port) {
+      worker.postMessage(port);
+      await once(worker, 'message');
+    },
+    resetNow() {
+      Atomics.store(signal, 0, 1);
+      Atomics.notify(signal, 0);
+      while (Atomics.load(signal, 0) === 1) Atomics.wait(signal, 0, 1);
+    },
+    async close() {
+      await worker.terminate();
+    },
+  };
+}
