@@ -12,7 +12,7 @@ export interface Clock {
   after(delayMs: number, run: () => void): () => void;
 }
 
-/** A clock that also measures durations. */
+/** A clock with a second reading, which measures durations. */
 export interface MonotonicClock extends Clock {
   /**
    * Milliseconds since an arbitrary origin. No clock adjustment changes it. A duration is the difference of two
@@ -21,7 +21,7 @@ export interface MonotonicClock extends Clock {
   monotonic(): number;
 }
 
-/** Clock and timers of this machine. */
+/** The clock and the timers of this machine. */
 export const systemClock: MonotonicClock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -54,7 +54,7 @@ export interface SynchronizedClock extends MonotonicClock {
 
 /**
  * Returns a clock that returns the time of the other clock and advances with `monotonic` between two readings. A change
- * of the system clock has no effect. Before the first reading it returns the time of `base`.
+ * of the system clock has no effect. Before the first reading, `now` returns the time of `base`.
  */
 export function synchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();

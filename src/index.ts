@@ -1,17 +1,17 @@
 /**
- * The embeddable API of the package: starts the service inside another Node program. The command `postrider serve` does the same in
- * a process of its own.
+ * The embeddable API of the package: starts the service inside another Node program. The command `postrider serve` does
+ * the same in a separate process.
  *
- * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is never
- * ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
+ * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is
+ * never ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
  */
 import { describeSettings, loadSettings } from './config/load.ts';
 import { startService as startParts } from './main.ts';
 import { version } from './version.ts';
 
 /**
- * Values of settings by name, such as `POSTRIDER_DATABASE`, as text, exactly as an environment variable holds them. A setting that is
- * absent has its default; a name that is not a setting is an error. docs/configuration.md describes each setting.
+ * The settings: a text for each name, such as `POSTRIDER_DATABASE`, exactly as in an environment variable. An absent
+ * setting has its default. A name that is not a setting is an error. docs/configuration.md describes each setting.
  */
 export type SettingValues = { readonly [name: `POSTRIDER_${string}`]: string | undefined };
 
@@ -23,9 +23,14 @@ export interface RunningService {
   readonly operatorUrl: string | null;
   /** One-time sign-in link of the dashboard; null when `POSTRIDER_OPERATOR_PASSWORD` is set. */
   readonly signInUrl: string | null;
-  /** The raw API key that was created because the store was empty, else null. It is shown nowhere else. */
+  /**
+   * The raw API key that the start created because the store was empty; otherwise null. The key cannot be read again.
+   */
   readonly firstKey: string | null;
-  /** Resolves, and never rejects, when the store has failed and the service cannot work any more. Stop it, and start a new one. */
+  /**
+   * Resolves when the store has failed and the service can no longer work. Then stop the service and start a new one.
+   * Never rejects.
+   */
   readonly failed: Promise<Error>;
   /**
    * Drains and stops the service: answers requests in progress, waits up to 25 s for delivery attempts, releases leases, closes the
@@ -35,8 +40,8 @@ export interface RunningService {
 }
 
 /**
- * Starts the service with these settings. Rejects with an Error of one line that names the setting or the resource, the problem and
- * the remedy; then nothing is left running.
+ * Starts the service with these settings. Rejects with a one-line Error that names the setting or the resource, the
+ * problem and the remedy. After a rejection, every part is stopped.
  */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {
   const operatorApi = { version: version(), describeSettings: () => describeSettings(settings, null) };

@@ -40,8 +40,8 @@ import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 import { transportRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
 
 /**
- * Maximum wait for the delivery attempts in progress during a stop. Before that, the requests in progress are completed
- * within one fifth of this time.
+ * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the requests in progress have
+ * one fifth of this time to complete.
  */
 const DRAIN_MS = 25_000;
 
@@ -76,7 +76,7 @@ export interface ServiceOptions {
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ListenerLimits>;
   readonly drainMs?: number;
-  /** The log writes nothing to standard output before this resolves or the start fails. */
+  /** Until this resolves or the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
   /**
    * Called with a one-line text if the start waits for more than a few seconds. Default: writes the text to the log.
@@ -84,7 +84,7 @@ export interface ServiceOptions {
   readonly onWait?: (line: string) => void;
   /** Receives the configured transport and returns the transport to use. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** False: the account on an empty store gets no API key. Default true. */
+  /** If false, the account that the start creates on an empty store has no API key. Default: true. */
   readonly createFirstKey?: boolean;
   /** Data for the operator API. Without it the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
@@ -95,7 +95,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
   try {
     return await start(settings, options);
   } catch (error) {
-    // The cause of the failed start is more useful than a later error during the stop.
+    // The cause of the failed start is more useful than a later error during the shutdown.
     throw firstError(error);
   }
 }
@@ -135,7 +135,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   const ownNode = await startNode(node, settings, store, machineClock, createFailureReporter(publish, machineClock));
   const { clock } = ownNode;
   const reportFailure = createFailureReporter(publish, clock);
-  // If the removal fails, the other nodes treat this node as dead after the liveness timeout.
+  // If the node cannot be removed from the store, the other nodes treat it as dead after the liveness timeout.
   stack.defer(() => ownNode.leave().catch((error: unknown) => reportFailure('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());

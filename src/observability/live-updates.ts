@@ -15,8 +15,8 @@ import type { Events, Handlers } from './events.ts';
 const MIN_INTERVAL_MS = 500;
 const POLL_INTERVAL_MS = 1_500;
 /**
- * Maximum number of audit log entries that one poll reads. If there are more, all topics that operators can change are
- * published.
+ * Maximum number of audit log entries that one poll reads. If a poll finds more entries, it publishes all topics that
+ * operators can change.
  */
 const MAX_AUDIT_ENTRIES = 50;
 
@@ -24,7 +24,7 @@ export interface LiveUpdates {
   publish(...topics: readonly Topic[]): void;
   /** Polls the change feed at once. Called after an operator has made a change through this process. */
   poll(): void;
-  /** Calls `onChange` with the changed topics after each change until the returned function is called. */
+  /** Calls `onChange` with the changed topics after each change, until the caller calls the returned function. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
   /** Removes all subscribers. */
   stop(): void;
@@ -32,7 +32,7 @@ export interface LiveUpdates {
 
 export interface LiveUpdateParts {
   readonly clock: Clock;
-  /** The topics of this installation. Other topics are not published. */
+  /** The topics that exist in this installation. Other topics are not published. */
   readonly topics: readonly Topic[];
   /**
    * Resolves to the topics that have changed in the store since the previous call. The first result after a period
@@ -79,7 +79,7 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
     for (const topic of topics) if (installedTopics.includes(topic)) pending.add(topic);
     if (cancelPublishing !== null || pending.size === 0) return;
     const sinceMs = clock.now() - publishedAt;
-    // If the clock was set back, the wait is one interval.
+    // After the clock was set back, the wait is at most one interval.
     const waitMs = sinceMs < 0 ? MIN_INTERVAL_MS : Math.max(0, MIN_INTERVAL_MS - sinceMs);
     cancelPublishing = clock.after(waitMs, callSubscribers);
   }
@@ -126,7 +126,7 @@ export function createLiveUpdates({ clock, topics: installedTopics, changes, eve
   }
 }
 
-/** Returns the event handlers that publish the topics of each event. */
+/** Returns the event handlers, which publish the topics that each event changes. */
 function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
   const messages = () => updates.publish('messages', 'overview');
   const overview = () => updates.publish('overview');
@@ -161,7 +161,7 @@ function liveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Han
   };
 }
 
-/** The changed topics for each kind of audit log entry. The key is the part of the action before the dot. */
+/** The topics that each kind of audit log entry changes. The key is the part of the action before the dot. */
 const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   account: ['accounts', 'overview'],
   key: ['accounts', 'overview'],
@@ -173,7 +173,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 
 /**
- * Creates the function that reads the change feed of the store. Each call resolves to the topics that any process has
+ * Creates the function that reads the change feed of the store. Each call resolves to the topics that processes have
  * changed since the previous call. Rejects if the store does not answer; the next call then returns the same changes.
  */
 export function createChangeFeedReader(

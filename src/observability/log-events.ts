@@ -11,7 +11,7 @@ import type { EventType } from '../model/events.ts';
 export type LogLevel = Settings['logLevel'];
 export type LineLevel = Exclude<LogLevel, 'silent'>;
 
-/** All fields and their content. No field contains the subject or body of a message, or a credential. */
+/** The content of each field. No field contains the subject or body of a message, or a credential. */
 export const LOG_FIELDS = {
   id: 'the id of the message',
   accountId: 'the number of the account',
@@ -25,7 +25,7 @@ export const LOG_FIELDS = {
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
-  reason: 'a code, or the stored reason of a lock',
+  reason: 'a code, or the reason why an account is locked',
   reportSource: 'how the report arrived: `smtp`, `sns` or `sqs`',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
@@ -85,7 +85,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: SETTLED_FIELDS,
     meaning:
-      'Delivery failed permanently: the next hop refused the message, or a later report states the failure. `reportSource` is present only for a report.',
+      'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure. `reportSource` is present only for an asynchronous bounce.',
   },
   'message.complained': {
     level: 'info',

@@ -61,7 +61,7 @@ export function createLog(
     },
     { write: (formatFields: string) => output.write(escapeJson(formatFields)) },
   );
-  // The timer writes lines that have not filled the buffer. It does not keep the process alive.
+  // The timer writes the lines of a buffer that is not full. The timer does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
   const enabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
@@ -170,8 +170,8 @@ function attemptFields(
 }
 
 /**
- * Returns the fields for a change of state: the fields of the attempt, the fields of the report, or only the id of the
- * message.
+ * Returns the fields for a change of state. They are the fields of the attempt, the fields of the report, or only the
+ * id of the message.
  */
 function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
@@ -183,7 +183,7 @@ function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bou
   }
   if (reportedBy !== null) return { id, accountId, to, reportSource: reportedBy, detail };
   if (type !== 'message.expired') return { id, accountId, to, detail };
-  // The sweeper knows only the id.
+  // The sweeper knows only the id of an expired message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
@@ -288,7 +288,8 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
         startWriting();
       return;
     }
-    // EAGAIN means that the pipe is full. After any other error (no reader, full disk) the write is also repeated.
+    // EAGAIN means that the pipe is full. The write is repeated after every other error too, for example if there is no
+    // reader or if the disk is full.
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
     retry = setTimeout(() => {
       retry = null;
@@ -299,7 +300,8 @@ function standardOutput(formatDroppedLines: (count: number) => string, startAfte
   /** Writes the buffer of a process that ends without `close`. */
   function atExit(): void {
     if (isWriting) {
-      // No callback runs after this point. Therefore it waits for the write and treats the write as complete.
+      // No callback runs after this point. Therefore this function waits for the write in progress and treats the write
+      // as complete.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
       writing = EMPTY;
     }

@@ -6,7 +6,7 @@
 import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
 import type { Handlers } from './events.ts';
 
-/** How long an alarm is shown. */
+/** The time for which an alarm is shown. */
 const ALARM_TTL_MS = 3_600_000;
 
 export interface RuntimeStatusTracker {

@@ -1,7 +1,7 @@
 /**
- * Each message has one trace, with spans for the request, for each attempt and for later reports, on any node. Spans
- * are created through `@opentelemetry/api` after the event, with the original times, so that no operation waits for
- * them. Without an SDK, traces have no cost.
+ * Creates the traces. Each message has one trace, with spans for the request, for each attempt and for each feedback
+ * report, on any node. Spans are created through `@opentelemetry/api` after the event, with the original times, so that
+ * no operation waits for them. Without an SDK, traces have no cost.
  *
  * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not have to carry a
  * trace context.
@@ -92,7 +92,7 @@ function messageAttributes(id: string, known: Readonly<Record<string, string | n
   return attributes;
 }
 
-/** Returns the parent context of every span of a message. It represents the message, which has no span of its own. */
+/** Returns the parent context of every span of a message. The context represents the message, which has no span. */
 function messageContext(id: string) {
   const traceId = id.replaceAll('-', '');
   // The last 64 bits are random, so the span id is not zero (zero is invalid).

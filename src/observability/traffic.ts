@@ -4,7 +4,7 @@
  *
  * Guarantees: a count never waits for a write. A write replaces the whole row, so a repeated write counts no message
  * twice. A process that is killed loses at most the figures of its last second. While the store does not answer, at
- * most `MAX_UNWRITTEN_ROWS` rows per time series wait; older rows are dropped.
+ * most `MAX_UNWRITTEN_ROWS` rows per time series wait; the oldest rows are dropped.
  */
 
 import type { Clock } from '../clock.ts';
@@ -99,7 +99,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
           node,
           batch.map(({ row }) => row.sums),
         );
-      // Counts that were added during the write may be missing from it, so these rows are written again.
+      // The write may not contain the counts that were added while it ran. Rows with such counts are written again.
       for (const { row, counted } of batch) row.written = counted;
       failing = false;
     } catch (error) {
@@ -136,8 +136,8 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
 }
 
 /**
- * Returns the event handlers of the time series. A later report has its own count, because the message has already left
- * the queue.
+ * Returns the event handlers of the time series. Asynchronous bounces and complaints are counted separately, because
+ * their messages have already left the queue.
  */
 export function trafficHandlers(traffic: TrafficCounter): Handlers {
   return {

@@ -2,7 +2,7 @@
  * Runs one delivery attempt for a leased message: prepares the message, waits for a free slot of the transport, checks
  * the account, the suppression lists and the circuit breaker, and transmits the message.
  *
- * Guarantees: `run` never rejects. Every attempt has an outcome, also if the transport throws or does not answer within
+ * Guarantees: `run` never rejects. Every attempt has an outcome, even if the transport throws or does not answer within
  * `MAX_ATTEMPT_MS`. An unknown failure is temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store has committed a mark
  * before the transport sends the end of the message.
  */
@@ -15,9 +15,12 @@ import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
 
 export const LEASE_MS = 20 * 60_000;
-/** An attempt that takes longer is aborted. The sum of the timeouts of each transport is less than this limit. */
+/**
+ * Maximum duration of an attempt. A longer attempt is aborted. For each transport, the sum of its timeouts is less than
+ * this limit.
+ */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** Maximum time for the store to write the mark. After it, the end of the message is not sent. */
+/** Maximum time for the store to write the mark. If it is exceeded, the end of the message is not sent. */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -25,7 +28,7 @@ export interface AttemptParts {
   readonly policy: DeliveryPolicy;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  /** Writes the mark that `hold` requires. After it, the message may have been delivered. */
+  /** Writes the mark that `hold` requires. A marked message may have been delivered. */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
   /** Composes and signs the message. If it rejects, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
@@ -37,8 +40,8 @@ export interface AttemptParts {
 }
 
 /**
- * Returns `mustNotAttempt` of a node: true if the account of the message is locked, or if another node may have
- * recovered the lease.
+ * Returns the function `mustNotAttempt` of a node. It returns true if the account of the message is locked, or if
+ * another node may have recovered the lease.
  */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
@@ -62,7 +65,10 @@ interface AttemptRunner {
   abortOverdue(): void;
 }
 
-/** `fault`: this service failed, so the outcome does not come from the next hop. */
+/**
+ * `answered`: the transport returned the outcome. `fault`: this service failed, so the outcome does not come from the
+ * next hop.
+ */
 type Transmitted = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
 
 interface Transmission {
@@ -82,7 +88,7 @@ const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
-  /** In the order of their start. */
+  /** The running attempts, in the order of their start. */
   const transmissions = new Set<Transmission>();
   let usedSlots = 0;
   const waitingForSlot: ((acquired: boolean) => void)[] = [];
@@ -241,18 +247,18 @@ const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
 interface SuppressionCheck {
-  /** False if the recipient is suppressed. */
+  /** Returns false if the recipient is suppressed. */
   mayReceive(message: LeasedMessage): boolean | Promise<boolean>;
   /** Records a change that the store is about to write. */
   recordChange(message: LeasedMessage, change: StateChange): void;
 }
 
-/** `queryStore` resolves to false where the recipient is on a suppression list. */
+/** Creates the check of one node. `queryStore` resolves to false if the recipient is on a suppression list. */
 export function createSuppressionCheck(
   clock: Clock,
   queryStore: (message: LeasedMessage) => Promise<boolean>,
 ): SuppressionCheck {
-  /** When this node suppressed each account and recipient, the oldest first. */
+  /** The time when this node suppressed the recipient, by account and recipient, oldest first. */
   const suppressedAt = new Map<string, number>();
   return {
     mayReceive(message) {
@@ -276,7 +282,9 @@ export function createSuppressionCheck(
   };
 }
 
-/** The account and the canonical form of the recipient, as in the suppression lists. */
+/**
+ * Returns the key of `suppressedAt`: the account and the canonical form of the recipient, as in the suppression lists.
+ */
 function suppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : canonicalAddress(address)}`;
@@ -300,15 +308,17 @@ interface CircuitBreakerParts {
 
 export interface CircuitBreaker {
   /**
-   * True if an attempt may start now. If the circuit breaker is not closed, the result true reserves the probe: the
-   * caller must record its outcome or release it.
+   * Returns true if an attempt may start now. If the circuit breaker is not closed, the result true reserves the probe.
+   * The caller must then record the outcome of the probe or release the probe.
    */
   allowsAttempt(now: number): boolean;
   /** Records the outcome of an attempt, which may be a probe. */
   recordOutcome(outcome: Outcome, now: number): void;
   /** Releases the probe if no attempt was made. */
   releaseProbe(now: number): void;
-  /** When the next attempt may start (ms since the epoch), or null if the circuit breaker is closed. */
+  /**
+   * Returns the time when the next attempt may start (ms since the epoch), or null if the circuit breaker is closed.
+   */
   retryAt(now: number): number | null;
 }
 
@@ -320,9 +330,12 @@ export function createCircuitBreaker({
   let state: BreakerState = 'closed';
   let failures = 0;
   let nextOpenMs = MIN_OPEN_MS;
-  /** When the current state began. */
+  /** The time when the current state began. */
   let since = 0;
-  /** Open: when a probe may start. Half-open: when another probe may start if the current one does not end. */
+  /**
+   * Open: the time when a probe may start. Half-open: the time when another probe may start if the current probe does
+   * not end.
+   */
   let until = 0;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.

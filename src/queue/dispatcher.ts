@@ -8,8 +8,8 @@
  *
  * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
  * its end is recorded. Attempts start while the number of unrecorded outcomes is below its limit. If the store cannot
- * record an outcome, no attempt starts until it can. No message is lost: after any failure, the message is recovered
- * when its lease expires.
+ * record an outcome, no attempt starts until the outcome is recorded. No message is lost: after any failure, the
+ * message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -63,8 +63,8 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /**
-   * The recipient of the test message of `doctor --loop`. Its outcomes neither suppress an address nor count toward the
-   * reputation.
+   * The recipient of the test message of `doctor --loop`. The outcomes of a test message neither suppress an address
+   * nor count toward the reputation.
    */
   readonly loopRecipient?: string | null;
   /** Called with each change before the store writes it. */
@@ -82,18 +82,18 @@ export interface Dispatcher {
   leaseForNewMessage(now: number, bytes: number): Lease | null;
   /** Returns the unused lease of a message of `bytes` that was refused or not stored. */
   returnLease(bytes: number): void;
-  /** Adds a message that was accepted with such a lease. */
+  /** Adds a message that was accepted with a lease from `leaseForNewMessage`. */
   offer(message: LeasedMessage): void;
   /** Wakes the dispatcher, because a message in the store may be due. */
   wake(): void;
   /**
    * Starts no further attempt, releases unused leases, and waits up to `timeoutMs` until the running attempts have
-   * ended and their outcomes are recorded. Every further call returns the same promise.
+   * ended and their outcomes are recorded. Every later call returns the same promise.
    */
   drain(timeoutMs: number): Promise<void>;
-  /** The ids of all messages that this node has leased. */
+  /** Returns the ids of all messages that this node has leased. */
   leasedMessageIds(): readonly string[];
-  /** Number of running attempts and of outcomes that are not recorded yet. */
+  /** The number of running attempts and the number of outcomes that are not recorded yet. */
   readonly inFlight: number;
 }
 
@@ -101,7 +101,7 @@ type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
   readonly changes: readonly RecordedChange[];
 };
 
-/** What happens to a lease after `attemptOnce`. */
+/** The action on the lease after `attemptOnce`. */
 type NextStep =
   /** The attempt has an outcome, or the message has exceeded its maximum age. */
   | { readonly kind: 'settle'; readonly end: LeaseEnd }
@@ -111,7 +111,7 @@ type NextStep =
   | { readonly kind: 'wait' };
 
 /**
- * What this node knows about due messages in the store. `empty`: there are none. `due`: there may be some, and new
+ * What this node knows about due messages in the store. `empty`: no message is due. `due`: messages may be due, and new
  * messages wait behind them. `claiming`: a claim is running. `claiming-woken`: a claim is running, and a wake-up
  * arrived after its start.
  */
@@ -190,7 +190,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return retryAt === null || (retryAt <= now && runningAttempts === 0);
   }
 
-  /** Also true if the circuit breaker is closed. */
+  /** Returns true if the probe is due, or if the circuit breaker is closed. */
   function isProbeDue(): boolean {
     const now = clock.now();
     const retryAt = breaker.retryAt(now);
@@ -234,8 +234,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
   /**
-   * If the circuit breaker is not closed, the limit is one message, for the probe, and only while no message is in
-   * memory.
+   * Returns the limits of the next claim, or null if no claim may start. If the circuit breaker is not closed, a claim
+   * leases one message for the probe, and only if no message is in memory.
    */
   function nextClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.claimLimits(ready.size);
@@ -404,18 +404,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// Accepts a message from the listener: requests a lease, which it gets if this node can send the message at once,
+// Accepts a message from the listener: requests a lease, which is granted if this node can send the message at once,
 // commits the message in a batch with others, and passes it to the dispatcher from memory.
 //
 // Guarantees: `submit` resolves after the commit is synced. The dispatcher has the message before `submit` resolves, so
-// the attempt may start before the client receives the 201. Fails: rejects if the batch was not committed, and returns
-// the lease.
+// the attempt may start before the client receives the 201. If the batch was not committed, `submit` returns the lease
+// to the dispatcher and rejects.
 
 interface IntakeParts {
   /** Group commit of the `accept` operation of the store. */
   readonly commit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'cutoffFor'>;
-  /** Null on a node without the role `deliver`. */
+  /** The dispatcher of this node; null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
   /** A local answer of the transport may suppress the message. */
   readonly transport: Pick<Transport, 'localAnswer'>;

@@ -13,33 +13,36 @@ import type { ClaimLimits } from '../store/contract.ts';
 // Guarantees: a message that is larger than the size limit is leased alone.
 
 /**
- * The limit on leases is the number of attempts in `LEASE_BUFFER_SECONDS` at the current rate, at least the minimum and
- * at most the maximum.
+ * The limit on leases is the number of attempts that the node makes in `LEASE_BUFFER_SECONDS` at the current rate. The
+ * minimum and the maximum bound this limit.
  */
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
 const LEASE_BUFFER_SECONDS = 4;
 /** Maximum memory for the text of all leased messages. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
-/** Maximum size of the messages of one claim. They are in memory twice while the thread of the store passes them on. */
+/**
+ * Maximum total size of the messages of one claim. The messages are in memory twice while the thread of the store
+ * transfers them to the main thread.
+ */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
 
-/** The maximum memory for the text of a message, in bytes: two bytes for each UTF-16 code unit. */
+/** Returns the maximum memory for the text of a message, in bytes: two bytes for each UTF-16 code unit. */
 export function memoryBytesOf({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }
 
 interface LeaseBudget {
   readonly leaseCount: number;
-  /** True if one more message of `bytes` may be leased. */
+  /** Returns true if one more message of `bytes` may be leased. */
   fits(bytes: number): boolean;
   reserve(bytes: number): void;
   release(bytes: number): void;
   /** Sets the limit on leases from the number of attempts that ended in the last second. */
   setAttemptRate(perSecond: number): void;
   /**
-   * The limits of the next claim, or null if they are too low for a claim. `waitingCount` is the number of leased
-   * messages that wait for an attempt.
+   * Returns the limits of the next claim, or null if they are too low for a claim. `waitingCount` is the number of
+   * leased messages that wait for an attempt.
    */
   claimLimits(waitingCount: number): ClaimLimits | null;
 }
@@ -67,9 +70,9 @@ export function createLeaseBudget(): LeaseBudget {
     },
     claimLimits(waitingCount) {
       if (count >= limit || (count > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
-      // Without these thresholds, each ended message would cause a claim.
+      // Without these thresholds, every message that ends would cause a claim.
       if (waitingCount > limit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4)) return null;
-      // The store counts UTF-8 bytes: at least one for each code unit, which needs two bytes of memory.
+      // The store counts UTF-8 bytes: at least one for each UTF-16 code unit. A code unit needs two bytes of memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
       return { messages: limit - count, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
@@ -161,11 +164,11 @@ interface RecorderParts {
 interface Recorder {
   /** Number of leases whose end is not yet written. */
   readonly pending: number;
-  /** True while the most recent write of a pending lease has failed. */
+  /** True while a lease is pending whose most recent write has failed. */
   readonly failing: boolean;
   /**
-   * Runs `write`, which ends the leases of the messages `ids`, until it succeeds. Resolves to the result of `write`, or
-   * to null if the node has stopped.
+   * Repeats `write`, which ends the leases of the messages `ids`, until it succeeds. Resolves to the result of `write`,
+   * or to null if the node has stopped.
    */
   record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null>;
 }
@@ -233,7 +236,7 @@ export const MODE_TRANSITIONS: Readonly<Record<DispatcherMode, readonly Dispatch
 
 interface ModeHolder {
   readonly current: DispatcherMode;
-  /** Changes the mode. Throws without a change if `MODE_TRANSITIONS` does not allow the transition. */
+  /** Changes the mode. If `MODE_TRANSITIONS` does not allow the transition, throws and does not change the mode. */
   enter(next: DispatcherMode): void;
 }
 

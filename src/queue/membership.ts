@@ -18,9 +18,12 @@ export const LIVENESS_TIMEOUT_MS = 15_000;
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
-  /** True if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The call is cheap. */
+  /**
+   * Returns true if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The call reads only
+   * memory.
+   */
   isLeaseValid(leasedAt: number): boolean;
-  /** True if this node may treat other nodes as dead. */
+  /** Returns true if this node may treat other nodes as dead. */
   canDetectDeadNodes(): boolean;
   /** Stops the heartbeat and removes the node from the store. */
   leave(): Promise<void>;
@@ -38,10 +41,10 @@ interface MembershipParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves after the first heartbeat. Rejects if the store cannot record it. */
+/** Starts the heartbeat. Resolves after the first heartbeat. Rejects if the store cannot record it. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError } = parts;
-  /** When the last successful heartbeat was sent, on the monotonic clock. */
+  /** The time when the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
   let aliveSince = 0;
@@ -57,7 +60,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     const storeNow = await store.recordHeartbeat(node, LIVENESS_TIMEOUT_MS, clock.now());
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
-    // Checked after the answer, because a process that was suspended during the query has a gap too.
+    // Checked after the answer, because the process may have been suspended during the query.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
       aliveSince = answeredAt;
       aliveSinceTime = clock.now();
@@ -92,7 +95,10 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   };
 }
 
-/** The membership of a node that shares its store with no other node. No other node can recover its leases. */
+/**
+ * Returns the membership of a node that shares its store with no other node. No other node can recover the leases of
+ * this node.
+ */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
@@ -103,21 +109,21 @@ export const SINGLE_NODE: Membership = {
 // the clock and the monotonic clock and saves it in the store, so that it continues after a restart and is the same on
 // every node.
 //
-// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct, and only the
-// saved running time is out of date.
+// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct. Only the saved
+// running time is out of date.
 
 const WRITE_INTERVAL_MS = 15_000;
 /** Maximum duration of a restart that counts as running time. */
 const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
-  /** The latest time whose age is at least `ageMs` of running time. */
+  /** Returns the latest time whose age is at least `ageMs` of running time. */
   cutoffFor(ageMs: number): number;
   /** Converts the time of a record to the current setting of the clock. */
   toCurrentClock(at: number): number;
   /**
-   * False after a step of the clock, for the duration of the liveness timeout. During this time, heartbeats of other
-   * nodes and leases in progress may have times from before the step.
+   * Returns false after a step of the clock, for the duration of the liveness timeout. During this time, heartbeats of
+   * other nodes and leases in progress may have times from before the step.
    */
   isClockStable(): boolean;
 }
@@ -129,8 +135,8 @@ interface AgeClockParts {
 }
 
 /**
- * Resolves when the running time has been read and written. Rejects if the store cannot write it. `stop` writes it one
- * last time.
+ * Creates the age clock. Resolves when the running time has been read and written. Rejects if the store cannot write
+ * it. `stop` writes it one last time.
  */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
@@ -172,7 +178,7 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
       stopped = true;
       cancel();
       await running;
-      // The next start continues from this time.
+      // The next start continues from the running time that this call writes.
       await write().catch((error: unknown) => onError('write running time', error));
     },
   };

@@ -13,13 +13,16 @@ import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
-/** Number of rounds of `expire` after which a round also recovers leases of this node that are not in its memory. */
+/** Number of rounds of `expire` between two searches for leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
-/** Maximum time for the store to answer a claim. A lease that is older and not in memory was lost with its answer. */
+/**
+ * Maximum time for the store to answer a claim. If a lease is older and not in memory, the answer to its claim was
+ * lost.
+ */
 const MAX_CLAIM_RESPONSE_MS = 60_000;
 const PURGE_BODIES_INTERVAL_MS = 60_000;
 const RESET_DUE_TIMES_INTERVAL_MS = 60_000;
-/** Retention of reports, which detects repeated reports. Return paths are valid for half of this time. */
+/** Retention of reports. A stored report detects its repetitions. Return paths are valid for half of this time. */
 const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
 const PURGE_FEEDBACK_INTERVAL_MS = 600_000;
 const PURGE_TRAFFIC_INTERVAL_MS = 600_000;
@@ -30,7 +33,7 @@ const MAX_STORED_REPORTS = 10_000;
 /** Maximum number of rows per transaction. It is small, so that a round does not delay the acceptance of messages. */
 const MAX_ROWS_PER_ROUND = 500;
 
-/** The fields that are unknown for an expired message, because the store returns only its id. */
+/** Unknown fields of an expired message. The store returns only the id of the message. */
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
@@ -49,11 +52,11 @@ export interface SweeperParts {
   readonly ages: AgeClock;
   readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
   readonly store: RetentionStore & Pick<QueueStore, 'recover'>;
-  /** True if this node may recover the leases of dead nodes. */
+  /** Returns true if this node may recover the leases of dead nodes. */
   readonly canDetectDeadNodes: () => boolean;
   /**
-   * The ids of the messages that this node has leased. Their leases are not recovered, even if they have expired by the
-   * clock.
+   * Returns the ids of the messages that this node has leased. The leases of these messages are not recovered, even if
+   * they have expired by the clock.
    */
   readonly leasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<'message.expired' | 'node.leases_recovered' | 'node.operation_failed'>;
@@ -74,8 +77,8 @@ export function startSweeper({
   const stopFunctions: (() => Promise<void>)[] = [];
 
   /**
-   * Runs `round` at once and then every `intervalMs`. Repeats it without a pause while it handles `MAX_ROWS_PER_ROUND`
-   * rows.
+   * Runs `round` at once and then every `intervalMs`. If a round handles at least `MAX_ROWS_PER_ROUND` rows, the next
+   * round starts at once.
    */
   function runPeriodically(intervalMs: number, operation: string, round: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
@@ -104,7 +107,8 @@ export function startSweeper({
     for (const id of ids) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
     expireRounds += 1;
-    // Leases of a claim whose commit succeeded but whose answer was lost. This node does not have them in memory.
+    // This step recovers the leases of a claim whose commit succeeded but whose answer was lost. This node does not
+    // have them in memory.
     const ownLeases =
       expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
         ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }

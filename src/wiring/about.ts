@@ -9,7 +9,7 @@ import type { EventOf } from '../model/events.ts';
 import type { Events } from '../observability/events.ts';
 import type { ApiParts } from '../operator/api.ts';
 
-/** How long the dashboard shows the first API key after the start. */
+/** The time after the start for which the dashboard shows the first API key. */
 const FIRST_KEY_TTL_MS = 3_600_000;
 
 export interface InstallationInfoParts {
@@ -18,7 +18,10 @@ export interface InstallationInfoParts {
   readonly clock: Clock;
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
-  /** The raw API key that the start stores if the store has no account. Otherwise the key is not valid. Null: no key. */
+  /**
+   * The raw API key, or null for no key. The key is valid only if the start stored it, because the store had no
+   * account.
+   */
   readonly firstKey: string | null;
 }
 
@@ -35,7 +38,10 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
     },
   });
 
-  /** The key for the curl command in the dashboard. Null if the key is not valid, or from one hour after the start. */
+  /**
+   * The key for the curl command in the dashboard. Null if the key is not valid, or if the start was more than one hour
+   * ago.
+   */
   function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();
     if (firstKey === null || started === null || now - started.at >= FIRST_KEY_TTL_MS) return null;

@@ -32,7 +32,7 @@ export interface ApiParts {
   readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
-  /** Returns null if the service can work, otherwise the problem as a text for the public. */
+  /** Returns null if the service can work; otherwise the problem, as a text that may be shown to the public. */
   readonly ready: () => string | null;
   readonly directory: ApiKeyCache;
   /** The key of the account that is created if the store has no account; null to create the account without a key. */
@@ -47,9 +47,9 @@ export interface ApiParts {
 
 export interface Api extends AsyncDisposable {
   readonly publicUrl: string;
-  /** The name of the account that was created on an empty store, otherwise null. */
+  /** The name of the account that the start created on an empty store; otherwise null. */
   readonly firstAccount: string | null;
-  /** The raw key if it was stored, otherwise null. */
+  /** The raw key if the start stored it; otherwise null. */
   readonly firstKey: string | null;
 }
 
@@ -101,7 +101,7 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   const publicUrl = (await listener.start()).url;
   // The key is created as the last step, because it is shown only once: a failed start must not create it.
   const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
-  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('touch keys', error)));
+  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store last use of keys', error)));
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
   return {

@@ -11,8 +11,8 @@ const MAX_STALL_MS = 30_000;
 const MAX_SMTP_CONNECTIONS = 250;
 
 /**
- * Divides the file descriptors of the process among the listeners. `concurrency` is the number of simultaneous delivery
- * attempts. Warns if the limit on open files is low.
+ * Returns the connections of each listener: divides the file descriptors of the process among the listeners.
+ * `concurrency` is the number of simultaneous delivery attempts. Warns if the limit on open files is low.
  */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,

@@ -1,4 +1,4 @@
-/** Publishes failed background operations as events. */
+/** Publishes the failures of background operations as events. */
 import type { PublishOf } from '../model/events.ts';
 
 /** Returns the function that a component calls if an operation fails but the component continues. */

@@ -26,7 +26,7 @@ export interface FeedbackParts {
   readonly connections: HttpConnections;
 }
 
-/** Addresses of the listeners, which the start prints. Null for a listener that is disabled. */
+/** The addresses of the listeners, which the start prints. The address of a disabled listener is null. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;

@@ -13,7 +13,7 @@ import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock
 import type { NodeStore } from '../store/contract.ts';
 import { version } from '../version.ts';
 
-/** How long a service on the embedded store is listed after its start. It sends only one heartbeat. */
+/** The liveness timeout of a service on the embedded store, which sends only one heartbeat, at its start. */
 const SINGLE_NODE_TTL_MS = 3_600_000;
 
 export interface ClusterNode {

@@ -36,8 +36,8 @@ export interface Observability extends AsyncDisposable {
 }
 
 /**
- * Subscribes all of them. Each subscriber receives every event since the start of the process. Disposal writes the last
- * rows of the time series.
+ * Subscribes these parts to events. Each part receives every event since the start of the process. Disposal writes the
+ * last rows of the time series.
  */
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, readQueueStatistics, droppedLines, events } = parts;
@@ -56,7 +56,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     node,
     clock,
     writeRows: store.writeTraffic,
-    onWriteError: (error) => reportFailure('write figures', error),
+    onWriteError: (error) => reportFailure('write time series', error),
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');

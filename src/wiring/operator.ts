@@ -60,7 +60,7 @@ export interface OperatorParts {
   /** Null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
-  /** The raw API key that the role `api` stores if the store has no account; null if it stores none. */
+  /** The raw API key that the role `api` stores if the store has no account; null if the role stores no key. */
   readonly firstKey: string | null;
   /** Null if this process serves no operator API. */
   readonly api: OperatorApiOptions | null;
@@ -73,8 +73,8 @@ export interface Operator extends AsyncDisposable {
 }
 
 /**
- * Starts the listener. Disposal first ends running imports, so that their clients receive an answer. Rejects with a
- * one-line Error.
+ * Starts the operator listener. Disposal first ends the imports in progress, so that their clients receive an answer.
+ * Rejects with a one-line Error.
  */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock, connections } = parts;

@@ -15,7 +15,7 @@ export interface SecretFilesParts {
   readonly files: readonly SecretFile[];
   readonly clock: Clock;
   readonly intervalMs: number;
-  /** Uses the setting from now on. Returns null, or the reason why that needs a restart. */
+  /** Applies the new value of the setting. Returns null, or the reason why the change requires a restart. */
   readonly applyTransport: (setting: TransportSetting) => string | null;
   /** Receives one line for the operator. */
   readonly warn: (line: string) => void;
@@ -44,7 +44,7 @@ export function watchSecretFiles({ files, clock, intervalMs, applyTransport, war
   };
 }
 
-/** Why a changed transport needs a restart; null if it can be used at once. */
+/** Returns the reason why a changed transport requires a restart, or null if it can be used at once. */
 export function transportRestartReason(current: TransportSetting, next: TransportSetting): string | null {
   if (current.kind !== next.kind) return `the transport changes from ${current.kind} to ${next.kind}`;
   // The file descriptors of the process are divided among the listeners and the transport at the start.
