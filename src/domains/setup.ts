@@ -122,7 +122,7 @@ export async function checkSecret(
   if (canOpenKey) return;
   const secretName = settings.secret === null ? `the secret file ${path}` : 'POSTRIDER_SECRET';
   throw new SecretError(
-    `${secretName} is not the secret that the stored DKIM keys were sealed with; restore the secret file from a backup, or set POSTRIDER_SECRET to the previous secret, ${otherRemedy}`,
+    `${secretName} is not the secret that the stored DKIM keys were encrypted with; restore the secret file from a backup, or set POSTRIDER_SECRET to the previous secret, ${otherRemedy}`,
   );
 }
 

@@ -31,7 +31,7 @@ test('a lost secret is not replaced while keys are sealed with it, and the error
 test('the error for a wrong secret names its source, the file or the setting', async () => {
   const { path, database, store } = createInstallation();
   await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
-    /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were sealed with; restore/,
+    /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were encrypted with; restore/,
   );
   rmSync(path);
   loadOrCreateSecret(path);
