@@ -1,6 +1,7 @@
 /**
- * The version of an account: a hash of its limits, thresholds and lock, which an operator can change. A change may name the version
- * that it is based on. The change is refused if the account has a different version. Usage and warnings are not in the hash. Pure.
+ * Computes the version of an account: a hash of its limits, thresholds and lock, which an operator can change. A change
+ * may name the version on which it is based. The change is refused if the account has a different version. The hash
+ * does not include usage and warnings. Pure.
  */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';

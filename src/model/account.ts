@@ -10,7 +10,7 @@ export interface AccountLimits {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
-/** The members of an account that an operator can set. Absent members stay unchanged. */
+/** The members of an account that an operator can set. An absent member stays unchanged. */
 export type AccountChange = Partial<AccountLimits & Thresholds>;
 
 export interface Account {
@@ -18,12 +18,17 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /** The count and its limit if at least half of a threshold is reached; otherwise null. */
+  /**
+   * The text of the warning, which names the count and its limit, if at least half of a threshold is reached; otherwise
+   * null.
+   */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
   readonly volumeUsed: number;
-  /** Emails counted in the current period, and its start; zero and null before the first email. */
+  /**
+   * The number of emails in the current rate period, and the start of the period. Zero and null before the first email.
+   */
   readonly rateUsed: number;
   readonly rateWindowAt: number | null;
 }
@@ -32,7 +37,7 @@ export interface Account {
 export interface Credential {
   readonly id: number;
   readonly name: string;
-  /** The first characters of the secret, which identify it in lists. */
+  /** The first characters of the secret. They identify the secret in lists. */
   readonly prefix: string;
   /** SHA-256, hexadecimal. */
   readonly hash: string;
@@ -60,7 +65,10 @@ export interface DirectoryChanges {
   readonly removed: readonly string[];
 }
 
-/** Keys that were looked up by their digests, with their accounts. They are at least as new as `revision`. */
+/**
+ * Keys that were looked up by their digests, with their accounts. The keys and accounts are at least as new as
+ * `revision`.
+ */
 export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
 
 /** The result of a change whose object may be missing or may already exist. */
@@ -69,10 +77,13 @@ export type ChangeResult<T> =
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
 
-/** The result of a change that names the version it is based on. `stale`: the object has another version; `value` is its current state. */
+/**
+ * The result of a change that names the version on which it is based. `stale`: the object has another version, and
+ * `value` is its current state.
+ */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
-// Volume and rate limits, counted exactly while a batch is accepted. Both databases use these functions.
+// Volume and rate limits are counted exactly while a batch is accepted. Both databases use these functions.
 
 /** The running counts of one account while a batch is accepted. */
 export interface LimitUsage {
@@ -82,7 +93,7 @@ export interface LimitUsage {
   rateWindowAt: number | null;
 }
 
-/** The counts of a stored account. */
+/** Returns the counts of a stored account. */
 export function limitUsageOf(account: Account): LimitUsage {
   const { volumeUsed, rateUsed, rateWindowAt } = account;
   return { account, volumeUsed, rateUsed, rateWindowAt };
@@ -107,15 +118,15 @@ export function findExceededLimit(
     counts.rateWindowAt = now;
     counts.rateUsed = 0;
   }
-  // If the clock was set back, the period starts now, so that it does not last longer than configured. The counts do not change, so
-  // messages that arrive slightly out of order are counted exactly.
+  // If the clock was set back, the period starts now. Otherwise the period would last longer than configured. The
+  // counts do not change, so messages that arrive slightly out of order are counted exactly.
   if (now < counts.rateWindowAt) counts.rateWindowAt = now;
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** Returns the remaining limits after these counts. */
+/** Returns the remaining volume and rate after these counts. */
 export function remainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
@@ -124,14 +135,17 @@ export function remainingLimits(counts: LimitUsage, now: number): RemainingLimit
   return { rate: { ...rate, remaining, resetMs } };
 }
 
-// Automatic locks: hard bounces and complaints in a sliding window are compared with thresholds. Messages to simulator addresses
-// are not counted.
+// Automatic locks compare the hard bounces and complaints in a sliding window with thresholds. Messages to simulator
+// addresses are not counted.
 
 /** The length of the window in hours, and of one of its buckets in ms. */
 export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
-/** With fewer emails in the window, maximum counts apply instead of rates, because such a rate is not significant. */
+/**
+ * With fewer emails in the window, maximum counts apply instead of rates, because the rate of a small number of emails
+ * is not significant.
+ */
 const MIN_EMAILS_FOR_RATES = 100;
 /** Number of hard bounces or complaints that locks an account with fewer than `MIN_EMAILS_FOR_RATES` emails. */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
@@ -167,7 +181,10 @@ export interface WindowCounts {
 
 type ReputationStatus =
   | { readonly kind: 'good' }
-  /** At least half of a threshold or maximum count is reached. The account is not locked, and the operator gets a warning. */
+  /**
+   * `warning`: at least half of a threshold or maximum count is reached. The account is not locked, and the operator
+   * receives a warning.
+   */
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
@@ -175,14 +192,17 @@ type ReputationStatus =
 export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
-  /** `rate` for 100 emails or more, otherwise `count`. `limit` is a fraction or a number, or null if the account is never locked. */
+  /**
+   * `rate` for 100 emails or more; otherwise `count`. `limit` is a fraction or a number, or null if the account is
+   * never locked.
+   */
   readonly limitType: 'rate' | 'count';
   readonly limit: number | null;
   /** The used fraction of the limit. A value of 0.5 or more causes a warning, a value of 1 or more a lock. */
   readonly usage: number;
 }
 
-/** Returns the usage of both limits: bounces, then complaints. */
+/** Returns the usage of both limits: first bounces, then complaints. */
 export function thresholdUsage(
   counts: WindowCounts,
   thresholds: Thresholds,
@@ -215,7 +235,7 @@ function computeUsage(
   };
 }
 
-/** Compares the counts with the thresholds. The reason names the count, the limit and the window. */
+/** Compares the counts with the thresholds. The returned reason names the count, the limit and the window. */
 export function reputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
   const statuses = thresholdUsage(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
   return (
@@ -251,9 +271,9 @@ const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complain
 const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * Returns the numbers that a change of state, or a later report, adds to the reputation counts; null if it adds nothing. A message
- * counts as one email, when it is delivered or bounces. `isNew` is true for the first hard bounce that suppresses the recipient,
- * and for the first complaint of a recipient in the window.
+ * Returns the numbers that a change of state, or a report after it, adds to the reputation counts. Returns null if
+ * these numbers are all zero. A message counts as one email when it is delivered or bounces. `isNew` is true for the
+ * first hard bounce that suppresses the recipient, and for the first complaint of a recipient in the window.
  */
 export function reputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
   const wasCounted = from === 'delivered' || from === 'bounced';

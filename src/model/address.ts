@@ -1,12 +1,12 @@
 /**
- * Addresses: mailboxes, the host names behind their `@`, and the peers of connections.
+ * Parses addresses: mailboxes, the host names after their `@`, and the addresses of peers.
  *
- * A mailbox is one addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3). It has no display name,
- * comment, folding or single-label domain. Header and envelope are both written from this object, so they always name the same
- * mailbox.
+ * A mailbox is one addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3). It has no
+ * display name, comment, folding or single-label domain. Header and envelope are both written from this object, so they
+ * always name the same mailbox.
  *
- * Guarantees: reads at most 254 characters in one pass; never throws. An accepted address has no control character, no white space
- * except U+0020 inside quotes, and no bidi or other format control.
+ * Guarantees: the parser reads at most 254 characters in one pass and never throws. An accepted address has no control
+ * character, no white space except U+0020 inside quotes, and no bidi or other format control.
  */
 import { toASCII } from 'tr46';
 
@@ -36,12 +36,13 @@ for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!
 }
 
 /**
- * Characters that are not allowed in an internationalised local part: controls, format controls (bidi overrides, zero-width
- * joiners, tags), separators, lone surrogates, noncharacters. They are invisible or make one address look like another.
+ * Characters that are not allowed in an internationalised local part: controls, format controls (bidi overrides,
+ * zero-width joiners, tags), separators, lone surrogates, noncharacters. These characters are invisible, or they make
+ * one address resemble another.
  */
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! )\p{Zs}/u;
 
-/** Parses an address. Returns null if `text` is not one. */
+/** Parses an address. Returns null if `text` is not an address. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
   // The conversion to A-labels and UTF-8 shortens an address only if UTS 46 removes invisible characters.
@@ -101,7 +102,8 @@ export function addrSpec(address: Address): string {
 export function canonicalAddress(address: Address): string {
   let local = address.local;
   if (local.charCodeAt(0) === QUOTE) local = simplifyQuoting(local);
-  // Conversion to lower case can change the composition and the reverse, so NFC is applied before and after it.
+  // Each conversion can change the result of the other, so NFC is applied before and after the conversion to lower
+  // case.
   local = address.ascii ? local.toLowerCase() : local.normalize('NFC').toLowerCase().normalize('NFC');
   return `${local}@${address.domain}`;
 }
@@ -119,10 +121,10 @@ function simplifyQuoting(quoted: string): string {
   return endOfDotAtom(`${content}@`) === content.length ? content : `"${escaped}"`;
 }
 
-// The domain of an address: checks it as a host name and converts it to lower-case A-labels. Pure, one pass over at most 254
-// characters; returns null for text that is not a host name, and never throws.
+// The functions below check the domain of an address as a host name and convert it to lower-case A-labels. They are
+// pure and read at most 254 characters in one pass. They return null for text that is not a host name, and never throw.
 
-/** RFC 1035 section 2.3.4: octets of one label, and of a whole name written with dots. */
+/** RFC 1035 section 2.3.4: maximum octets of one label, and of a whole name with its dots. */
 const MAX_LABEL_OCTETS = 63;
 const MAX_DOMAIN_OCTETS = 253;
 
@@ -136,9 +138,10 @@ for (let c = 0x41; c <= 0x5a; c++) HOST_CHARACTER[c] = 3;
 HOST_CHARACTER[HYPHEN] = 4;
 
 /**
- * Reads the domain in `text` from `start` to the end. Returns it in lower-case A-labels. Returns null unless it has at least two
- * labels of letters, digits and inner hyphens (RFC 1123 section 2.1), the last not all digits.
- * Domains with other than ASCII characters, or with A-labels, must be valid by UTS 46, non-transitional.
+ * Reads the domain in `text` from `start` to the end. Returns the domain in lower-case A-labels, or null if the domain
+ * is not valid. A valid domain has at least two labels of letters, digits and inner hyphens (RFC 1123 section 2.1), and
+ * its last label is not all digits. A domain with A-labels or with characters outside ASCII must be valid by UTS 46,
+ * non-transitional.
  */
 export function parseHost(text: string, start: number): string | null {
   const end = text.length;
@@ -175,7 +178,10 @@ export function parseHost(text: string, start: number): string | null {
   return hasUpperCase ? domain.toLowerCase() : domain;
 }
 
-/** True when the label from `start` to `end` is neither empty nor too long and has no hyphen at its edges. */
+/**
+ * Returns true if the label from `start` to `end` is neither empty nor too long, and neither begins nor ends with a
+ * hyphen.
+ */
 function isValidLabel(text: string, start: number, end: number): boolean {
   const length = end - start;
   return (
@@ -183,7 +189,7 @@ function isValidLabel(text: string, start: number, end: number): boolean {
   );
 }
 
-/** True when the label begins with `xn--`, in either case (RFC 5890 section 2.3.2.1). */
+/** Returns true if the label begins with `xn--`, in upper or lower case (RFC 5890 section 2.3.2.1). */
 function isALabel(text: string, start: number, end: number): boolean {
   return (
     end - start >= 4 &&
@@ -195,8 +201,8 @@ function isALabel(text: string, start: number, end: number): boolean {
 }
 
 /**
- * UTS 46 section 4.2 (ToASCII) with every check enabled. Mapping can add ASCII characters and dots (U+3002, full-width letters and
- * digits), so the host rules are checked on the result as well.
+ * Applies UTS 46 section 4.2 (ToASCII) with every check enabled. The mapping can add ASCII characters and dots (U+3002,
+ * full-width letters and digits), so the host rules are checked on the result as well.
  */
 function toAsciiDomain(domain: string): string | null {
   const ascii = toASCII(domain, {
@@ -211,7 +217,7 @@ function toAsciiDomain(domain: string): string | null {
   return ascii !== null && isHost(ascii) ? ascii : null;
 }
 
-/** Checks the host rules for a name in lower-case ASCII. */
+/** Returns true if a name in lower-case ASCII obeys the host rules. */
 function isHost(domain: string): boolean {
   if (domain.length > MAX_DOMAIN_OCTETS) return false;
   let labels = 1;
@@ -233,7 +239,8 @@ function isHost(domain: string): boolean {
   return labels >= 2 && !isDigitsOnly && isValidLabel(domain, labelStart, domain.length);
 }
 
-// The network for per-peer limits. One subscriber has an IPv6 /64 network (RFC 6177) and can use every address in it.
+// Limits per peer apply to a network. One subscriber has an IPv6 /64 network (RFC 6177) and can use every address in
+// this network.
 
 /** Returns the /64 network of an IPv6 address, or the IPv4 address. An IPv4-mapped IPv6 address counts as its IPv4 address. */
 export function peerNetworkOf(address: string): string {

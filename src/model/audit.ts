@@ -1,7 +1,7 @@
 /**
- * Audit log entries for changes by operators. If a change has an `Actor`, the store writes the entry in the transaction of the
- * change, so that both are stored or neither. `before` and `after` are the values in that transaction. No entry contains a secret,
- * the hash of a key or the text of a message.
+ * Audit log entries for changes by operators. If a change has an `Actor`, the store writes the entry in the transaction
+ * of the change, so that both are stored or neither. `before` and `after` are the values before and after the change,
+ * as this transaction reads and writes them. No entry contains a secret, the hash of a key or the text of a message.
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
@@ -26,7 +26,7 @@ export interface AuditEntry {
   readonly action: string;
   /** The changed object: the name of an account, the number of a key, a domain or an address. */
   readonly target: string;
-  /** The values before and after the change as JSON; null if there is no value. */
+  /** The values before and after the change, as JSON; null if there is no value. */
   readonly before: string | null;
   readonly after: string | null;
 }
@@ -52,7 +52,7 @@ export function auditedAccount({ limits, locked, thresholds }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds };
 }
 
-/** Returns the members of a key that an entry contains. The hash is not one of them. */
+/** Returns the members of a key that an entry contains. The entry does not contain the hash. */
 export function auditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
@@ -73,14 +73,14 @@ export function auditedMessage(state: State, dueAt: number | null) {
 
 /** One batch of an import and its position in the file. */
 export interface ImportStep {
-  /** The id of the entry that the first batch created; null for the first batch. */
+  /** The id of the entry that the first batch created. Null in the first batch. */
   readonly entry: number | null;
   /** Size of the whole file. */
   readonly bytes: number;
   /** Number of rows in this batch, including skipped ones. */
   readonly read: number;
   readonly skipped: number;
-  /** Null if further batches follow. */
+  /** Null if more batches follow. */
   readonly end: 'complete' | 'stopped' | null;
 }
 
@@ -91,9 +91,9 @@ interface ImportCounts {
 }
 
 /**
- * Returns the content of an import's entry after a batch that added `added` addresses. `storedEntry` is the previous content as
- * JSON, or null for a new entry. The counts include committed batches only, so they are correct also after the process was killed.
- * Until the last batch, the content has the member `unfinished`.
+ * Returns the content of an import's entry after a batch that added `added` addresses. `storedEntry` is the previous
+ * content as JSON, or null for a new entry. The counts include only committed batches, so they are correct even after
+ * the process was killed. Until the last batch, the content has the member `unfinished`.
  */
 export function auditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
   const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
@@ -108,7 +108,7 @@ export function auditedImport(storedEntry: string | null, { bytes, read, skipped
   };
 }
 
-/** Maximum number of addresses in an entry. Further addresses are only counted. */
+/** Maximum number of addresses in an entry. All other addresses are only counted. */
 const MAX_NAMED_ADDRESSES = 5;
 
 export function auditedSuppressions(added: number, entries: readonly Suppression[]) {
@@ -130,7 +130,7 @@ export interface DifferenceLine {
   readonly after: string | null;
 }
 
-/** Functions that format times (ms since the epoch) and durations (ms). */
+/** The functions that format times (ms since the epoch) and durations (ms). */
 export interface DifferenceFormat {
   readonly time: (ms: number) => string;
   readonly duration: (ms: number) => string;
@@ -148,7 +148,10 @@ export function listDifferences(before: unknown, after: unknown, format: Differe
     .filter((line) => line.before !== line.after);
 }
 
-/** Formats `limits.volumeExpiresAt` as `limits: volume expires`. The suffix is removed, because the value is a formatted time. */
+/**
+ * Formats `limits.volumeExpiresAt` as `limits: volume expires`. Removes the suffix `At`, because the value is shown as
+ * a time.
+ */
 function memberLabel(member: string): string {
   return member
     .replace(/At$/, '')
@@ -171,7 +174,7 @@ function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<s
   return members;
 }
 
-/** True for a rate or a throttle. Each has two numbers and is shown as one value. */
+/** Returns true for a rate or a throttle. A rate or a throttle has two numbers and is shown as one value. */
 function isRate(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }

@@ -25,7 +25,7 @@ export function newApiKey(randomBytes: (bytes: number) => Buffer): NewApiKey {
 /** `pr_` and 43 characters of base64url (RFC 4648 section 5), which is the form of 32 bytes. */
 const API_KEY_PATTERN = /^pr_[A-Za-z0-9_-]{43}$/;
 
-/** Returns a key that an operator has brought, or null if the text does not have the form of a generated key. */
+/** Returns the key that an operator has supplied, or null if the text does not have the form of a generated key. */
 export function parseApiKey(text: string): NewApiKey | null {
   return API_KEY_PATTERN.test(text) ? { key: text, ...toStoredSecret(text) } : null;
 }
@@ -33,7 +33,7 @@ export function parseApiKey(text: string): NewApiKey | null {
 /** The first characters of a read-only operator token and of its stored prefix. No other secret begins with them. */
 const READ_ONLY_PREFIX = 'por_';
 
-/** Creates an operator token. With `readOnly`, the token permits no changes. */
+/** Creates an operator token. If `readOnly` is true, the token permits no changes. */
 export function newToken(
   randomBytes: (bytes: number) => Buffer,
   readOnly = false,
@@ -42,12 +42,12 @@ export function newToken(
   return { token, ...toStoredSecret(token) };
 }
 
-/** True for a read-only token, or the stored prefix of one. */
+/** Returns true for a read-only token and for its stored prefix. */
 export function isReadOnlyToken(tokenOrPrefix: string): boolean {
   return tokenOrPrefix.startsWith(READ_ONLY_PREFIX);
 }
 
-/** The stored SHA-256 of a key or a token, hexadecimal. */
+/** Returns the SHA-256 of a key or a token in hexadecimal, which the store contains. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
 }

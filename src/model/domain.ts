@@ -1,9 +1,9 @@
 /**
  * A sending domain, its DKIM keys, and the changes that the result of a DNS check causes. Pure.
  *
- * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once. Only a check after the
- * grace period blocks it. A key signs only after its record was found. The record of a retiring key is checked until no message
- * signed with the key can still be in transit.
+ * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once. Only a
+ * check after the grace period blocks the domain. A key signs only after its record was found. The record of a retiring
+ * key is checked until no message signed with the key can still be in transit.
  */
 
 /** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
@@ -29,7 +29,7 @@ export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
 export interface SendingDomain {
   readonly id: number;
-  /** Increases with every change. An update that was computed from another revision is stale. */
+  /** The revision increases with every change. An update that was computed from another revision is stale. */
   readonly revision: number;
   readonly accountId: number;
   /** Lower-case A-labels. */
@@ -38,12 +38,12 @@ export interface SendingDomain {
   readonly subdomains: boolean;
   readonly status: DomainStatus;
   readonly createdAt: number;
-  /** The time of the last check that DNS answered. */
+  /** The time of the last check with an answer of DNS. */
   readonly checkedAt: number | null;
-  /** The time when it last became authenticated; null if it never was. */
+  /** The time when the domain last became authenticated; null if it was never authenticated. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** Selectors whose records the last answered check found. */
+  /** The selectors whose records the last answered check found. */
   readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
@@ -61,7 +61,7 @@ export interface DnsRecord {
 export interface RecordCheck extends DnsRecord {
   /** `unknown`: the lookup failed. It is never treated as `missing`. */
   readonly found: 'found' | 'missing' | 'wrong' | 'unknown';
-  /** The values in DNS at this name for this purpose. */
+  /** The values that DNS has at this name for this purpose. */
   readonly seen: readonly string[];
   /** One line for the operator: the found value, the expected value and the remedy. */
   readonly detail: string;
@@ -77,9 +77,12 @@ export interface CheckEvaluation {
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** `lost`: the grace period begins. `blocked`: the grace period has ended. `recovered`: the record exists again. Null: no change. */
+  /**
+   * `lost`: the record is missing and the grace period begins. `blocked`: the grace period has ended. `recovered`: the
+   * record exists again. Null: no change.
+   */
   readonly event: 'authenticated' | 'lost' | 'blocked' | 'recovered' | null;
-  /** One line for each record that is missing, wrong or unknown. */
+  /** One line for each record whose result is `missing`, `wrong` or `unknown`. */
   readonly warnings: readonly string[];
 }
 
@@ -122,8 +125,8 @@ function findDkimCheck(domain: SendingDomain, key: DkimKey, checks: readonly Rec
 }
 
 /**
- * True if messages of the domain are accepted and sent. The end of the grace period alone does not block a domain: a check after
- * it must find that the record is still missing.
+ * Returns true if messages of the domain are accepted and sent. The end of the grace period alone does not block a
+ * domain: a later check must find that the record is still missing.
  */
 export function maySend({
   status,
@@ -179,7 +182,7 @@ export function lastAnsweredChecks(
 
 export type Rotation =
   | { readonly kind: 'staged'; readonly keys: readonly DkimKey[] }
-  /** An earlier rotation is not complete: the keys with these selectors are still staged. */
+  /** `in-progress`: an earlier rotation is not complete, and the keys with these selectors are still staged. */
   | { readonly kind: 'in-progress'; readonly selectors: readonly string[] };
 
 /** Adds new keys as staged keys. Fails if the domain already has staged keys. */
@@ -218,7 +221,10 @@ export function advanceRotation(
   });
 }
 
-/** Returns the keys that have not retired; the same list if no key has retired. The DNS records of retired keys can be removed. */
+/**
+ * Returns the keys that have not retired. Returns the same list if no key has retired. The DNS records of retired keys
+ * can be removed.
+ */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const hasRetired = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(hasRetired) ? keys.filter((key) => !hasRetired(key)) : keys;
@@ -235,6 +241,6 @@ export interface DomainUpdate {
   readonly checks: readonly RecordCheck[];
   /** The revision that the update was computed from. If the domain has another revision, the update is `stale` and changes nothing. */
   readonly revision: number;
-  /** All keys of the domain. A key that is not listed is deleted. */
+  /** All keys of the domain. The store deletes every other key of the domain. */
   readonly keys: readonly DkimKey[];
 }

@@ -1,13 +1,14 @@
 /**
  * All events of messages, accounts, domains and nodes, as one union.
  *
- * There are two kinds of consumers. In the transaction: history, reputation and suppression, by `RECORDED_EVENTS`
- * (message.ts) and `reputationDelta` (account.ts). After the commit: log, metrics, traces, time series, live updates and runtime status,
- * each a subscriber in src/observability. A publisher does not depend on subscribers; it publishes a recorded event after the
- * commit. An event contains no secret, because subscribers write it to logs.
+ * An event has two kinds of effects. The transaction writes the history, the reputation and the suppressions;
+ * `RECORDED_EVENTS` (message.ts) and `reputationDelta` (account.ts) select the events. After the commit, the
+ * subscribers in src/observability receive the event: log, metrics, traces, time series, live updates and runtime
+ * status. A publisher does not depend on subscribers, and publishes a recorded event after the commit. An event
+ * contains no secret, because subscribers write it to logs.
  *
- * To add an event, add one member here. The type checker then asks for its log line (observability/log-events.ts), and for its
- * history entry where its name is one of `RECORDED_EVENTS`.
+ * To add an event, add one member here. The type checker then requires its log line (observability/log-events.ts). If
+ * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
  */
 import type { ReportEntryType } from './feedback.ts';
 import type { Attempt, Reason } from './outcome.ts';
@@ -30,7 +31,7 @@ interface StateChangeMembers {
   accountId: number | null;
   to: string | null;
   acceptedAt: number | null;
-  /** Attempts so far; null if no attempt of this node caused the change. */
+  /** The number of attempts so far; null if no attempt of this node caused the change. */
   attempts: number | null;
   /** The attempt that caused the change, or null. */
   attempt: Attempt | null;
@@ -44,7 +45,7 @@ interface StateChangeMembers {
   detail: string | null;
 }
 
-/** Reasons that concern this service itself and not a message; `ALARMING_REASONS` of classify. */
+/** The reasons that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
 export type AlarmReason = Extract<Reason, 'configuration' | 'reputation'>;
 
 export type HttpListenerName = 'public' | 'operator' | 'events';
@@ -62,7 +63,10 @@ export type DropReason =
   | 'unread-answers';
 export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pipelining', 'unread-answers'];
 
-/** `closed`: messages are sent. `half-open`: one probe is sent at a time. `open`: no message is sent. */
+/**
+ * The states of the circuit breaker. `closed`: messages are sent. `half-open`: one probe is sent at a time. `open`: no
+ * message is sent.
+ */
 export type BreakerState = 'closed' | 'half-open' | 'open';
 export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
@@ -110,16 +114,16 @@ export type ServiceEvent =
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
-  /** The report was recorded before, or is about a message of another program: nothing was written. */
+  /** The report was recorded earlier, or is about a message of another program. Nothing was written. */
   | Event<'report.repeated' | 'report.unrelated'>
-  /** Not understood, or about an unknown message: stored with the number `feedbackId`. */
+  /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
   /** The report was not accepted. */
   | Event<'report.refused', { reason: string }>
-  /** A subscription of the provider's notifications was confirmed or cancelled. */
+  /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and what operators change ──
-  /** This node has read changed accounts, keys or domains. Any process can have changed them. */
+  /** This node has read changed accounts, keys or domains. Any process may have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>
@@ -133,7 +137,7 @@ export type ServiceEvent =
   /** Expired leases, or leases of dead nodes, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
-  /** Variables of the environment that Kubernetes sets for a Service; they are no settings. */
+  /** The environment contains variables that Kubernetes sets for a Service. They are not settings. */
   | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>
@@ -148,7 +152,7 @@ export type ServiceEvent =
       { retryAt: number | null }
     >;
 
-/** The event of each state that the circuit breaker enters. */
+/** The type of the event for each state that the circuit breaker enters. */
 export const BREAKER_EVENTS = {
   open: 'circuit_breaker.opened',
   'half-open': 'circuit_breaker.half_opened',
@@ -157,7 +161,9 @@ export const BREAKER_EVENTS = {
 
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
-/** Calls every subscriber with an event of these types. Never throws. Subscribers are cheap and do not wait. */
+/**
+ * Calls every subscriber of these types with the event. Never throws. A subscriber returns quickly and does not block.
+ */
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
-/** `PublishOf` for an event of any type. */
+/** Publishes an event of any type. */
 export type Publish = PublishOf<EventType>;

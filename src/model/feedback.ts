@@ -1,9 +1,9 @@
 /**
- * Reports of other servers and providers about a message, and the change that they cause. `decideAttemptChange` decides the changes that an
- * attempt causes. Pure.
+ * Decides the change that a report of another server or of a provider causes to a message. `decideAttemptChange`
+ * decides the change that an attempt causes. Pure.
  *
- * Guarantees: only a settled message changes, only as `TRANSITIONS` allows, and only its own recipient is suppressed. A report that
- * is not conclusive is added to the history and changes nothing.
+ * Guarantees: only a settled message changes, and only as `TRANSITIONS` allows. A report suppresses only the recipient
+ * of its message. A report that is not conclusive is added to the history and does not change the state.
  */
 import { canonicalAddress, parseAddress } from './address.ts';
 import { isAllowedTransition, type State } from './message.ts';
@@ -17,14 +17,14 @@ interface ReportedMessage {
 }
 
 type FeedbackChange =
-  /** A change of state, with a suppression if the report is about the recipient itself. */
+  /** A change of state. It includes a suppression if the report is about the recipient of the message. */
   | {
       readonly kind: 'change';
       readonly to: 'bounced' | 'complained';
       readonly suppress: 'bounce' | 'complaint' | null;
       readonly detail: string;
     }
-  /** An entry in the history and no change of state. `suppress` can still suppress the recipient. */
+  /** An entry in the history without a change of state. `suppress` may suppress the recipient. */
   | {
       readonly kind: 'history-entry';
       readonly verb: ReportEntryType;
@@ -36,7 +36,7 @@ type FeedbackChange =
   /** The report is not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
 
-/** History entries of reports that changed no state. */
+/** The types of history entries for reports that changed no state. */
 export type ReportEntryType =
   | 'bounce-reported'
   | 'soft-bounced'
@@ -50,12 +50,15 @@ type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>
 /** Feedback types that count as a complaint (RFC 5965 section 7.3; `opt-out` of its drafts is still in use). */
 const COMPLAINT_TYPES: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
-/** Domains of providers' mailbox simulators. Their recipients are not persons. */
+/** The domains of providers' mailbox simulators. Their recipients are not persons. */
 const SIMULATOR_DOMAINS: readonly string[] = ['simulator.amazonses.com'];
 
 const MAX_DETAIL_LENGTH = 1_500;
 
-/** True for an address of a provider's mailbox simulator. Its reports change the state, suppress nothing and count in no reputation. */
+/**
+ * Returns true for an address of a provider's mailbox simulator. Reports about such an address change the state, but
+ * suppress no recipient and do not count towards the reputation.
+ */
 export function isProviderSimulator(address: string): boolean {
   return SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
@@ -115,8 +118,8 @@ function decideStateChange(
 }
 
 /**
- * Terminal states that allow no transition, but after which a report still suppresses the recipient: an earlier copy arrived, or
- * only the forwarding failed. A report about a message that was never sent has no effect.
+ * Terminal states that allow no transition, but in which a report still suppresses the recipient, because a copy of the
+ * message was sent. A report about a message that was never sent has no effect.
  */
 const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   bounced: ['expired', 'cancelled'],
@@ -144,7 +147,10 @@ function isPermanentBounce(event: FeedbackEvent): boolean {
   return event.kind === 'bounce' && event.permanent;
 }
 
-/** Returns the event with the greatest effect: a complaint before a bounce, and a permanent bounce before all other events. */
+/**
+ * Returns the event with the greatest effect. A complaint has the greatest effect, then a permanent bounce, then any
+ * other event.
+ */
 function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
   let strongest: RecipientEvent | null = null;
   for (const event of events) {
@@ -166,7 +172,7 @@ function effectRank(event: RecipientEvent): number {
   }
 }
 
-/** True if the event names the recipient of the message, or no recipient. A message has one recipient. */
+/** Returns true if the event names the recipient of the message, or no recipient. A message has one recipient. */
 function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boolean {
   if (recipient === null && alias === null) return true;
   return [recipient, alias].some((address) => address !== null && isSameMailbox(address, to));
@@ -188,7 +194,10 @@ function formatDetail(event: RecipientEvent, to: string): string {
   return formatEvidence(event.evidence, [type, other].filter((part) => part !== null).join(', '));
 }
 
-/** `5.1.1 550 no such user (reported by mx.example.com; about bob@example.net)`. */
+/**
+ * Formats the evidence of an event on one line, for example `5.1.1 550 no such user (reported by mx.example.com; about
+ * bob@example.net)`.
+ */
 function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: string): string {
   const diagnosticParts =
     diagnostic !== null && status !== null && diagnostic.includes(status) ? [diagnostic] : [status, diagnostic];
@@ -199,8 +208,8 @@ function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: s
   return (line === '' ? 'no reason was given' : line).slice(0, MAX_DETAIL_LENGTH);
 }
 
-// A reported event of a message: one tagged union for all sources (a bounce message over SMTP, a complaint of a mailbox provider, a
-// provider event). src/feedback parses it; `decideFeedbackChange` decides what it changes.
+// The reported events of messages are one tagged union for all sources (a bounce message over SMTP, a complaint of a
+// mailbox provider, a provider event). src/feedback parses it; `decideFeedbackChange` decides what it changes.
 
 /** The tag of a message sent through a provider. Provider events repeat it, which identifies the message. */
 export const MESSAGE_ID_TAG = 'postrider-id';
@@ -217,8 +226,8 @@ export interface Evidence {
 
 interface RecipientMembers {
   /**
-   * The recipient in the report, as written and without brackets. The original recipient if the report names the original and the
-   * final one. Null if the report names no recipient.
+   * The recipient in the report, as written, without angle brackets. If the report names an original and a final
+   * recipient, this is the original recipient. Null if the report names no recipient.
    */
   readonly recipient: string | null;
   /** Another address of the same recipient in the report (the final recipient of a forwarded message), or null. */
@@ -227,17 +236,26 @@ interface RecipientMembers {
 }
 
 export type FeedbackEvent =
-  /** Not delivered. `mailboxMissing` is true only if the mailbox is known not to exist; only this suppresses. */
+  /**
+   * The message was not delivered. `mailboxMissing` is true only if the mailbox is known not to exist. Only then does
+   * the bounce suppress the recipient.
+   */
   | (RecipientMembers & { readonly kind: 'bounce'; readonly permanent: boolean; readonly mailboxMissing: boolean })
-  /** `feedbackType` as registered (RFC 5965 section 7.3): `abuse`, `fraud`, `virus`, `other`, `not-spam`, `opt-out` … */
+  /**
+   * A complaint. `feedbackType` is a registered type (RFC 5965 section 7.3), such as `abuse`, `fraud`, `virus`,
+   * `other`, `not-spam` or `opt-out`.
+   */
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
-  /** Another server still tries to deliver it. */
+  /** Another server still tries to deliver the message. */
   | (RecipientMembers & { readonly kind: 'delayed' })
-  /** Delivered, relayed or expanded by another server. */
+  /** Another server has delivered, relayed or expanded the message. */
   | (RecipientMembers & { readonly kind: 'delivered' })
   /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
-  /** `reason` is one line for the operator: it names the expected content that was not found. */
+  /**
+   * The report was not understood. `reason` is one line for the operator, which names the expected content that was not
+   * found.
+   */
   | { readonly kind: 'unknown'; readonly reason: string };
 
 // Feedback reports to be stored, and the results of storing them.
@@ -251,7 +269,7 @@ export interface FeedbackReport {
   readonly messageRef: { readonly id: string } | { readonly reference: string } | null;
   readonly events: readonly FeedbackEvent[];
   readonly source: FeedbackSource;
-  /** SHA-256, hexadecimal. A repeated report has the same digest and changes nothing. */
+  /** The SHA-256 of the report in hexadecimal. A repeated report has the same digest and changes nothing. */
   readonly digest: string;
   readonly at: number;
   /** One line for the operator: the sender and the subject of the report. */
@@ -277,13 +295,13 @@ export type FeedbackResult =
     }
   /** The report was added to the message's history and changed no state. */
   | { readonly kind: 'recorded'; readonly id: string; readonly verb: ReportEntryType; readonly suppressed: boolean }
-  /** The same report was recorded before. */
+  /** The same report was recorded earlier. */
   | { readonly kind: 'repeated' }
   /** The report was not understood, or is about an unknown message. It is stored with this number. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /** The report is about a message of another program. Nothing was written. */
   | { readonly kind: 'unrelated' }
-  /** The message is not settled yet, or its provider id is not recorded yet. Nothing was written. */
+  /** The message is not settled yet, or its provider id is not stored yet. Nothing was written. */
   | { readonly kind: 'not-yet' };
 
 /** A report that is stored for the operator because it was not understood. */

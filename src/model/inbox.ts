@@ -1,4 +1,4 @@
-/** Messages that the `capture:` transport stored instead of sending. */
+/** The messages that the transport `capture:` stored instead of sending. */
 
 /** One captured message in a list. */
 export interface InboxEntry {
@@ -11,15 +11,18 @@ export interface InboxEntry {
   readonly returnPath: string;
   /** The envelope recipient. */
   readonly to: string;
-  /** Decoded; empty if the message has none. */
+  /** The decoded subject; empty if the message has no subject. */
   readonly subject: string;
 }
 
 export interface Inbox {
-  /** Newest first, in the order of acceptance. With `before`, only messages older than the message with that id. */
+  /**
+   * Lists messages, newest first, in the order of acceptance. With `before`, lists only messages older than the message
+   * with this id.
+   */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
-  /** The entry with this id, or null. */
+  /** Returns the entry with this id, or null. */
   entry(id: string): Promise<InboxEntry | null>;
-  /** The complete captured message with this id, or null. */
+  /** Returns the complete captured message with this id, or null. */
   source(id: string): Promise<Buffer | null>;
 }

@@ -9,7 +9,7 @@ import type { Attempt, Reply } from './outcome.ts';
 
 /** A valid message that is about to be stored. */
 export interface NewMessage {
-  /** Lower-case UUIDv7 of `MessageIdGenerator`; greater than every id in the store. */
+  /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every id in the store. */
   readonly id: string;
   readonly accountId: number;
   readonly keyId: number;
@@ -25,9 +25,12 @@ export interface NewMessage {
    * default is 24 hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
-  /** Set if this node sends the message from memory. Null if the message is queued and due at once. */
+  /** The lease, if this node sends the message from memory. Null if the message is queued and due at once. */
   readonly lease: Lease | null;
-  /** Set if the transport suppresses the message by a local answer, independent of the suppression list. The history records it as the cause. */
+  /**
+   * The source of a local answer with which the transport suppresses the message, independent of the suppression list.
+   * The history records this source as the cause.
+   */
   readonly suppressedBy: string | null;
 }
 
@@ -46,7 +49,7 @@ export type AcceptResult =
       readonly reason: 'volume-exhausted' | 'volume-expired' | 'rate-limit-exceeded';
       readonly limits: RemainingLimits;
     }
-  /** The account was locked or removed after the caller's cache was updated. */
+  /** The account was locked or removed after the last update of the caller's cache. */
   | { readonly kind: 'locked' };
 
 /** A message that is leased for one attempt. */
@@ -58,12 +61,14 @@ export interface LeasedMessage {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
-  /** The number of leases including this one, without leases that were released unused. The first lease has number 1. */
+  /** The number of leases up to this one, without leases that were released unused. The first lease has number 1. */
   readonly attempts: number;
   readonly lease: Lease;
 }
 
-/** Identifies one lease. The owner and the attempt count are the fence: a settlement of an earlier lease is refused. */
+/**
+ * Identifies one lease. The owner and the attempt count fence the lease: a settlement of an earlier lease is refused.
+ */
 export interface LeaseRef {
   readonly id: string;
   readonly owner: string;
@@ -96,9 +101,9 @@ export interface StateChange {
 export interface Settlement {
   readonly id: string;
   readonly owner: string;
-  /** The attempt count of the lease. The owner and this count are the fence. */
+  /** The attempt count of the lease. The owner and this count fence the lease. */
   readonly attempts: number;
-  /** Applied in order: the change of the attempt, then the complaint of a local answer. */
+  /** The changes in order: the change of the attempt, then the complaint of a local answer. */
   readonly changes: readonly StateChange[];
   /** True if no attempt was made, because the message was past its maximum age. The attempt count is then reduced by one. */
   readonly refundAttempt: boolean;
@@ -135,9 +140,9 @@ export interface StoredMessage extends StoredMessageSummary {
   readonly owner: string | null;
   readonly attempts: number;
   readonly endedAt: number | null;
-  /** Null if the body is erased. */
+  /** Null if the body was erased. */
   readonly message: string | null;
-  /** In order, `accepted` first. */
+  /** The entries in order. The first entry is `accepted`. */
   readonly events: readonly HistoryEntry[];
 }
 
@@ -150,8 +155,9 @@ export type OperatorChangeResult =
   | { readonly kind: 'wrong-state'; readonly state: State };
 
 /**
- * The values that the transaction of an event writes: the type of the history entry, and the new state of the message.
- * `message.accepted` has no entry, because the row of the message records it. Both values are stored and must not be renamed.
+ * The values that the transaction of an event writes: the type of the history entry and the new state of the message.
+ * `message.accepted` has no entry, because the row of the message records it. Both values are stored and must not be
+ * renamed.
  */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
@@ -234,7 +240,7 @@ export const STATES = [
 
 export type State = (typeof STATES)[number];
 
-/** One sentence per state, for docs/states.md and for operators if no more specific text is known. */
+/** The meaning of each state, for docs/states.md and for operators if no more specific text is known. */
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending: 'leased by one node until a known time; if the node dies, the lease expires and another node recovers the message',
@@ -279,7 +285,7 @@ export function isAllowedTransition(from: State | null, to: State, by: Cause): b
   return ALLOWED_TRANSITIONS.has(`${from}>${to}:${by}`);
 }
 
-/** States in which the queue no longer handles a message. Its body can be erased in these states. */
+/** The states in which the queue no longer handles a message. In these states its body can be erased. */
 export const TERMINAL_STATES: ReadonlySet<State> = new Set([
   'delivered',
   'bounced',
@@ -340,12 +346,12 @@ export function expiredBeforeAttempt(by: string, now: number): RecordedChange {
   return recordedChange('message.expired', { at: now, by, detail, attempt: null });
 }
 
-/** Returns the complaint of a local answer after its delivery. It suppresses no recipient. */
+/** Returns the complaint of a local answer after its delivery. The complaint suppresses no recipient. */
 export function localComplaint(at: number, by: string, detail: string): RecordedChange {
   return recordedChange('message.complained', { at, by, detail, attempt: null });
 }
 
-/** True if a message accepted at `acceptedAt` is past its maximum age at `now`. */
+/** Returns true if a message accepted at `acceptedAt` is past its maximum age at `now`. */
 export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: number): boolean {
   return now >= acceptedAt + policy.maxAgeMs;
 }
@@ -369,7 +375,7 @@ function formatReply(reply: Reply): string {
   return parts.filter((part) => part !== null && part !== '').join(' ');
 }
 
-// The retry schedule of deferred messages.
+// The retry schedule determines the delay before a deferred message is retried.
 
 const MINUTE_MS = 60_000;
 
@@ -383,10 +389,12 @@ const RETRY_DELAYS_MS = [
   120 * MINUTE_MS,
 ] as const;
 
-/** Jitter as a fraction of the delay, so messages that were deferred together are not retried together. */
+/**
+ * The jitter as a fraction of the delay. Because of it, messages that were deferred together are not retried together.
+ */
 const JITTER_FRACTION = 0.15;
 
-/** The longest delay between an attempt and its retry. */
+/** The maximum delay between an attempt and its retry. */
 export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE_MS * (1 + JITTER_FRACTION));
 
 /** Returns the delay in ms after attempt number `attempts` (1 for the first). `random` is in [0, 1). */
@@ -395,21 +403,25 @@ export function retryDelayMs(attempts: number, random: number): number {
   return Math.round(delay * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
 }
 
-// History entries of changes that are decided in a transaction of the store. Both databases use them.
+// The functions below create the history entries of changes that are decided in a transaction of the store. Both
+// databases use these functions.
 
-/** An entry of a change without an attempt. */
+/** Creates the entry of a change without an attempt. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
 
 function createEntry(type: RecordedType, at: number, by: string, detail: string | null): EntryWithoutAttempt {
   return { at, verb: RECORDED_EVENTS[type].verb, by, detail, attempt: null };
 }
 
-/** The entry of a suppressed message. `by` is `store` for the suppression list, otherwise the source of the local answer. */
+/**
+ * Creates the entry of a suppressed message. `by` is `store` for the suppression list; otherwise it is the source of
+ * the local answer.
+ */
 export function suppressedEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
 }
 
-/** The entry of a queued message that is past its maximum age. */
+/** Creates the entry of a queued message that is past its maximum age. */
 export function expiredEntry(at: number, by: string): EntryWithoutAttempt {
   return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }

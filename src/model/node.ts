@@ -1,18 +1,20 @@
-/** The nodes of an installation, their shared throttle tokens, and the runtime status of a process. Pure. */
+/**
+ * The types of the nodes of an installation, of their shared throttle tokens, and of the runtime status of a process.
+ */
 
 /** One running process. */
 export interface NodeIdentity {
-  /** Unique for each start of a process; the owner of its leases. */
+  /** The name, which is unique for each start of a process. It is the owner of the leases of this process. */
   readonly name: string;
   /** The roles, in the order of the setting: `api`, `deliver`, `feedback`, `operator`. */
   readonly roles: readonly string[];
-  /** Postrider's version. */
+  /** The version of Postrider. */
   readonly version: string;
 }
 
 export interface NodeStatus extends NodeIdentity {
   readonly startedAt: number;
-  /** The time of its last heartbeat and the end of its liveness timeout, by the store's clock. */
+  /** The time of the last heartbeat and the end of the liveness timeout, by the clock of the store. */
   readonly seenAt: number;
   readonly aliveUntil: number;
 }
@@ -36,7 +38,7 @@ export interface TokensGranted {
 
 // The runtime status of a process: its next hop, its alarms and its store. It is not stored.
 
-/** The reason of an alarm that the next hop did not cause. */
+/** The reason of an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
 
 /** A refusal that concerns this service itself, or a message that could not be signed. */

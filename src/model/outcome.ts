@@ -6,7 +6,7 @@
 /** The stage of the SMTP session in which the reply arrived. */
 export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'auth' | 'mail' | 'rcpt' | 'data' | 'content';
 
-/** A reply of the next hop. `text` is one line of at most 1,000 characters, control characters removed. */
+/** A reply of the next hop. `text` is one line of at most 1,000 characters without control characters. */
 export interface Reply {
   readonly stage: Stage;
   /** SMTP reply code (RFC 5321 section 4.2), or null without a reply (connection lost, timeout). */
@@ -16,7 +16,7 @@ export interface Reply {
   readonly text: string;
 }
 
-/** The reason of a refusal, as `classify` determines it. */
+/** The reason of a refusal, which `classify` determines. */
 export type Reason =
   | 'recipient-unknown'
   | 'recipient-disabled'
@@ -39,11 +39,11 @@ export type Outcome =
    * The next hop accepted responsibility. `reference` is the provider's id of the message, if provider events use it (Amazon SES).
    */
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
-  /** Permanently refused. `suppress` is true only if the mailbox is known not to exist. */
+  /** The message was permanently refused. `suppress` is true only if the mailbox is known not to exist. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
   /**
-   * Temporarily refused. Scope `transport`: the cause is the connection, the relay or the configuration, so other messages would fail
-   * too. The circuit breaker counts only failures with this scope.
+   * The message was temporarily refused. Scope `transport`: the cause is the connection, the relay or the
+   * configuration, so other messages would fail too. The circuit breaker counts only failures with this scope.
    */
   | {
       readonly kind: 'deferred';
@@ -51,7 +51,10 @@ export type Outcome =
       readonly reason: Reason;
       readonly scope: 'message' | 'transport';
     }
-  /** The whole message was sent and the connection was lost before the reply. Whether it was accepted is unknown. */
+  /**
+   * The whole message was sent, and the connection was lost before the reply. It is unknown whether the next hop
+   * accepted the message.
+   */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
 /** The `remote` of an attempt that the mailbox simulator answered. */
@@ -65,6 +68,9 @@ export interface Attempt {
   readonly tookMs: number;
   /** The next hop, for example `relay.example:587`; null if no connection was made. */
   readonly remote: string | null;
-  /** The SMTP transcript. Each line begins with `C: ` or `S: `. It does not contain message content and credentials. */
+  /**
+   * The SMTP transcript. Each line begins with `C: ` or `S: `. The transcript contains neither message content nor
+   * credentials.
+   */
   readonly conversation: readonly string[];
 }

@@ -1,16 +1,20 @@
 /**
- * The overview for operators: conditions that require attention. The time to find them does not depend on the amount of stored data.
- * The position in the change feed changes after a change by any process.
+ * The types of the overview for operators, which lists conditions that require attention. The time to find these
+ * conditions does not depend on the amount of stored data. A change by any process also changes the position in the
+ * change feed.
  */
 
 import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
 
-/** Volumes and keys that expire within this time are shown; an expired volume is shown for the same time afterwards. */
+/**
+ * Volumes and keys that expire within this time are shown. An expired volume is shown for the same time after its
+ * expiry.
+ */
 export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
 /** A key counts as in use for this time after its last use. A report that was not understood is shown for this time. */
 export const RECENT_USE_MS = 24 * 3_600_000;
-/** The used fraction of the volume from which an account is shown. */
+/** An account is shown if at least this fraction of its volume is used. */
 export const VOLUME_WARNING_FRACTION = 0.9;
 /** The maximum number of items of each kind. */
 export const MAX_OVERVIEW_ITEMS = 100;
@@ -36,7 +40,7 @@ export interface DomainProblem {
 }
 
 export interface OverviewData {
-  /** False if no message was ever accepted. */
+  /** False if no message has been accepted yet. */
   readonly everAccepted: boolean;
   /** The time when the next queued message of an unlocked account is due; null if there is none. */
   readonly nextDueAt: number | null;
@@ -56,7 +60,10 @@ export interface OverviewData {
   readonly notUnderstood: number;
 }
 
-/** The position in the change feed. Each member changes if its kind of data changes. It is compared only with its earlier value. */
+/**
+ * The position in the change feed. Each member changes if its kind of data changes. A member is compared only with its
+ * earlier value.
+ */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
   /** The id of the newest audit log entry; 0 for none. */
@@ -66,7 +73,7 @@ export interface ChangeFeedPosition {
   readonly suppressingCounts: number;
 }
 
-/** Returns the records that an answered check found missing or wrong. `checks` is the stored JSON. */
+/** Returns the records that an answered check found missing or wrong. `checks` contains the stored results. */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found }) => found === 'missing' || found === 'wrong')

@@ -1,21 +1,28 @@
 /**
- * Running time: the time for which the service has run, independent of steps of the clock. The age of a message is measured in running
- * time, so neither a step of the clock nor downtime increases the age of a message (docs/decisions/age.md).
+ * Computes the running time: the time for which the service has run, independent of steps of the clock. The age of a
+ * message is measured in running time, so neither a step of the clock nor downtime increases the age of a message
+ * (docs/decisions/age.md).
  *
- * Guarantees: an age is never greater than the real time since acceptance, except for clock steps below `MAX_CLOCK_DEVIATION_MS`.
- * Time that no monotonic clock confirms does not count. Pure.
+ * Guarantees: an age is never greater than the real time since acceptance, except for clock steps below
+ * `MAX_CLOCK_DEVIATION_MS`. Time that no monotonic clock confirms does not count. Pure.
  */
 
-/** A greater difference between the clock and the monotonic clock between two readings is a step of the clock. */
+/**
+ * Maximum difference between the advances of the clock and of the monotonic clock from one reading to the next. A
+ * greater difference is a step of the clock.
+ */
 export const MAX_CLOCK_DEVIATION_MS = 5_000;
-/** Maximum number of segments. Above it, the two oldest segments are merged. A merge can reduce the age of a message, never increase it. */
+/**
+ * Maximum number of segments. If there are more, the two oldest segments are merged. A merge can reduce the age of a
+ * message, but never increase it.
+ */
 const MAX_SEGMENTS = 200;
 
 /** A part of the running time without a step of the clock. It ends where the next segment begins. */
 export interface ClockSegment {
-  /** Running time at its start. */
+  /** The running time at the start of the segment. */
   readonly fromMs: number;
-  /** Clock minus running time in this segment. */
+  /** The clock time minus the running time, which is constant in this segment. */
   readonly aheadMs: number;
   /** The earliest possible clock time in this segment. */
   readonly leastAt: number;
@@ -73,7 +80,10 @@ export function cutoffForAge({ ranMs, segments }: RunningTime, ageMs: number): n
   return cutoff;
 }
 
-/** Returns the age of a message accepted at the clock time `at`; never negative. If the clock showed `at` twice, the later time is used. */
+/**
+ * Returns the age of a message accepted at the clock time `at`. The age is never negative. If the clock showed `at`
+ * twice, the later time is used.
+ */
 export function runningAge({ ranMs, segments }: RunningTime, at: number): number {
   for (let index = segments.length - 1; index >= 0; index -= 1) {
     const segment = segments[index];

@@ -1,6 +1,7 @@
 /**
- * Builds JSON Schemas with the functions and types of TypeBox that this project uses, with the same results. Only the types of the
- * library are imported, because loading it took a third of the time of a short command (docs/decisions/launcher.md). Pure.
+ * Builds JSON Schemas. Its functions and types are those of TypeBox that this project uses, and the results are the
+ * same. Only the types of the library are imported, because loading the library took a third of the time of a short
+ * command (docs/decisions/launcher.md). Pure.
  */
 import type { Type as TypeBox } from 'typebox';
 
@@ -40,5 +41,7 @@ const builder = {
   Unsafe: (schema: object) => ({ ...schema }),
 };
 
-/** The builder, with the types of the library. A test checks that both produce the same schemas. */
+/**
+ * The builder, with the types of the library. A test checks that the builder and the library produce the same schemas.
+ */
 export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;

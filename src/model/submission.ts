@@ -1,7 +1,8 @@
 /**
  * Validates the JSON body of a request, and generates the ids of messages. Pure.
  *
- * Missing fields are reported first, then wrong types, then invalid content. The validation never throws, for any JSON value.
+ * The validation reports missing fields first, then wrong types, then invalid content. It never throws, whatever the
+ * JSON value.
  */
 import { type Address, canonicalAddress, parseAddress } from './address.ts';
 
@@ -21,7 +22,7 @@ type ValidationResult =
   | { readonly kind: 'valid'; readonly submission: ValidSubmission }
   | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
-/** The fields, in their order in error messages. */
+/** The fields, in the order in which error messages list them. */
 export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
 /** Maximum length of a subject in UTF-8 bytes: the maximum length of a line (RFC 5322 section 2.1.1). */
@@ -90,13 +91,18 @@ function findForbiddenCharacter(field: string, value: string): ValidationFault |
   return findUnpairedSurrogate(field, value);
 }
 
-/** Refuses unpaired surrogates. If the field also contains a NUL, the NUL is reported instead; in an address by `parseAddress`. */
+/**
+ * Refuses unpaired surrogates. If the field also contains a NUL, the NUL is reported instead. `parseAddress` reports a
+ * NUL in an address.
+ */
 function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
-/** Returns the fault of a subject, or null. Line breaks are reported first, then other control characters, then the length. */
+/**
+ * Returns the fault of a subject, or null. Reports line breaks first, then other control characters, then the length.
+ */
 function findSubjectFault(subject: string): string | null {
   let hasControl = false;
   for (let i = 0; i < subject.length; i++) {
@@ -114,7 +120,8 @@ function findSubjectFault(subject: string): string | null {
   return null;
 }
 
-// The reasons of a refusal: error codes with the parameters of their texts. http/errors.ts has the status and the text of each code.
+// The reasons of a refusal: error codes with the parameters of their texts. http/errors.ts defines the status and the
+// text of each code.
 
 export type ValidationFault =
   | { readonly code: 'invalid-json' }
@@ -137,14 +144,17 @@ interface SenderRule {
   readonly senders: 'authenticated' | 'any';
 }
 
-/** True if the domain of the sender must be authenticated. False with the setting `any`, and for `capture:`, which sends nothing. */
+/**
+ * Returns true if the domain of the sender must be authenticated. Returns false with the setting `any`, and for
+ * `capture:`, which sends no message.
+ */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Message ids: lower-case UUIDv7 (RFC 9562 section 5.7). They increase strictly within one process, after a restart, and after the
-// clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section 6.2 method 1). The last 62 bits are
-// random, so an id cannot be guessed.
+// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). They increase strictly within one process, after a restart,
+// and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section 6.2
+// method 1). The last 62 bits are random, so an id cannot be guessed.
 
 const COUNTER_LIMIT = 4096;
 
@@ -154,8 +164,8 @@ export interface MessageIdGenerator {
 }
 
 /**
- * Generates ids greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID, whose variant and
- * random bits become the end of the id.
+ * Generates ids that are greater than `last` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID,
+ * whose variant and random bits become the end of the id.
  */
 export function createMessageIdGenerator(last: string | null, randomUuid: () => string): MessageIdGenerator {
   let lastMs = last === null ? 0 : timestampOfId(last);
@@ -188,12 +198,12 @@ export function timestampOfId(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** Returns the counter: the 12 bits after the version. */
+/** Returns the counter of a UUIDv7: the 12 bits after the version. */
 export function counterOfId(id: string): number {
   return Number.parseInt(id.slice(15, 18), 16);
 }
 
-/** True for a lower-case UUIDv7. Texts of other lengths are refused without a search. */
+/** Returns true for a lower-case UUIDv7. Texts of any other length are refused before the pattern is applied. */
 export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

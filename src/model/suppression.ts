@@ -1,4 +1,7 @@
-/** Suppression lists: addresses to which an account, or the whole installation, sends no messages. */
+/**
+ * The types of suppression lists. A suppression list contains addresses to which an account, or the whole installation,
+ * sends no messages.
+ */
 
 export type SuppressionReason = 'bounce' | 'complaint' | 'manual';
 
@@ -6,7 +9,7 @@ export interface Suppression {
   /** The canonical address. */
   readonly address: string;
   readonly reason: SuppressionReason;
-  /** The id of the message that caused it, or null. */
+  /** The id of the message that caused the suppression, or null. */
   readonly source: string | null;
   readonly at: number;
 }
@@ -14,10 +17,10 @@ export interface Suppression {
 /** The owner of a list: the name of an account, or `*` for the whole installation. */
 export type ListName = string;
 
-/** A search by the beginning of the address, or of its domain (the part after the last `@`). */
+/** A search by a prefix of the address, or of its domain (the part after the last `@`). */
 export interface SuppressionSearch {
   readonly of: 'address' | 'domain';
-  /** Must not be empty. Must have the form of canonical addresses. */
+  /** The prefix. It must not be empty and must have the form of canonical addresses. */
   readonly prefix: string;
 }
 

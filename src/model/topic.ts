@@ -1,3 +1,3 @@
-/** The topics of live updates, which are also the names of the dashboard's queries. */
+/** The topics of live updates. They are also the names of the dashboard's queries. */
 export const TOPICS = ['messages', 'overview', 'inbox', 'accounts', 'domains', 'suppressions', 'audit'] as const;
 export type Topic = (typeof TOPICS)[number];

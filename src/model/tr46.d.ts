@@ -1,4 +1,4 @@
-/** Types for the used part of the package `tr46`, which contains no types. */
+/** The types of the functions that Postrider uses from the package `tr46`, which contains no types. */
 declare module 'tr46' {
   export interface Tr46Options {
     readonly checkBidi?: boolean;

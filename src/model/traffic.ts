@@ -1,6 +1,7 @@
 /**
- * Time series: counts of accepted, delivered and failed messages, per minute and per hour. Each node writes complete rows under its
- * own name. Therefore no node waits for another, and a repeated write does not change the counts.
+ * The types and functions of the traffic time series: counts of accepted, delivered and failed messages, per minute and
+ * per hour. Each node writes complete rows under its own name. Therefore no node waits for another, and a repeated
+ * write does not change the counts.
  */
 
 /** The counts, in the order of the columns. */
@@ -17,15 +18,15 @@ export const TRAFFIC_COUNTS = [
 ] as const;
 
 /**
- * `ended`: messages that reached a terminal state, without changes by later reports and without messages that a command in another
- * process cancelled. `alarmed`: refusals that concern this service itself, and attempts that failed because the message could not be
- * signed.
+ * `ended`: messages that reached a terminal state. This count excludes changes by reports after the end, and messages
+ * that a command in another process cancelled. `alarmed`: refusals that concern this service itself, and attempts that
+ * failed because the message could not be signed.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 type TrafficCounts = Readonly<Record<TrafficCount, number>>;
 
 export interface Traffic extends TrafficCounts {
-  /** The times from accepted to delivered. */
+  /** The times from acceptance to delivery. */
   readonly latencies: Latencies;
 }
 
@@ -44,12 +45,15 @@ export interface TrafficStep extends Traffic {
   readonly at: number;
 }
 
-/** Formats latencies for a column: `bucket:count` pairs separated by spaces. Joining several texts with spaces adds their counts. */
+/**
+ * Formats latencies for a column as `bucket:count` pairs separated by spaces. Several texts joined with spaces contain
+ * the sums of their counts.
+ */
 export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
 }
 
-/** Parses the text of `formatLatencies`, or several of them joined with spaces. */
+/** Parses the text of `formatLatencies`, or several of these texts joined with spaces. */
 export function parseLatencies(text: string): Latencies {
   const sums = new Map<number, number>();
   for (const pair of text.split(' ')) {
@@ -75,7 +79,7 @@ export function readTrafficCounts(readColumn: (column: string) => number): Traff
 // error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
 // buckets, about half a kilobyte of a row.
 
-/** Counts by bucket. Buckets without messages are absent. */
+/** The counts by bucket. Buckets without messages are absent. */
 export type Latencies = ReadonlyMap<number, number>;
 
 const BUCKETS_PER_DOUBLING = 8;
@@ -92,12 +96,15 @@ function maxBucketMs(bucket: number): number {
   return 2 ** (bucket / BUCKETS_PER_DOUBLING);
 }
 
-/** Adds `more` to `sums`. */
+/** Adds the counts of `more` to `sums`. */
 export function addLatencies(sums: Map<number, number>, added: Latencies): void {
   for (const [bucket, count] of added) sums.set(bucket, (sums.get(bucket) ?? 0) + count);
 }
 
-/** The percentile `share` (0 to 1) of the delivery times in whole ms, interpolated; null without deliveries. */
+/**
+ * Returns the percentile `share` (0 to 1) of the delivery times, interpolated, in whole ms. Returns null if there are
+ * no deliveries.
+ */
 export function percentile(latencies: Latencies, fraction: number): number | null {
   const buckets = [...latencies].filter(([, count]) => count > 0).sort(([a], [b]) => a - b);
   const total = buckets.reduce((sum, [, count]) => sum + count, 0);
