@@ -85,12 +85,13 @@ const COMMANDS: readonly { readonly names: readonly string[]; readonly load: () 
   { names: ['migrate-store'], load: async () => (await import('./migrate-store.ts')).addMigrateStoreCommand },
   { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctorCommand },
   { names: ['config'], load: async () => (await import('./config.ts')).addConfigCommand },
+  { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletionCommand },
   { names: ['openapi'], load: async () => (await import('./openapi.ts')).addOpenApiCommand },
 ];
 
 /**
  * The commands with their arguments and flags; `onError` receives the errors of commander. Only the file with the command `first`
- * is loaded, none to print the version, and all files for anything else, such as the help.
+ * is loaded, none to print the version, and all files for anything else, such as the help and `completion`.
  */
 export async function buildProgram(
   context: Context,
@@ -106,7 +107,8 @@ export async function buildProgram(
     .exitOverride()
     .configureOutput({ writeOut: context.out, writeErr: onError });
   if (first === '--version' || first === '-V') return program;
-  const commandWriters = COMMANDS.find(({ names }) => first !== undefined && names.includes(first));
+  const isSingle = first !== undefined && first !== 'completion';
+  const commandWriters = COMMANDS.find(({ names }) => isSingle && names.includes(first));
   for (const { load } of commandWriters === undefined ? COMMANDS : [commandWriters]) (await load())(program, context);
   return program;
 }

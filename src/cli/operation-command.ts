@@ -3,12 +3,13 @@
  * derived from the input schema. Warnings are written to standard error, the result to standard output, with `--json` as one
  * JSON value. The exit code is 2 if the input is invalid and 1 for every other failure.
  */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
 import { inputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
 import { printable } from '../printing/escape.ts';
+import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
@@ -88,8 +89,9 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
       (member.type === 'boolean' ? `--${toKebabCase(name)}` : `--${toKebabCase(name)} <${toKebabCase(name)}>`);
     const { description: memberDescription = '' } = member as { readonly description?: string };
     const description = options.flagHelp?.[name as keyof Static<I>] ?? memberDescription;
-    if (isRequired(operation.input, name)) command.requiredOption(flags, description);
-    else command.option(flags, description);
+    const option = new Option(flags, description).makeOptionMandatory(isRequired(operation.input, name));
+    if (member.enum !== undefined) declareChoices(option, member.enum);
+    command.addOption(option);
   }
   const shorthands = Object.entries(options.shorthands ?? {});
   for (const [flag, { member, value }] of shorthands) {

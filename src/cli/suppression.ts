@@ -6,9 +6,10 @@ import { createWriteStream } from 'node:fs';
 import { stat, writeFile } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { quote } from '../config/units.ts';
 import { performDownload } from '../operations/file-operation.ts';
+import { SUPPRESSION_REASONS } from '../operations/schemas.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { SuppressionEntry } from '../operations/suppressions/schemas.ts';
 import {
@@ -20,6 +21,7 @@ import {
 } from '../operations/suppressions.ts';
 import { escapeJson, printable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
+import { declareChoices } from './choices.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';
 import { writeNewFile } from './new-file.ts';
@@ -79,7 +81,12 @@ export function addSuppressionCommands(
       'add the addresses of a CSV file (- for standard input) to a list; the whole file is checked first, and an unreadable file adds nothing',
     );
   importCommand
-    .option('--reason <reason>', 'reason for rows without one', 'manual')
+    .addOption(
+      declareChoices(
+        new Option('--reason <reason>', 'reason for rows without one').default('manual'),
+        SUPPRESSION_REASONS,
+      ),
+    )
     .option('--json', 'print JSON: {"read","added","known","skipped"}');
   declareOperations(importCommand, [importSuppressions]);
   importCommand.action(async (account: string, file: string, flags: { reason: string; json?: boolean }) => {

@@ -1,0 +1,21 @@
+/** The values that an option or an argument accepts, for shell completion. The operation itself checks the value. */
+import type { Argument, Option } from 'commander';
+
+const CHOICES = new WeakMap<Option | Argument, readonly string[]>();
+
+/**
+ * Declares the values of an option and returns it. Commander's own `choices` would also add them to the help, where descriptions
+ * name them.
+ */
+export function declareChoices(option: Option, choices: readonly string[]): Option {
+  CHOICES.set(option, choices);
+  return option;
+}
+
+/** The declared values; `--subdomains <yes|no>` declares its values itself. Empty if any value may be given. */
+export function choicesOf(target: Option | Argument): readonly string[] {
+  const declared = CHOICES.get(target) ?? target.argChoices;
+  if (declared !== undefined) return declared;
+  const placeholder = 'flags' in target ? /<([a-z]+(?:\|[a-z]+)+)>$/.exec(target.flags)?.[1] : undefined;
+  return placeholder?.split('|') ?? [];
+}

@@ -1,0 +1,124 @@
+/** Completion in the shell: the scripts run in every shell that this machine has. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { commandNodes } from '../../../src/cli/completion.ts';
+import { bashScript, fishScript, zshScript } from '../../../src/cli/completion-scripts.ts';
+import { processContext } from '../../../src/cli/context.ts';
+import { buildProgram } from '../../../src/cli/main.ts';
+import { STATES } from '../../../src/model/message.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { commandRig } from './command-rig.ts';
+
+const PROGRAM = await buildProgram(processContext(), () => undefined);
+const NODES = commandNodes(PROGRAM);
+
+/** Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line. */
+const SHELLS = {
+  bash: {
+    script: bashScript(NODES),
+    options: ['--norc', '--noprofile'],
+    program: `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`,
+  },
+  // The completion system of zsh needs a terminal, so its functions are replaced by ones that print.
+  zsh: {
+    script: zshScript(NODES),
+    options: ['-f'],
+    program: `compdef() { }; compset() { }; compadd() { print -l -- \${(P)2}; }
+      _describe() { print -l -- \${\${(P)2}%%:*}; }; _files() { print -l -- $PREFIX*; }
+      source "$1"; shift; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _postrider | { [[ $PREFIX == --*=* || -z $PREFIX ]] && cat || grep -e "^$PREFIX"; }`,
+  },
+  fish: {
+    script: fishScript(NODES),
+    options: ['--no-config'],
+    program: `source $argv[2]; complete -C (string join ' ' -- $argv[3..]) | string replace -r '\\t.*' ''`,
+  },
+} as const;
+type Shell = keyof typeof SHELLS;
+
+const isPresent = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
+const PRESENT = (Object.keys(SHELLS) as Shell[]).filter(isPresent);
+
+/** The completions of the last word, sorted. `folder` is the working directory and the home folder. */
+function complete(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
+  const { script, options, program } = SHELLS[shell];
+  const path = join(folder, 'script');
+  writeFileSync(path, script);
+  const run = spawnSync(shell, [...options, '-c', program, 'test', path, ...words], {
+    cwd: folder,
+    env: { ...process.env, HOME: folder },
+    encoding: 'utf8',
+  });
+  expect(run.stderr).toBe('');
+  return run.stdout
+    .split('\n')
+    .map((line) => line.replace(/^--\w+=/, '').replace(/\/$/, ''))
+    .filter((line) => line !== '')
+    .sort();
+}
+
+test('bash is among the shells of this machine', () => {
+  expect(PRESENT).toContain('bash');
+});
+
+describe.each(PRESENT)('%s', (shell) => {
+  const { script, options } = SHELLS[shell];
+
+  test('the script has valid syntax', () => {
+    const path = join(temporaryFolder(), 'script');
+    writeFileSync(path, script);
+    const run = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
+    expect([run.status, run.stderr]).toEqual([0, '']);
+  });
+
+  const names = (command: Command) => command.commands.map((subcommand) => subcommand.name()).sort();
+  const key = PROGRAM.commands.find((command) => command.name() === 'key');
+
+  test.each([
+    ['every command', ['postrider', ''], names(PROGRAM)],
+    ['the beginning of a command', ['./postrider', 'migr'], ['migrate-store']],
+    ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : names(key)],
+    ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
+    ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES].sort()],
+    ['yes and no', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
+    ['a flag after a value', ['postrider', 'message', 'list', '--state', 'sending', '--si'], ['--since']],
+    ['a value that is also a command', ['postrider', 'send', '--account', 'key', '--sub'], ['--subject']],
+    ['nothing for a free value', ['postrider', 'key', 'create', '--name', ''], []],
+    ['nothing for a free argument', ['postrider', 'key', 'revoke', ''], []],
+    ['the values of an argument', ['postrider', 'completion', ''], ['bash', 'fish', 'zsh']],
+    ['files', ['postrider', 'restore', 'data'], ['data', 'data of May']],
+  ])('completes %s', (_name, words, expected) => {
+    const folder = temporaryFolder();
+    for (const name of ['data', 'data of May']) mkdirSync(join(folder, name));
+    expect(complete(shell, folder, words)).toEqual(expected);
+  });
+
+  test('completes the value after an equals sign', () => {
+    // bash passes the equals sign as a word of its own.
+    const words = shell === 'bash' ? ['--state', '=', 'de'] : ['--state=de'];
+    const values = complete(shell, temporaryFolder(), ['postrider', 'message', 'list', ...words]);
+    expect(values).toContain('delivered');
+  });
+});
+
+test('every script has every command with all its flags', () => {
+  const commandsOf = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(commandsOf)];
+  const flags = commandsOf(PROGRAM).flatMap((command) => command.options.map(({ long }) => long ?? ''));
+  expect(NODES.map(({ path }) => path.split(' ').at(-1) || 'postrider')).toEqual(
+    commandsOf(PROGRAM).map((command) => command.name()),
+  );
+  for (const { script } of Object.values(SHELLS))
+    for (const flag of flags) expect(script).toMatch(new RegExp(`\\b${flag.slice(2)}\\b`));
+});
+
+test('the command prints the script of each shell, and refuses another one', async () => {
+  const rig = await commandRig();
+  for (const [shell, { script }] of Object.entries(SHELLS)) {
+    expect(await rig.run('completion', shell)).toEqual({ code: 0, out: script, err: '' });
+    expect(await rig.runJson('completion', shell)).toEqual({ shell, script });
+  }
+  expect(await rig.run('completion', 'nu')).toMatchObject({ code: 2, out: '' });
+  expect(await rig.run('completion')).toMatchObject({ code: 2, out: '' });
+});
