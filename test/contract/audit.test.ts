@@ -263,10 +263,10 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const refused = [
       stale,
       await store.createAccount('acme', NO_LIMITS, NOW, BY),
-      await store.setAccount('nobody', { volume: 1 }, NOW, undefined, BY),
+      await store.setAccount('unknown', { volume: 1 }, NOW, undefined, BY),
       await store.revokeKey(999, NOW, BY),
-      await store.addSuppressions('nobody', [manual('new@example.com')], BY),
-      await store.importSuppressions('nobody', [manual('new@example.com')], step(), BY),
+      await store.addSuppressions('unknown', [manual('new@example.com')], BY),
+      await store.importSuppressions('unknown', [manual('new@example.com')], step(), BY),
       await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
       await store.removeDomain('nothing.example', BY),
       await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),

@@ -217,7 +217,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     budgetMs: fc.constantFrom(0, 5_000),
   });
 
-  test('a search returns the same messages as a filter over all rows, whichever messages are indexed and for every page size', async () => {
+  test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
     const store = await storeWith();
     const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
     let at = START;

@@ -330,7 +330,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the limit is leased alone, as a first attempt and as a retry, whatever other messages are due', async () => {
+  test('a message larger than the limit is leased alone, as a first attempt and as a retry, with any other due messages', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
@@ -353,7 +353,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claims.flat()).toHaveLength(32);
   });
 
-  test('retries and first attempts share a claim, whichever of them has a backlog', async () => {
+  test('retries and first attempts share a claim, also when one of them has a backlog', async () => {
     const store = await storeWith();
     const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
     await store.accept(retries);
@@ -555,7 +555,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('idempotency keys are purged as fast as bodies', async () => {
+  test('idempotency keys are purged at the same rate as bodies', async () => {
     const store = await storeWith();
     const at = Date.now() - 100_000;
     const keyed = (n: number) => newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
@@ -610,7 +610,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator can cancel and retry queued messages, and otherwise receives the state', async () => {
+  test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
     const store = await storeWith();
     const [queued, sending] = [newMessage(), newMessage({ lease: LEASE })];
     await store.accept([queued, sending]);
@@ -659,7 +659,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('keys are created, listed, rotated with a grace period, and revoked', async () => {
     const store = await storeWith();
     const now = Date.now();
-    expect(await store.createKey('nobody', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
+    expect(await store.createKey('unknown', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
       kind: 'missing',
     });
     const made = await store.createKey('default', { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null }, now);

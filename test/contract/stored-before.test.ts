@@ -18,7 +18,7 @@ type Column = string | number | boolean | null;
 
 interface Written {
   readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
-  /** The last value of each sequence; PostgreSQL only. */
+  /** The last value of each sequence, only in PostgreSQL. */
   readonly sequences?: Readonly<Record<string, number>>;
   /** The method, the arguments and the recorded result. `revived` restores maps and bytes. */
   readonly reads: readonly (readonly [method: string, args: readonly unknown[], answer: unknown])[];

@@ -100,7 +100,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: true });
     expect(await store.removeSuppression('default', 'b@example.com')).toEqual({ kind: 'done', value: false });
-    expect(await store.addSuppressions('nobody', [])).toEqual({ kind: 'missing' });
+    expect(await store.addSuppressions('unknown', [])).toEqual({ kind: 'missing' });
   });
 
   test('a search by prefix of addresses or domains returns pages of that list only', async () => {
@@ -136,7 +136,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'bob@example.com',
       'ada.b@example.org',
     ]);
-    expect(await store.searchSuppressions('nobody', { of: 'address', prefix: 'a' }, null, 2)).toEqual({
+    expect(await store.searchSuppressions('unknown', { of: 'address', prefix: 'a' }, null, 2)).toEqual({
       kind: 'missing',
     });
   });
@@ -179,7 +179,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5 }, limits: { volume: 5, throttle: { perSecond: 3, burst: 4 } } },
     });
-    expect(await store.setAccount('nobody', {}, 7, seen)).toEqual({ kind: 'missing' });
+    expect(await store.setAccount('unknown', {}, 7, seen)).toEqual({ kind: 'missing' });
   });
 
   test('a domain has one owner, keeps its keys, and can be added again after its removal', async () => {
@@ -310,7 +310,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await end(store, 1, 120, 'delivered');
     await end(store, 1, 1, 'complained');
-    // One recipient alone does not lock an account, whatever the rate.
+    // One recipient alone does not lock an account at any rate.
     expect(await account(store, 'default')).toMatchObject({
       locked: null,
       warning: expect.stringContaining('1 complaint of 121 emails'),
@@ -381,6 +381,6 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await end(store, 1, 80, 'delivered');
     await end(store, 1, 40, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
-    expect(await store.setAccount('nobody', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
+    expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });
 });

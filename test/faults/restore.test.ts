@@ -224,7 +224,7 @@ test('a restore keeps the old database by a hard link, complete in one file, rea
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('a restore refuses the database itself, and refuses while a service, another restore or a command has it open; nothing changes', async () => {
+test('a restore refuses to use the database itself, and refuses while a service, another restore or a command has it open; nothing changes', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);

@@ -310,7 +310,7 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   expect(lost).toEqual([]);
 }, 600_000);
 
-test('a commit whose connection is ended while it waits for the standby is not acknowledged, whatever the primary reports', async () => {
+test('a commit whose connection is ended while it waits for the standby is not acknowledged, even if the primary reports it as committed', async () => {
   const both = await pair();
   const { store, standby, primary, database } = both;
   const proxy = await startCommitProxy(primary.port);

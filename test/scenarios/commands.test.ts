@@ -86,10 +86,10 @@ test('text output in a pipe has no colours, and the content of a message cannot 
 const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   [[], /no command/],
   [['srve'], /srve/],
-  [['account', 'show', 'nobody'], /no account "nobody"/],
+  [['account', 'show', 'unknown'], /no account "unknown"/],
   [['account', 'create', 'a', '--rate', '10'], /--rate/],
   [['account', 'set', 'default'], /there is nothing to change/],
-  [['key', 'create', 'nobody'], /no account "nobody"/],
+  [['key', 'create', 'unknown'], /no account "unknown"/],
   [['key', 'revoke', 'key_999'], /key_999/],
   [['key', 'rotate', 'first'], /key id/],
   [['message', 'show', 'nothing'], /"nothing"/],

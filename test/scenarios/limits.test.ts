@@ -68,7 +68,7 @@ const UNKNOWN = [401, 'Invalid API key'] as const;
 test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not count', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
   const invalid = await Promise.all(
-    [{ to: 'nobody' }, { subject: '' }, { message: 'a\0' }].map((overrides) => post(key, {}, overrides)),
+    [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => post(key, {}, overrides)),
   );
   expect(invalid.map(({ status }) => status)).toEqual([400, 400, 400]);
   const answers = await postConcurrently(key);

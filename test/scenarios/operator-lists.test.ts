@@ -155,7 +155,7 @@ describe('an import', () => {
   });
 
   test.each([
-    ['/accounts/nobody/suppressions/import', {}, 404, /^there is no account "nobody"/],
+    ['/accounts/nobody/suppressions/import', {}, 404, /^there is no account "unknown"/],
     ['/accounts/default/suppressions/import?reason=spite', {}, 400, /^reason: "spite" is not one of/],
     ['/accounts/default/suppressions/import?colour=red', {}, 400, /^Unknown parameter in the query: "colour"$/],
     [

@@ -188,9 +188,9 @@ describe('accounts and keys', () => {
       expect(await json(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
       expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
       expectFailure(
-        await run(folder, ['account', 'lock', 'nobody', '--reason', 'x']),
+        await run(folder, ['account', 'lock', 'unknown', '--reason', 'x']),
         1,
-        'there is no account "nobody"',
+        'there is no account "unknown"',
       );
     }));
 
@@ -219,7 +219,7 @@ describe('accounts and keys', () => {
         { id, state: 'revoked' },
         { state: 'active', name: 'web' },
       ]);
-      expectFailure(await run(folder, ['key', 'create', 'nobody']), 1, 'there is no account "nobody"');
+      expectFailure(await run(folder, ['key', 'create', 'unknown']), 1, 'there is no account "unknown"');
       expectFailure(await run(folder, ['key', 'revoke', 'key_999']), 1, 'there is no valid key key_999');
     }));
 });
@@ -247,7 +247,7 @@ describe('messages', () => {
     ]);
     expect(await json(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
     expect(await json(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
-    expectFailure(await run(folder, ['message', 'list', '--account', 'nobody']), 1, 'there is no account "nobody"');
+    expectFailure(await run(folder, ['message', 'list', '--account', 'unknown']), 1, 'there is no account "unknown"');
   });
 
   it('the content of a message cannot control the terminal', async () => {
@@ -416,7 +416,7 @@ describe('send', () => {
     'Hi',
   ];
 
-  it('it submits the four fields with the raw key and prints the id', () =>
+  it('submits the four fields with the raw key and prints the id', () =>
     inFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
       const sent = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
@@ -430,7 +430,7 @@ describe('send', () => {
       });
     }));
 
-  it('it reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains it', () =>
+  it('reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains it', () =>
     inFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
       const to = [...flags, '--url', url];
@@ -447,7 +447,7 @@ describe('send', () => {
       expectFailure(await run(folder, [...to, '--key', '-']), 2, 'standard input has no line');
       expectFailure(await run(folder, to, { POSTRIDER_API_KEY: 'no key' }), 2, 'POSTRIDER_API_KEY is not an API key');
       // --account takes precedence.
-      expectFailure(await run(folder, [...to, '--account', 'nobody'], {}), 1, 'there is no database');
+      expectFailure(await run(folder, [...to, '--account', 'unknown'], {}), 1, 'there is no database');
     }));
 
   it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
@@ -458,7 +458,7 @@ describe('send', () => {
       expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
-  it('the help of a command that accepts a secret says how to pass it without the command line', () =>
+  it('has a help text that says how to pass a secret without the command line', () =>
     inFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
         const { out } = await run(folder, [command, '--help']);
@@ -486,7 +486,7 @@ describe('send', () => {
       );
     }));
 
-  it('without a key it creates one for the account, retries until the service accepts it, and revokes it', () =>
+  it('creates a key for the account if none is given, retries until the service accepts it, and revokes it', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'shop']);
       const missingAccount = await run(folder, [...flags, '--url', url]);
@@ -508,7 +508,7 @@ describe('send', () => {
       expect(await json(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
     }));
 
-  it('the temporary key is also revoked when the service does not respond or refuses the request', () =>
+  it('revokes the temporary key also when the service does not respond or refuses the request', () =>
     inFolder(async (folder) => {
       await run(folder, ['account', 'create', 'default']);
       expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
@@ -520,7 +520,7 @@ describe('send', () => {
       ]);
     }));
 
-  it('without a key and without a database it fails with one line and the remedy, and creates no database', () =>
+  it('fails with one line and the remedy without a key and without a database, and creates no database', () =>
     inFolder(async (folder) => {
       expectFailure(
         await run(folder, [...flags, '--url', url]),
@@ -537,7 +537,7 @@ describe('send', () => {
       expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
     }));
 
-  it('without a running service it fails with one line and the remedy; the address is from POSTRIDER_LISTEN', () =>
+  it('fails with one line and the remedy without a running service; the address is from POSTRIDER_LISTEN', () =>
     inFolder(async (folder) => {
       const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
       expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no response from http://127.0.0.1:1');

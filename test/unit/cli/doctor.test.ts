@@ -23,7 +23,7 @@ const resultsOf = (findings: readonly Finding[]) =>
   Object.fromEntries(findings.map(({ check, result }) => [check, result]));
 
 describe('doctor', () => {
-  it('it finds no problem in a new installation', async () => {
+  it('finds no problem in a new installation', async () => {
     const rig = await commandRig();
     rig.now = null;
     const findings = await rig.runJson<Finding[]>('doctor');
@@ -39,7 +39,7 @@ describe('doctor', () => {
     });
   });
 
-  it('it checks relay, host name, return path and each domain, and names the failed checks', async () => {
+  it('checks relay, host name, return path and each domain, and names the failed checks', async () => {
     const dns = await startDns({
       'out.example.org': { A: ['192.0.2.7'] },
       '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
@@ -69,7 +69,7 @@ describe('doctor', () => {
     expect(relay.received).toEqual([]);
   });
 
-  it('it tests the loop with an account that has a sending domain', async () => {
+  it('tests the loop with an account that has a sending domain', async () => {
     const dns = await startDns({});
     onTestFinished(() => dns.close());
     const relay = await startSmtpServer();
@@ -114,7 +114,7 @@ describe('doctor', () => {
     });
   });
 
-  it('it reports a missing or different secret, and does not create one', async () => {
+  it('reports a missing or different secret, and does not create one', async () => {
     const rig = await commandRig();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     const domainFinding = async () =>
@@ -132,7 +132,7 @@ describe('doctor', () => {
     expect(await domainFinding()).toMatchObject({ detail: expect.stringContaining('is missing') });
   });
 
-  it('it reports an inbox in which no file can be created', async () => {
+  it('reports an inbox in which no file can be created', async () => {
     const rig = await commandRig();
     // A file instead of the folder also stops root, which ignores file modes.
     writeFileSync(join(rig.folder, 'inbox'), '');
@@ -144,7 +144,7 @@ describe('doctor', () => {
     expect(resultsOf(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
-  it('it prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
+  it('prints one aligned line for each finding with the remedy below, without colour in a pipe', () => {
     const text = findingsText([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
       { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'retry' },
@@ -185,7 +185,7 @@ describe('the probe of the relay', () => {
     return { probe: await probeRelay(settingFor(peer.port, change), systemClock, timeoutMs), peer };
   }
 
-  test('it sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
+  test('sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
     const session = await probe(async (wire) => {
       await wire.greet();
       await wire.answerCommand('NOOP', '250 Ok');
@@ -196,7 +196,7 @@ describe('the probe of the relay', () => {
     expect(session.probe.greeting?.text).toBe('220 peer.example ESMTP');
   });
 
-  test('it uses STARTTLS and AUTH, and its transcript contains no password', async () => {
+  test('uses STARTTLS and AUTH, and its transcript contains no password', async () => {
     const certificate = await certificateFor();
     const session = await probe(
       async (wire) => {
@@ -216,7 +216,7 @@ describe('the probe of the relay', () => {
     expect(JSON.stringify(session.probe)).not.toContain('secret-word');
   });
 
-  test('it falls back to clear text when the transport would, and reports it', async () => {
+  test('falls back to clear text when the transport would, and reports it', async () => {
     const session = await probe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {

@@ -165,7 +165,7 @@ describe('an error is one line and changes nothing', () => {
     [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
     [['add', 'acme', 'localhost'], 2, /^"localhost" is a single label/],
     [['add', 'acme', 'ada@example.org'], 2, /is an address/],
-    [['add', 'nobody', 'example.org'], 1, /^there is no account "nobody"/],
+    [['add', 'unknown', 'example.org'], 1, /^there is no account "unknown"/],
     [['records', 'example.org'], 1, /^there is no domain example.org/],
     [['verify', 'example.org'], 1, /^there is no domain example.org/],
     [['rotate', 'example.org'], 1, /^there is no domain example.org/],

@@ -63,7 +63,7 @@ test.each([
   [['--until', '2029-13-01'], /^--until: /],
   [['--limit', '201'], /^--limit: "201" is not a whole number from 1 to 200$/],
   [['--within', 'soon'], /^--within: "soon" is not a duration/],
-  [['--account', 'nobody'], /^there is no account "nobody"/],
+  [['--account', 'unknown'], /^there is no account "unknown"/],
   [['--subject', '??'], /^--subject: "\?\?" contains no letters or digits to search for$/],
   [['!', '?'], /^the search text: "! \?" contains no letters or digits/],
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],

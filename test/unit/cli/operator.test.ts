@@ -112,7 +112,7 @@ test('the text of the audit log lists the changed members', async () => {
 
 test('a refused operation and one without effect write no entry', async () => {
   const rig = await commandRig();
-  await rig.run('account', 'lock', 'nobody', '--reason', 'x');
+  await rig.run('account', 'lock', 'unknown', '--reason', 'x');
   await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');
   await rig.run('account', 'create', 'acme');
   expect(await rig.runJson('audit')).toEqual([]);

@@ -136,7 +136,7 @@ function findCommandFault(commandText: string): string | null {
 
 test('every printed command exists and has its flags and required arguments', () => {
   const all = findPrintedCommands();
-  // Fails if the search finds no commands at all.
+  // The test fails if the search finds no commands at all.
   expect(all.length).toBeGreaterThan(60);
   expect(
     all.flatMap(({ path, commandText }) =>

@@ -54,7 +54,7 @@ describe('suppression lists', () => {
         err: expect.stringContaining('is not a cursor of this search'),
       });
     expect((await rig.run('suppression', 'search', 'acme', 'a'.repeat(300))).err).toMatch(/more than 254 characters/);
-    expect((await rig.run('suppression', 'search', 'nobody')).err).toMatch(/^there is no account "nobody"/);
+    expect((await rig.run('suppression', 'search', 'unknown')).err).toMatch(/^there is no account "unknown"/);
   });
 
   it('show prints every list with the address, and its effect', async () => {
@@ -125,7 +125,7 @@ describe('suppression lists', () => {
     mkdirSync(join(rig.folder, 'existing'));
     expect((await rig.run('suppression', 'export', 'acme', out)).err).toMatch(/out\.csv already exists/);
     const free = join(rig.folder, 'free.csv');
-    expect((await rig.run('suppression', 'export', 'nobody', free)).err).toMatch(/^there is no account "nobody"/);
+    expect((await rig.run('suppression', 'export', 'unknown', free)).err).toMatch(/^there is no account "unknown"/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).err).toMatch(/is a folder/);
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'no/out.csv'))).err).toMatch(
       /cannot write/,
@@ -139,12 +139,12 @@ describe('an error is one line', () => {
   it.each([
     [['add', 'acme', 'ada'], 2, /^ADDRESS: "ada" is not an email address/],
     [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
-    [['add', 'nobody', 'ada@example.com'], 1, /^there is no account "nobody"/],
+    [['add', 'unknown', 'ada@example.com'], 1, /^there is no account "unknown"/],
     [['remove', 'acme', 'ada@example.com'], 1, /^ada@example.com is not on the suppression list of account acme$/],
     [['remove', '*', 'ada@example.com'], 1, /is not on the suppression list of the whole service$/],
-    [['list', 'nobody'], 1, /^there is no account "nobody"/],
-    [['export', 'nobody'], 1, /^there is no account "nobody"/],
-    [['import', 'nobody', 'x.csv'], 1, /^there is no account "nobody"/],
+    [['list', 'unknown'], 1, /^there is no account "unknown"/],
+    [['export', 'unknown'], 1, /^there is no account "unknown"/],
+    [['import', 'unknown', 'x.csv'], 1, /^there is no account "unknown"/],
     [['import', 'acme', '/no/such.csv'], 1, /^there is no file "\/no\/such.csv"/],
     [['import', 'acme', '/'], 1, /^"\/" is a folder/],
   ])('suppression %j', async (args, code, output) => {

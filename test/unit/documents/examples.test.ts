@@ -114,7 +114,7 @@ describe.each(RUNNABLE)('$file', (example) => {
     const stored = await runJsonCommand<{ to: string; subject: string }>(folder, ['message', 'show', id]);
     expect(stored).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
 
-    const refused = await runExample(example, { ...MESSAGE, to: 'nobody' }, 'receipt-4712', environment);
+    const refused = await runExample(example, { ...MESSAGE, to: 'unknown' }, 'receipt-4712', environment);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
     expect(refused.stderr).toMatch(/^400 .*"message":"Invalid email address: to"/);
     const wrongKey = await runExample(example, MESSAGE, 'receipt-4713', {

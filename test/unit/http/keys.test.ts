@@ -110,7 +110,8 @@ test('the use of a valid key is reported at most once per minute', () => {
   expect(keyCache.drainUsedKeys()).toEqual([]);
 });
 
-// Lookups of credentials that are not cached are combined into few queries, with lookups of all peers in turn.
+// Lookups of credentials that are not cached are combined into few queries. Each query contains lookups of all peers in
+// turn.
 
 const NO_KEYS: FoundKeys = { revision: 0, accounts: [], keys: [] };
 
@@ -215,7 +216,7 @@ test('lookups of one peer do not delay another peer, whose lookup is in the next
   expect(guesses.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
 });
 
-test('with more peers than digests per query, each peer has its turn', async () => {
+test('with more peers than digests per query, each peer is served in turn', async () => {
   const { clock, queries, ask: startLookup } = createLookups();
   startLookup('first', 'first');
   const peers = 2 * MAX_DIGESTS_PER_QUERY + 1;

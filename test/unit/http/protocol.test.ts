@@ -250,7 +250,7 @@ describe('slow clients', () => {
     await postUntil(rig, 201);
   });
 
-  test('a drain waits for a body that is still arriving and responds to the request', async () => {
+  test('a drain waits for a body that is still being received and responds to the request', async () => {
     const rig = await startListener();
     const { socket, received, isClosed } = await openConnection(rig);
     const fullRequest = rawRequest(body);

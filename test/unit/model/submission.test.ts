@@ -62,15 +62,18 @@ describe('admission', () => {
 
   it('reports missing fields before types, and types before content', () => {
     expect(refusalOf({ ...valid, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
-    expect(refusalOf({ ...valid, to: 1, from: 'nobody', subject: ['x'], message: false })).toEqual({
+    expect(refusalOf({ ...valid, to: 1, from: 'unknown', subject: ['x'], message: false })).toEqual({
       code: 'not-strings',
       fields: ['to', 'subject', 'message'],
     });
-    expect(refusalOf({ ...valid, to: 'nobody', message: 'a\0' })).toMatchObject({
+    expect(refusalOf({ ...valid, to: 'unknown', message: 'a\0' })).toMatchObject({
       code: 'invalid-field',
       field: 'message',
     });
-    expect(refusalOf({ ...valid, to: 'nobody', subject: 'a\nb' })).toEqual({ code: 'invalid-address', fields: ['to'] });
+    expect(refusalOf({ ...valid, to: 'unknown', subject: 'a\nb' })).toEqual({
+      code: 'invalid-address',
+      fields: ['to'],
+    });
   });
 
   const NUL = 'NUL characters are not allowed';

@@ -1,4 +1,7 @@
-/** History, metrics, time series and reputation derive from the same events, so they agree after a run of mixed outcomes. */
+/**
+ * History, metrics, time series and reputation derive from the same events. They must agree after a run with mixed
+ * outcomes.
+ */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
@@ -65,7 +68,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
       );
     })
     .toEqual([12, 7, 2]);
-  // Both recipients are suppressed by now.
+  // Both recipients have been suppressed before.
   await send('unknown.0@example.com');
   await send('unknown.1@example.com');
   await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);

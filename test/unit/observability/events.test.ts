@@ -1,4 +1,7 @@
-/** Events after the commit: log, metrics, time series and runtime status derive from them, and no subscriber makes a publisher fail. */
+/**
+ * Events after the commit: log, metrics, time series and runtime status derive from them, and an error of a subscriber
+ * does not affect a publisher.
+ */
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
 import type { SettledEventType } from '../../../src/model/message.ts';
@@ -97,7 +100,7 @@ test('a suppressed message is counted and logged in addition to its acceptance',
   expect(await series()).toMatchObject({ accepted: 1, suppressed: 1, ended: 1 });
 });
 
-test('a bounce by a later report counts as a report and not as a second end', async () => {
+test('a bounce by a later report counts as a report and does not count as a second end of the message', async () => {
   const { publish, logged, figures, series } = createSubscribers();
   publish(
     changeEvent('message.bounced', { attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' }),

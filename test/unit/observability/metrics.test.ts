@@ -12,7 +12,7 @@ function createTestMetrics(readQueueStatistics: () => Promise<QueueStatistics> =
   };
 }
 
-test('each call counts in its metric, and series start at zero', async () => {
+test('each call counts in its metric, and every series starts at zero', async () => {
   const { metrics } = createTestMetrics();
   expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
   metrics.accepted(12);
@@ -94,7 +94,7 @@ test('scrapes query the store at most once per second', async () => {
   expect(queries).toBe(2);
 });
 
-test('if the store does not answer, only the figures of the queue are missing', async () => {
+test('if the store does not answer, the exposition omits only the figures of the queue', async () => {
   let failing = false;
   const { metrics, clock } = createTestMetrics(() =>
     failing ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES),

@@ -1,4 +1,4 @@
-/** Traces: one for each message on any node, with the original times; none without an SDK. */
+/** Traces: one for each message, created on any node, with the original times. Without an SDK there are no traces. */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';

@@ -86,7 +86,7 @@ describe('accounts', () => {
     [createAccount, { name: 'x'.repeat(65) }, 'invalid', 'name'],
     [createAccount, { name: 'x', volume: 'ten' }, 'invalid', 'volume'],
     [createAccount, { name: 'x', maxBounces: '10%' }, 'invalid', null],
-    [setAccount, { account: 'nobody', volume: '1' }, 'not-found', 'account'],
+    [setAccount, { account: 'unknown', volume: '1' }, 'not-found', 'account'],
     [setAccount, { account: 'acme' }, 'invalid', null],
     [setAccount, { account: 'acme', volumeExpires: 'soon' }, 'invalid', 'volumeExpires'],
     [setAccount, { account: 'acme', rate: '10' }, 'invalid', 'rate'],
@@ -96,10 +96,10 @@ describe('accounts', () => {
     [setAccount, { account: 'acme', volume: '1', expected: 'another' }, 'conflict', null],
     [lockAccount, { account: 'acme', reason: 'unpaid', expected: 'another' }, 'conflict', null],
     [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],
-    [lockAccount, { account: 'nobody', reason: 'unpaid' }, 'not-found', 'account'],
-    [unlockAccount, { account: 'nobody' }, 'not-found', 'account'],
+    [lockAccount, { account: 'unknown', reason: 'unpaid' }, 'not-found', 'account'],
+    [unlockAccount, { account: 'unknown' }, 'not-found', 'account'],
     [unlockAccount, { account: 'acme', expected: 'another' }, 'conflict', null],
-    [showAccount, { account: 'nobody' }, 'not-found', 'account'],
+    [showAccount, { account: 'unknown' }, 'not-found', 'account'],
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',
     async (operation, given, code, field) => {
@@ -155,10 +155,10 @@ describe('keys', () => {
   });
 
   test.each([
-    [createKey, { account: 'nobody' }, 'not-found', 'account'],
+    [createKey, { account: 'unknown' }, 'not-found', 'account'],
     [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
     [createKey, { account: 'acme', expires: 'soon' }, 'invalid', 'expires'],
-    [importKey, { account: 'nobody', key: BROUGHT_KEY }, 'not-found', 'account'],
+    [importKey, { account: 'unknown', key: BROUGHT_KEY }, 'not-found', 'account'],
     [importKey, { account: 'acme' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: '' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: 'secret' }, 'invalid', 'key'],
@@ -168,7 +168,7 @@ describe('keys', () => {
     [importKey, { account: 'acme', key: `${BROUGHT_KEY.slice(0, -1)}+` }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: `${BROUGHT_KEY}\n` }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: BROUGHT_KEY, expires: 'soon' }, 'invalid', 'expires'],
-    [listKeys, { account: 'nobody' }, 'not-found', 'account'],
+    [listKeys, { account: 'unknown' }, 'not-found', 'account'],
     [revokeKey, { key: 'pr_x' }, 'invalid', 'key'],
     [revokeKey, { key: 'key_0' }, 'invalid', 'key'],
     [revokeKey, { key: 'key_999' }, 'not-found', 'key'],

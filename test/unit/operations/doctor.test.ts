@@ -77,8 +77,8 @@ describe('the feedback test', () => {
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
-    expect(await relayed.performOk(tryLoop, { account: 'nobody' })).toMatchObject([
-      { detail: expect.stringContaining('there is no account "nobody"') },
+    expect(await relayed.performOk(tryLoop, { account: 'unknown' })).toMatchObject([
+      { detail: expect.stringContaining('there is no account "unknown"') },
     ]);
     expect(await relayed.performOk(tryLoop, {})).toMatchObject([
       { detail: 'no account has an authenticated domain to send from' },

@@ -108,7 +108,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     };
     expect(await faultFrom({ domain: 'co.uk' })).toEqual(['invalid', 'domain']);
     expect(await faultFrom({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
-    expect(await faultFrom({ account: 'nobody' })).toEqual(['not-found', 'account']);
+    expect(await faultFrom({ account: 'unknown' })).toEqual(['not-found', 'account']);
     expect(await rig.audit()).toEqual([]);
     await rig.performOk(addDomain, { account: 'acme', domain, ed25519: false });
     expect(await faultFrom({})).toEqual(['conflict', 'domain']);

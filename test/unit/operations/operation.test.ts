@@ -168,7 +168,7 @@ test('the results of the operations on suppression lists match their schemas, an
   expect(await validate('showSuppression', { address })).toMatchObject({ suppressed: true });
   expect(await validate('removeSuppression', { account: 'acme', address })).toEqual({ address, removed: true });
   expect(await validate('removeSuppression', { account: 'acme', address })).toBe('not-found');
-  expect(await validate('removeSuppression', { account: 'nobody', address })).toBe('not-found');
+  expect(await validate('removeSuppression', { account: 'unknown', address })).toBe('not-found');
   expect(await validate('removeSuppression', { account: 'acme', address: 'ada' })).toBe('invalid');
   const entries = await context.store.listAudit(null, 10);
   expect(entries.map(({ actor, action }) => [actor, action])).toEqual([

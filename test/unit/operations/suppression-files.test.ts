@@ -168,7 +168,7 @@ test('the error of an unknown list or reason names the invalid member, and the f
   const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
   const performImport = (given: object) =>
     performUpload(importSuppressions, { ...given }, content, context, NO_OBSERVER);
-  expect(await performImport({ account: 'nobody' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
+  expect(await performImport({ account: 'unknown' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
   expect(await performImport({ account: 'acme', reason: 'spite' })).toMatchObject({
     error: { code: 'invalid', field: 'reason' },
   });

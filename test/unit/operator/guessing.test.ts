@@ -1,4 +1,4 @@
-/** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or not affected. */
+/** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or unaffected. */
 import { request } from 'node:http';
 import { afterEach, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';

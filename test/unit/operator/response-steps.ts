@@ -22,7 +22,7 @@ export interface KnownIds {
 
 const UNKNOWN_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 const SHOP = { account: 'shop' };
-const UNKNOWN_ACCOUNT = { account: 'nobody' };
+const UNKNOWN_ACCOUNT = { account: 'unknown' };
 const BROUGHT_KEY = `pr_${'b'.repeat(43)}`;
 const DOMAIN = { domain: 'example.org' };
 const UNKNOWN_DOMAIN = { domain: 'example.net' };

@@ -38,13 +38,13 @@ test('a recipient that this node has just suppressed gets no other message, in a
   expect(check.mayReceive(leased('rita@example.com', 2))).toBe(true);
 });
 
-test('a bounce that suppresses no recipient stops no message', () => {
+test('a bounce that suppresses no recipient prevents no other message', () => {
   const { check, leased } = checkRig(true);
   check.recordChange(leased(), change(null));
   expect(check.mayReceive(leased())).toBe(true);
 });
 
-test('for a lease older than a second the store is queried, which knows the suppressions of other nodes', async () => {
+test('for a lease older than one second the store is queried, which contains the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
     const { clock, queried, check, leased } = checkRig(answer);
     const message = leased();
@@ -55,7 +55,7 @@ test('for a lease older than a second the store is queried, which knows the supp
   }
 });
 
-test('after five seconds only the store decides, so that a removed suppression stops no message', async () => {
+test('after five seconds only the store decides, so a removed suppression prevents no message', async () => {
   const { clock, check, leased } = checkRig(true);
   check.recordChange(leased(), change('bounce'));
   await clock.advance(5_000);
@@ -124,7 +124,7 @@ describe('the circuit breaker', () => {
     expect([breaker.allowsAttempt(3_100), breaker.allowsAttempt(3_100)]).toEqual([true, true]);
   });
 
-  test('doubles the wait after each failed probe, up to five minutes, and resets it once closed', () => {
+  test('doubles the wait after each failed probe, up to five minutes, and resets it when it closes', () => {
     const breaker = openBreaker();
     const waits: number[] = [];
     let now = 1_000;
@@ -145,13 +145,13 @@ describe('the circuit breaker', () => {
     expect(openBreaker(0.999_999).retryAt(1_000)).toBe(2_500);
   });
 
-  test('failures of attempts begun before it opened change nothing', () => {
+  test('is not changed by failures of attempts that began before it opened', () => {
     const breaker = openBreaker();
     for (let n = 0; n < 20; n += 1) breaker.recordOutcome(DEAD, 1_500);
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
-  test('a probe that is released, or never recorded, allows another probe', () => {
+  test('allows another probe if a probe is released or never recorded', () => {
     const breaker = openBreaker();
     expect(breaker.allowsAttempt(3_000)).toBe(true);
     breaker.releaseProbe(3_100);
@@ -160,7 +160,7 @@ describe('the circuit breaker', () => {
     expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
-  test('a clock that is set back does not keep it open', () => {
+  test('does not stay open after the clock is set back', () => {
     const breaker = openBreaker();
     expect(breaker.retryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
@@ -183,7 +183,7 @@ describe('the circuit breaker', () => {
     ]);
   });
 
-  test('for any sequence of calls, no two probes run at the same time and no wait exceeds five minutes', () => {
+  test('for any sequence of calls, never has two probes at the same time or a wait above five minutes', () => {
     const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

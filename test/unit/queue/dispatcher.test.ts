@@ -184,7 +184,7 @@ test('under hold the mark is in the store before the message is completed, and a
   expect(rig.lost).toEqual([message.id]);
 });
 
-test('a transport that throws, or a message that cannot be prepared, defers the message and drops none', async () => {
+test('an error of the transport or of the preparation defers the message and loses none', async () => {
   const rig = queueRig({
     respond: () => {
       throw new Error('bug');
@@ -198,7 +198,7 @@ test('a transport that throws, or a message that cannot be prepared, defers the 
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
-test('while the circuit breaker is open no attempt begins, and then exactly one probe', async () => {
+test('while the circuit breaker is open no attempt begins, and then exactly one probe begins', async () => {
   let retryAt: number | null = START + 30_000;
   const rig = queueRig({
     parts: {
@@ -319,7 +319,7 @@ test('the complaint of a local answer follows the delivery in the same transacti
   ]);
 });
 
-test('a message that must not be attempted is released uncounted', async () => {
+test('a message that must not be attempted is released without a counted attempt', async () => {
   const rig = queueRig({ parts: { mustNotAttempt: () => true } });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
@@ -329,7 +329,7 @@ test('a message that must not be attempted is released uncounted', async () => {
   expect([stored?.state, stored?.attempts, rig.attempts.length, stored?.events.length]).toEqual(['queued', 0, 0, 1]);
 });
 
-test('accounts take turns in memory too', async () => {
+test('messages in memory are attempted in turns of the accounts', async () => {
   const rig = queueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
   rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
@@ -404,7 +404,7 @@ test('a settlement after the lease was recovered changes nothing and is publishe
   expect([rig.store.findMessage(message.id)?.state, rig.lost]).toEqual(['delivered', [message.id]]);
 });
 
-test('memory is limited: the size of leased messages has a limit, and a larger message is leased alone', async () => {
+test('memory is limited: the total size of leased messages has a limit, and a larger message is leased alone', async () => {
   const { clock, dispatcher } = queueRig();
   dispatcher.start();
   await clock.advance(1);
@@ -445,7 +445,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
   expect(maxLeasedCount).toBeLessThanOrEqual(9);
 });
 
-test('while the store fails, a lease with an unrecorded outcome is not recovered: no message is sent twice', async () => {
+test('while the store fails, a lease with an unrecorded outcome is not recovered, so no message is sent twice', async () => {
   for (const onUncertain of ['resend', 'hold'] as const) {
     let broken = true;
     const rig = queueRig({
@@ -594,7 +594,7 @@ test('an unstable next hop is probed with one lease at a time, and other message
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
-test('an attempt that never ends is aborted and recorded, and the next probe is made', async () => {
+test('an attempt that never ends is aborted and recorded, and the next probe begins', async () => {
   for (const [onUncertain, marks, state] of [
     ['resend', false, 'delivered'],
     ['hold', false, 'delivered'],
@@ -625,7 +625,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe is 
   }
 });
 
-test('a mark that the store does not answer ends the attempt before the message is complete', async () => {
+test('if the store does not answer a mark, the attempt ends before the message is complete', async () => {
   let completed = false;
   const rig = queueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
@@ -646,7 +646,7 @@ test('a mark that the store does not answer ends the attempt before the message 
   expect([completed, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
 });
 
-test('once stopped, a failed record of an outcome is not repeated', async () => {
+test('after a stop, the failed recording of an outcome is not repeated', async () => {
   let attemptCount = 0;
   const rig = queueRig({
     parts: {
@@ -703,7 +703,7 @@ test('an outcome is published after its commit, also with a slow store', async (
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
 });
 
-test('a local answer changes no reputation, and an answer of the next hop does', async () => {
+test('a local answer changes no reputation, and an answer of the next hop changes it', async () => {
   const bounced = {
     kind: 'bounced',
     reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },

@@ -69,7 +69,7 @@ function createLeasedMessage(accountId: number, id: string): LeasedMessage {
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
-test('accounts take turns: one message does not wait behind a thousand of another account', () => {
+test('messages are attempted in turns of the accounts: one message does not wait behind a thousand of another account', () => {
   const ready = createReadyQueue();
   for (let n = 0; n < 1_000; n += 1) ready.enqueue(createLeasedMessage(1, `a${n}`));
   ready.enqueue(createLeasedMessage(2, 'b0'));
@@ -86,7 +86,7 @@ test('an empty queue returns nothing and can be filled again', () => {
   expect([ready.dequeue()?.id, ready.dequeue(), ready.size]).toEqual(['a', undefined, 0]);
 });
 
-test('no message is lost or returned twice, each account keeps its order, and the size is always right', () => {
+test('no message is lost or returned twice, each account keeps its order, and the total size is correct', () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('dequeue' as const)), {
     maxLength: 2_000,
   });
@@ -157,7 +157,7 @@ test('the mode follows its table of transitions; every other transition throws a
   expect(taken).toEqual(['starting → running', 'starting → draining', 'running → draining', 'draining → stopped']);
 });
 
-test('a dispatcher starts once, and not once it drains', async () => {
+test('a dispatcher starts once, and does not start after it has drained', async () => {
   const { dispatcher, clock } = queueRig();
   dispatcher.start();
   expect(() => dispatcher.start()).toThrow('no transition from running to running');

@@ -33,7 +33,7 @@ async function createMember() {
   return { clock, store, failed: failures, membership };
 }
 
-test('a lease is valid while heartbeats succeed, and not once they have failed for almost the liveness timeout', async () => {
+test('a lease is valid while heartbeats succeed, and invalid after they have failed for almost the liveness timeout', async () => {
   const { clock, store, failed: failures, membership } = await createMember();
   await clock.advance(10 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
@@ -54,7 +54,7 @@ test('after a gap a lease from before it is not valid, and a lease from after it
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('a late answer to a heartbeat is a gap too: other nodes may have treated this node as dead', async () => {
+test('a late answer to a heartbeat is also a gap, because other nodes may have treated this node as dead', async () => {
   const { clock, store, membership } = await createMember();
   const before = clock.now();
   store.delayMs = LIVENESS_TIMEOUT_MS;
@@ -144,7 +144,7 @@ test('ages are not settled for the liveness timeout after a step', async () => {
   expect(ages.isClockStable()).toBe(true);
 });
 
-test('a start after days without a service continues from the last run', async () => {
+test('a start after days without a service continues with the running time of the last run', async () => {
   const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
@@ -155,7 +155,7 @@ test('a start after days without a service continues from the last run', async (
   expect(second.ageOf(START)).toBe(6 * MINUTE);
 });
 
-test('a restart of seconds counts as running', async () => {
+test('a restart that lasts seconds counts as running time', async () => {
   const first = await startClock();
   await first.clock.advance(5 * MINUTE);
   await first.stop();
@@ -163,7 +163,7 @@ test('a restart of seconds counts as running', async () => {
   expect(second.ageOf(START)).toBe(5 * MINUTE + 20_000);
 });
 
-test('while the store fails running time continues, and it is written when the store is back', async () => {
+test('while the store fails, running time continues, and it is written after the store has recovered', async () => {
   const { clock, store, ageOf, failures } = await startClock();
   store.failing = true;
   await clock.advance(60 * MINUTE);

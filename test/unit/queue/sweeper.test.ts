@@ -8,7 +8,7 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR } as const;
 
-/** A sweeper over a store that answers as published; everything it did is in `calls`. */
+/** A sweeper with a store that returns the given results. `calls` contains every call and event. */
 function sweeperRig(
   answers: {
     expire?: () => string[];
@@ -163,7 +163,7 @@ test('only a node that can detect dead nodes recovers their leases', async () =>
   expect(callsTo('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
-test('a lease of this node that is not in its memory is recovered after a minute', async () => {
+test('a lease of this node that is not in its memory is recovered after one minute', async () => {
   const { clock, named: callsTo } = sweeperRig();
   await clock.advance(30_000);
   const audits = callsTo('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));

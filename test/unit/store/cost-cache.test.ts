@@ -26,7 +26,7 @@ test('a fast query runs on every call', async () => {
   expect(await Promise.all([figures(), figures()])).toEqual([3, 3]);
 });
 
-test('the answer of a slow query is shared for a short time, then served stale during a refresh, up to a maximum age', async () => {
+test('the answer of a slow query is shared for a short time, and then served stale during a refresh until its maximum age', async () => {
   const { time, figures } = rig();
   time.tookMs = 60;
   expect(await figures()).toBe(1);

@@ -65,7 +65,7 @@ test('if a limit is set between locking and reading an account, the transaction 
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
-test('an idempotency key that another node stores after it was looked up is answered with that node’s id', async () => {
+test('an idempotency key that another node stores after its lookup is answered with the id of that node', async () => {
   const other = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let done = false;
   const { store, accept } = await watched(async ({ name }, theStore) => {

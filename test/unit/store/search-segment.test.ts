@@ -33,7 +33,7 @@ function numbersOf(segment: ReturnType<typeof encodeSegment>, range: TermRange):
   return Array.from({ length: segment.messageCount }, (_, n) => n).filter((n) => ((bits[n >> 3] ?? 0) >> (n & 7)) & 1);
 }
 
-test('it returns for every range of terms the messages that have one, and their sequence numbers', () => {
+test('for every range of terms a segment returns the messages that have one, and their sequence numbers', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'ab', 'abc', 'b', 'é', '订', '𝒜', '𝒞', '\uffff'),
     fc.string({ maxLength: 6 }),

@@ -15,7 +15,7 @@ async function openStoreRig() {
   return { path, store, kill: () => writeFileSync(`${path}-die`, ''), cancelKill: () => rmSync(`${path}-die`) };
 }
 
-test('the death of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
+test('the end of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
   const { path, store, kill } = await openStoreRig();
   kill();
   await expect(store.listAccounts()).rejects.toThrow("the store's thread has ended");
@@ -34,7 +34,7 @@ test('closing is not a failure', async () => {
   expect(failures).toEqual([]);
 });
 
-test('a reader thread that could not start, or has died, is replaced by the next read', async () => {
+test('a reader thread that could not start, or has ended, is replaced by the next read', async () => {
   const { path, store, kill, cancelKill } = await openStoreRig();
   kill();
   await expect(store.readQueueStatistics()).rejects.toThrow();
@@ -58,7 +58,7 @@ test('a store that cannot be opened releases the lock', async () => {
   acquireServeLock(path)();
 });
 
-test('a closed store answers nothing: a thread started later would keep the process alive', async () => {
+test('a closed store rejects every call, because a thread started later would prevent the process from ending', async () => {
   const store = await openSqliteStore({ path: join(temporaryFolder(), 'postrider.db'), exclusive: true });
   await store.readQueueStatistics();
   await store.close();
@@ -66,7 +66,7 @@ test('a closed store answers nothing: a thread started later would keep the proc
   await expect(store.readQueueStatistics()).rejects.toThrow('the store is closed');
 });
 
-test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the process', async () => {
+test('no WebAssembly code is collected after a thread has started, because V8 13.6 can abort the process', async () => {
   const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
   const code = `const { openSqliteStore } = await import('${module}');
     for (const name of ['first', 'second', 'third']) {
@@ -76,7 +76,7 @@ test('no WebAssembly code is collected once a thread runs: V8 13.6 can abort the
       await store.close();
     }
     console.log('CLOSED');`;
-  // Each piece of dead code would start a collection, and V8 reports each.
+  // Each unused function would start a collection, and V8 reports each collection.
   const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
   const folder = temporaryFolder();
   const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);

@@ -45,7 +45,7 @@ describe('simulator addresses', () => {
     ['bounce', { kind: 'bounced', suppress: false, reply: { code: 550, enhanced: '5.1.1', stage: 'rcpt' } }],
     ['DEFER', { kind: 'deferred', scope: 'message', reply: { code: 451 } }],
     ['suppressed', { kind: 'bounced', suppress: false }],
-    ['nobody', { kind: 'bounced', suppress: false }],
+    ['unknown', { kind: 'bounced', suppress: false }],
   ])('%s has its outcome and never reaches the transport', async (local, expected) => {
     const { transport, reached } = createTransport();
     expect((await transport.attempt(to(local), null)).outcome).toMatchObject(expected);
@@ -56,7 +56,7 @@ describe('simulator addresses', () => {
     ['success', 'outcome'],
     ['complaint+1', 'complaint'],
     ['suppressed', 'suppression'],
-    ['nobody', 'outcome'],
+    ['unknown', 'outcome'],
   ] as const)('%s has the local answer %s', (local, expected) => {
     const { transport } = createTransport();
     expect(transport.localAnswer?.(to(local).envelope.to)).toMatchObject({ kind: expected, by: 'simulator' });
@@ -64,7 +64,7 @@ describe('simulator addresses', () => {
   });
 
   test('the reply to an unknown address names the known ones', async () => {
-    const { outcome } = await createTransport().transport.attempt(to('nobody'), null);
+    const { outcome } = await createTransport().transport.attempt(to('unknown'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
       expect(outcome.reply.text).toContain(name);
   });
