@@ -80,19 +80,19 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
 async function prepared(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
-  const made = await store.createKey('acme', { name: 'web', ...secret('a'), expiresAt: null }, NOW);
-  const keyId = made.kind === 'done' ? made.value.id : 0;
-  const mails = ['retried@example.com', 'cancelled@example.com'].map((to) =>
+  const createdKey = await store.createKey('acme', { name: 'web', ...secret('a'), expiresAt: null }, NOW);
+  const keyId = createdKey.kind === 'done' ? createdKey.value.id : 0;
+  const messages = ['retried@example.com', 'cancelled@example.com'].map((to) =>
     newMessage({ accountId, keyId, to, lease: null }),
   );
-  await store.accept(mails);
+  await store.accept(messages);
   await store.addSuppressions('acme', [manual('there@example.com')]);
   const domain = await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [key('s1')] }, NOW);
   const token = await store.createToken({ name: 'old', prefix: 'po_a', hash: 'b'.repeat(64), expiresAt: null }, NOW);
   return {
     keyId,
-    retried: mails[0]?.id ?? '',
-    cancelled: mails[1]?.id ?? '',
+    retried: messages[0]?.id ?? '',
+    cancelled: messages[1]?.id ?? '',
     domain: domain.kind === 'done' ? domain.value : null,
     tokenId: token.kind === 'done' ? token.value.id : 0,
   };
@@ -140,7 +140,7 @@ const CHANGES: Readonly<
 };
 
 /** Reads everything that the changes above can affect. */
-async function everything(store: Store, { retried, cancelled }: Prepared) {
+async function readEverything(store: Store, { retried, cancelled }: Prepared) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
@@ -156,11 +156,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
   test('a change whose audit entry cannot be written is rejected and not stored', async () => {
     const { store, refuseEntries } = await opened(name);
     const at = await prepared(store);
-    const before = await everything(store, at);
+    const before = await readEverything(store, at);
     await refuseEntries(true);
     for (const [action, change] of Object.entries(CHANGES)) {
       await expect(change(store, at, BY), action).rejects.toThrow('no entry');
-      expect(await everything(store, at), action).toEqual(before);
+      expect(await readEverything(store, at), action).toEqual(before);
     }
     await refuseEntries(false);
     expect(await store.listAudit(null, 99)).toEqual([]);
@@ -240,8 +240,8 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await shown()).toEqual([[head, two]]);
     // A batch whose entry cannot be updated is not stored either.
     await refuseEntries(true);
-    const lost = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
-    await expect(lost).rejects.toThrow('no entry');
+    const failedImport = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
+    await expect(failedImport).rejects.toThrow('no entry');
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
     expect(await shown()).toEqual([[head, two]]);

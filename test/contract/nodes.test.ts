@@ -4,7 +4,7 @@ import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
-const beatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
+const heartbeatOf = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
 const MINUTE = 60_000;
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -35,11 +35,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a node that sends heartbeats is listed with its roles until it is removed', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    const time = await store.recordHeartbeat(beatOf('node-a'), MINUTE, now);
+    const time = await store.recordHeartbeat(heartbeatOf('node-a'), MINUTE, now);
     expect(Math.abs(time - now)).toBeLessThan(MINUTE);
-    await store.recordHeartbeat(beatOf('node-b'), MINUTE, now);
+    await store.recordHeartbeat(heartbeatOf('node-b'), MINUTE, now);
     const listed = await store.listNodes(now);
-    expect(listed).toMatchObject([beatOf('node-a'), beatOf('node-b')]);
+    expect(listed).toMatchObject([heartbeatOf('node-a'), heartbeatOf('node-b')]);
     expect(listed[0]?.aliveUntil).toBe((listed[0]?.seenAt ?? 0) + MINUTE);
     await store.removeNode('node-a');
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
@@ -48,8 +48,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    for (const name of ['judge', 'live']) await store.recordHeartbeat(beatOf(name), 10 * MINUTE, now);
-    await store.recordHeartbeat(beatOf('dead'), -1, now);
+    for (const name of ['judge', 'live']) await store.recordHeartbeat(heartbeatOf(name), 10 * MINUTE, now);
+    await store.recordHeartbeat(heartbeatOf('dead'), -1, now);
     const lease = (owner: string, until: number) => newMessage({ lease: { owner, until } });
     const [dead, live, over] = [
       lease('dead', now + 20 * MINUTE),
@@ -69,33 +69,33 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
-    const mail = newMessage({ lease });
-    await store.accept([mail]);
+    const message = newMessage({ lease });
+    await store.accept([message]);
     await store.recover({ now, includeAllLeases: false, includeDeadNodes: true, onUncertain: 'resend', node: 'judge' });
-    const taken = await store.claim({ messages: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
-    const [mine] = taken.messages;
-    if (mine === undefined) throw new Error('no message was claimed');
-    expect(await store.settle([newSettlement({ ...mail, attempts: 1, lease })])).toEqual(['lost']);
-    expect(await store.settle([newSettlement(mine)])).toEqual(['settled']);
+    const claimed = await store.claim({ messages: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
+    const [claimedMessage] = claimed.messages;
+    if (claimedMessage === undefined) throw new Error('no message was claimed');
+    expect(await store.settle([newSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
   test('a node recovers its own leases except the excluded ones', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
-    const [known, unheard] = [newMessage({ lease }), newMessage({ lease })];
-    await store.accept([known, unheard]);
-    const how = {
+    const [excludedMessage, unknownMessage] = [newMessage({ lease }), newMessage({ lease })];
+    await store.accept([excludedMessage, unknownMessage]);
+    const recoverOptions = {
       includeAllLeases: false,
       includeDeadNodes: false,
       onUncertain: 'resend',
       node: 'node-a',
-      excludedIds: [known.id],
+      excludedIds: [excludedMessage.id],
     } as const;
-    expect(await store.recover({ now, ...how })).toBe(0);
-    expect(await store.recover({ now, ownLeasesUntil: lease.until, ...how })).toBe(1);
-    expect((await store.findMessage(known.id))?.state).toBe('sending');
-    expect((await store.findMessage(unheard.id))?.state).toBe('queued');
+    expect(await store.recover({ now, ...recoverOptions })).toBe(0);
+    expect(await store.recover({ now, ownLeasesUntil: lease.until, ...recoverOptions })).toBe(1);
+    expect((await store.findMessage(excludedMessage.id))?.state).toBe('sending');
+    expect((await store.findMessage(unknownMessage.id))?.state).toBe('queued');
   });
 
   test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
@@ -105,9 +105,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([
       { granted: 3, remaining: 2, nextTokenMs: 0 },
     ]);
-    const [rest] = await store.takeTokens([{ ...request, requested: 3 }], now);
-    expect(rest).toMatchObject({ granted: 2, remaining: 0 });
-    expect(rest?.nextTokenMs).toBeGreaterThan(900_000);
+    const [partialGrant] = await store.takeTokens([{ ...request, requested: 3 }], now);
+    expect(partialGrant).toMatchObject({ granted: 2, remaining: 0 });
+    expect(partialGrant?.nextTokenMs).toBeGreaterThan(900_000);
     expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
@@ -116,8 +116,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const slow = { perSecond: 0.001, burst: 2 };
     const both = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
-    expect((await store.takeTokens(both, now)).map(({ remaining: left }) => left)).toEqual([0, 2]);
-    const wider = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
-    expect((await store.takeTokens(wider, now)).map(({ remaining: left }) => left)).toEqual([0, 10]);
+    expect((await store.takeTokens(both, now)).map(({ remaining: remainingTokens }) => remainingTokens)).toEqual([
+      0, 2,
+    ]);
+    const largerBuckets = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
+    expect(
+      (await store.takeTokens(largerBuckets, now)).map(({ remaining: remainingTokens }) => remainingTokens),
+    ).toEqual([0, 10]);
   });
 });

@@ -26,7 +26,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.createToken(token, n, { name: 'cli:root', at: n });
     }
     const page = await store.listAudit(null, 2);
-    expect(page.map(({ id: _, ...rest }) => rest)).toEqual([entry(3), entry(2)]);
+    expect(page.map(({ id: _, ...fields }) => fields)).toEqual([entry(3), entry(2)]);
     expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target }) => target)).toEqual(['ünpaid 1']);
   });
 

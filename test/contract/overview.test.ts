@@ -141,18 +141,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const made = async (name: string, at: number) =>
       done(await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at));
     const changedOver = await made('web', NOW - DAY_MS);
-    const forgotten = await made('cron', NOW - DAY_MS);
-    const touch = (at: number) => store.updateKeysLastUsed([changedOver, forgotten].map(({ id }) => ({ id, at })));
-    await touch(NOW - 120_000);
+    const forgottenKey = await made('cron', NOW - DAY_MS);
+    const updateLastUsed = (at: number) =>
+      store.updateKeysLastUsed([changedOver, forgottenKey].map(({ id }) => ({ id, at })));
+    await updateLastUsed(NOW - 120_000);
     const successors: number[] = [];
-    for (const { id, name } of [changedOver, forgotten]) {
+    for (const { id, name } of [changedOver, forgottenKey]) {
       const key = { prefix: 'pr_new', hash: `${name} new` };
       successors.push(done(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
     }
     expect((await store.readOverviewData(NOW)).keys).toEqual([]);
-    await store.updateKeysLastUsed([{ id: forgotten.id, at: NOW - 1_000 }]);
+    await store.updateKeysLastUsed([{ id: forgottenKey.id, at: NOW - 1_000 }]);
     const { keys } = await store.readOverviewData(NOW);
-    expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgotten.id, successors[1]]]);
+    expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgottenKey.id, successors[1]]]);
   });
 
   test('a domain needs attention if it is not authenticated or a record is missing', async () => {
@@ -196,7 +197,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const marks = [await store.changeFeedPosition(NOW)];
     const accept = async (name: string, at: number, n: number) => {
       const account = done(await store.createAccount(name, LIMITS, at));
-      const mail = {
+      const message = {
         id: `019${n}a3b4-c5d6-7000-8000-000000000000`,
         accountId: account.id,
         keyId: 1,
@@ -210,7 +211,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         lease: null,
         suppressedBy: null,
       };
-      expect(await store.accept([mail])).toMatchObject([{ kind: 'accepted' }]);
+      expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
     };
     await accept('first', NOW - 5_000, 1);
     await accept('second', NOW + 5_000, 2);

@@ -29,7 +29,7 @@ const EVERYTHING: MessageSearch = {
   limit: 50,
 };
 
-const wanted = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
+const criteriaFor = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
   parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -53,10 +53,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const ids: string[] = [];
     let before: string | null = null;
     for (let page = 0; page < 2_000; page += 1) {
-      const asked: MessageSearch = { ...EVERYTHING, ...search, before };
-      const { messages: mails, searchedTo } = await store.searchMessages(asked, budgetMs);
-      expect(mails.length).toBeLessThanOrEqual(asked.limit);
-      ids.push(...mails.map(({ id }) => id));
+      const messageSearch: MessageSearch = { ...EVERYTHING, ...search, before };
+      const { messages, searchedTo } = await store.searchMessages(messageSearch, budgetMs);
+      expect(messages.length).toBeLessThanOrEqual(messageSearch.limit);
+      ids.push(...messages.map(({ id }) => id));
       if (searchedTo === null) return ids;
       expect([searchedTo, before, searchedTo < (before ?? 'g'), search.state]).toEqual([
         searchedTo,
@@ -70,7 +70,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   const find = (store: Store, text: string, more: Partial<MessageSearch> = {}) =>
-    pagesOf(store, { criteria: wanted(text), ...more });
+    pagesOf(store, { criteria: criteriaFor(text), ...more });
 
   test.each([false, true])('every field is found by words, prefixes and addresses (indexed: %s)', async (indexed) => {
     const store = await storeWith();
@@ -127,8 +127,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['nothing', ALL_FIELDS, []],
     ];
     for (const [text, fields, found] of cases) {
-      const wants = parseSearchText(text, fields) ?? [];
-      expect([text, await pagesOf(store, { criteria: wants })]).toEqual([text, found.map(({ id }) => id)]);
+      const criteriaList = parseSearchText(text, fields) ?? [];
+      expect([text, await pagesOf(store, { criteria: criteriaList })]).toEqual([text, found.map(({ id }) => id)]);
     }
     expect(await find(store, 'rita', { accountId: 2 })).toEqual([other.id]);
     expect(await find(store, '', { accountId: 2 })).toEqual([other.id]);
@@ -137,20 +137,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   /** Creates a message in the given state. */
-  async function bringTo(store: Store, mail: NewMessage, state: State): Promise<void> {
+  async function moveToState(store: Store, message: NewMessage, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
-    await store.accept([{ ...mail, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
-    if (state === 'cancelled') await store.cancelMessage(mail.id, START);
-    const leased = { id: mail.id, attempts: 1, lease: LEASE };
+    await store.accept([{ ...message, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);
+    if (state === 'cancelled') await store.cancelMessage(message.id, START);
+    const leased = { id: message.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {
       await store.settle([newSettlement(leased, { to: state })]);
     }
     if (state === 'complained') {
-      const { changes, ...rest } = newSettlement(leased);
-      await store.settle([{ ...rest, changes: [...changes, ...newSettlement(leased, { to: 'complained' }).changes] }]);
+      const { changes, ...otherFields } = newSettlement(leased);
+      await store.settle([
+        { ...otherFields, changes: [...changes, ...newSettlement(leased, { to: 'complained' }).changes] },
+      ]);
     }
     if (state === 'uncertain') {
-      await store.markTransmitting([{ id: mail.id, owner: LEASE.owner, attempts: 1 }]);
+      await store.markTransmitting([{ id: message.id, owner: LEASE.owner, attempts: 1 }]);
       const recover = {
         now: START,
         includeAllLeases: true,
@@ -166,15 +168,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     'messages in every state are found, with and without search terms (indexed: %s)',
     async (indexed) => {
       const store = await storeWith();
-      const mails = new Map<State, NewMessage>();
+      const messages = new Map<State, NewMessage>();
       // The state that requires the recovery of all leases is created first.
       for (const [n, state] of [...STATES].reverse().entries()) {
-        const mail = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
-        mails.set(state, mail);
-        await bringTo(store, mail, state);
+        const message = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
+        messages.set(state, message);
+        await moveToState(store, message, state);
       }
       if (indexed) await indexUntil(store, START + 1_000);
-      for (const [state, { id }] of mails) {
+      for (const [state, { id }] of messages) {
         for (const text of ['', 'receipt', `"${state}@example.com"`, id])
           expect([state, text, await find(store, text, { state })]).toEqual([state, text, [id]]);
         expect(await find(store, 'nothing', { state })).toEqual([]);
@@ -190,7 +192,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const address = fc.tuple(fc.constantFrom(...NAMES), fc.constantFrom(...DOMAINS)).map((parts) => parts.join('@'));
   const text = (most: number) =>
     fc.array(fc.constantFrom(...WORDS), { maxLength: most }).map((words) => words.join(' '));
-  const mailOf = fc.record({
+  const messageFields = fc.record({
     to: address,
     from: address,
     subject: text(4),
@@ -198,7 +200,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     after: fc.constantFrom(0, 0, 1, 50),
     state: fc.constantFrom<State>('queued', 'queued', 'suppressed', 'cancelled', 'delivered', 'bounced'),
   });
-  const question = fc.oneof(
+  const searchText = fc.oneof(
     text(2),
     fc.tuple(text(1), fc.constantFrom(...WORDS, ...NAMES)).map(([all, word]) => `${all} ${word.slice(0, 2)}`),
     address,
@@ -206,8 +208,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     fc.constantFrom(...DOMAINS).map((domain) => `@${domain}`),
   );
   const search = fc.record({
-    q: question,
-    to: fc.option(question, { nil: '' }),
+    q: searchText,
+    to: fc.option(searchText, { nil: '' }),
     subject: fc.option(text(2), { nil: '' }),
     accountId: fc.constantFrom(null, null, 1, 2),
     state: fc.constantFrom<State | null>(null, null, 'queued', 'suppressed', 'delivered', 'bounced', 'expired'),
@@ -219,56 +221,56 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
     const store = await storeWith();
-    const seed = fc.sample(mailOf, { numRuns: 160, seed: 6 });
+    const seed = fc.sample(messageFields, { numRuns: 160, seed: 6 });
     let at = START;
-    const mails: { mail: NewMessage; state: State }[] = [];
-    for (const { after, state, ...given } of seed) {
+    const messages: { message: NewMessage; state: State }[] = [];
+    for (const { after, state, ...fields } of seed) {
       at += after;
-      const mail = newMessage({ ...given, acceptedAt: at, recipient: given.to.toLowerCase() });
-      mails.push({ mail, state });
+      const message = newMessage({ ...fields, acceptedAt: at, recipient: fields.to.toLowerCase() });
+      messages.push({ message, state });
     }
-    for (const { mail, state } of mails) await bringTo(store, mail, state);
-    const questions = fc.sample(search, { numRuns: 60, seed: 7 });
-    const ask = async () => {
-      for (const { q, to, subject, accountId, state, since, until, limit, budgetMs } of questions) {
-        const wants = [...wanted(q), ...wanted(to, ['to']), ...wanted(subject, ['subject'])];
+    for (const { message, state } of messages) await moveToState(store, message, state);
+    const searchTexts = fc.sample(search, { numRuns: 60, seed: 7 });
+    const compareSearches = async () => {
+      for (const { q, to, subject, accountId, state, since, until, limit, budgetMs } of searchTexts) {
+        const criteriaList = [...criteriaFor(q), ...criteriaFor(to, ['to']), ...criteriaFor(subject, ['subject'])];
         const times = { since: since === null ? null : START + since, until: until === null ? null : START + until };
-        const expected = mails
-          .filter(({ mail }) => matches(wants, mail))
-          .filter(({ mail }) => accountId === null || mail.accountId === accountId)
+        const expected = messages
+          .filter(({ message }) => matches(criteriaList, message))
+          .filter(({ message }) => accountId === null || message.accountId === accountId)
           .filter((one) => state === null || one.state === state)
-          .filter(({ mail }) => times.since === null || timestampOfId(mail.id) >= times.since)
-          .filter(({ mail }) => times.until === null || timestampOfId(mail.id) < times.until)
-          .map(({ mail }) => mail.id)
+          .filter(({ message }) => times.since === null || timestampOfId(message.id) >= times.since)
+          .filter(({ message }) => times.until === null || timestampOfId(message.id) < times.until)
+          .map(({ message }) => message.id)
           .sort()
           .reverse();
-        const found = await pagesOf(store, { criteria: wants, accountId, state, ...times, limit }, budgetMs);
+        const found = await pagesOf(store, { criteria: criteriaList, accountId, state, ...times, limit }, budgetMs);
         expect([q, to, subject, accountId, state, found]).toEqual([q, to, subject, accountId, state, expected]);
       }
     };
-    await ask();
+    await compareSearches();
     // The newest messages are indexed first, then more in small segments, and then all.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, at + 1]) {
       await indexUntil(store, until);
-      if (until === START + 500 || until === at + 1) await ask();
+      if (until === START + 500 || until === at + 1) await compareSearches();
     }
   });
 
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
     const store = await storeWith();
-    const mails = Array.from({ length: 300 }, (_, n) =>
+    const messages = Array.from({ length: 300 }, (_, n) =>
       newMessage({ acceptedAt: START + n, subject: `Number ${n % 3}` }),
     );
-    await store.accept(mails);
-    const expected = mails
+    await store.accept(messages);
+    const expected = messages
       .filter((_, n) => n % 3 === 1)
       .map(({ id }) => id)
       .reverse();
     const found: string[] = [];
     let before: string | null = null;
     for (let page = 0; ; page += 1) {
-      const asked = { ...EVERYTHING, criteria: wanted('number "1"'), limit: 7, before };
-      const { messages: some, searchedTo } = await store.searchMessages(asked, page % 2 === 0 ? 0 : 5_000);
+      const messageSearch = { ...EVERYTHING, criteria: criteriaFor('number "1"'), limit: 7, before };
+      const { messages: some, searchedTo } = await store.searchMessages(messageSearch, page % 2 === 0 ? 0 : 5_000);
       found.push(...some.map(({ id }) => id));
       if (searchedTo === null) break;
       before = searchedTo;

@@ -10,7 +10,7 @@ const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
 /** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function chance(seed: number): () => number {
+function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -24,25 +24,25 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
   /** Accepts, claims, settles and reads at random. Resolves to all results of the store. */
   async function run(seed: number): Promise<readonly unknown[]> {
     const clock = virtualClock(START);
-    const random = chance(seed);
-    const surroundings: StoreEnvironment = { clock, random, simulated: true };
-    const store = await open({ environment: surroundings });
+    const random = seededRandom(seed);
+    const environment: StoreEnvironment = { clock, random, simulated: true };
+    const store = await open({ environment });
     onTestFinished(() => store.close());
-    const said: unknown[] = [];
-    const note = async (answer: Promise<unknown>) => said.push(await answer);
+    const results: unknown[] = [];
+    const record = async (answer: Promise<unknown>) => results.push(await answer);
     const uuid = () =>
       `00000000-0000-4000-8000-${Math.floor(random() * 2 ** 48)
         .toString(16)
         .padStart(12, '0')}`;
     const ids = createMessageIdGenerator(null, uuid);
-    await note(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
-    await note(store.createAccount('other', NO_LIMITS, clock.now()));
-    await note(store.updateRunningTime(0, clock.now()));
+    await record(store.createAccount('default', { ...NO_LIMITS, rate: { limit: 30, periodMs: 60_000 } }, clock.now()));
+    await record(store.createAccount('other', NO_LIMITS, clock.now()));
+    await record(store.updateRunningTime(0, clock.now()));
     const all: string[] = [];
     for (let round = 0; round < 12; round += 1) {
       const now = clock.now();
-      await note(store.recordHeartbeat(NODE, 15_000, now));
-      await note(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, requested: 3 }], now));
+      await record(store.recordHeartbeat(NODE, 15_000, now));
+      await record(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, requested: 3 }], now));
       const batch = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
         newMessage({
           id: ids.next(now),
@@ -52,19 +52,19 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
         }),
       );
       all.push(...batch.map(({ id }) => id));
-      await note(store.accept(batch));
+      await record(store.accept(batch));
       const lease = { owner: NODE.name, until: now + 60_000 };
       const claimed = await store.claim({ messages: 4, bytes: 100_000 }, lease, now);
-      said.push(claimed);
+      results.push(claimed);
       const settlements = claimed.messages
         .filter(() => random() < 0.8)
-        .map((mail) => {
+        .map((message) => {
           const event = { at: now, by: NODE.name, detail: null, attempt: null };
           if (random() < 0.3)
-            return newSettlement(mail, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
-          return newSettlement(mail, { event: { ...event, verb: 'delivered' } });
+            return newSettlement(message, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
+          return newSettlement(message, { event: { ...event, verb: 'delivered' } });
         });
-      await note(store.settle(settlements));
+      await record(store.settle(settlements));
       await clock.advance(7_000 + Math.floor(random() * 10_000));
       const recovery = {
         includeAllLeases: false,
@@ -72,16 +72,16 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
         onUncertain: 'resend',
         node: 'node-b',
       } as const;
-      await note(store.recover({ ...recovery, now: clock.now() }));
+      await record(store.recover({ ...recovery, now: clock.now() }));
     }
-    await note(store.listNodes(clock.now()));
-    await note(store.updateRunningTime(1_000, clock.now()));
-    await note(store.readQueueStatistics());
-    await note(store.listAccounts());
-    await note(store.readAllReputations(clock.now()));
-    await note(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
-    for (const id of all) await note(store.findMessage(id));
-    return said;
+    await record(store.listNodes(clock.now()));
+    await record(store.updateRunningTime(1_000, clock.now()));
+    await record(store.readQueueStatistics());
+    await record(store.listAccounts());
+    await record(store.readAllReputations(clock.now()));
+    await record(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
+    for (const id of all) await record(store.findMessage(id));
+    return results;
   }
 
   test('two runs with the same seed have the same results, histories and times', async () => {

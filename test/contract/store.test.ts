@@ -7,7 +7,7 @@ import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 /** Returns claim limits for this many messages of any size. */
-const room = (messages: number) => ({ messages, bytes: 1_000_000 });
+const claimLimits = (messages: number) => ({ messages, bytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
 
@@ -24,16 +24,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an accepted message can be read with its four fields', async () => {
     const store = await storeWith();
-    const mail = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
-    expect(await store.accept([mail])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
-    const shown = await store.findMessage(mail.id);
+    const message = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
+    expect(await store.accept([message])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
+    const shown = await store.findMessage(message.id);
     expect(shown).toMatchObject({
-      id: mail.id,
+      id: message.id,
       state: 'queued',
-      to: mail.to,
-      from: mail.from,
-      subject: mail.subject,
-      message: mail.message,
+      to: message.to,
+      from: message.from,
+      subject: message.subject,
+      message: message.message,
     });
     expect(shown?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
@@ -45,15 +45,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the histories of several messages equal the individual histories, without the message text', async () => {
     const store = await storeWith();
-    const mails = [newMessage(), newMessage({ to: 'max@example.com' })];
-    await store.accept(mails);
-    const ids = mails.map(({ id }) => id).reverse();
+    const messages = [newMessage(), newMessage({ to: 'max@example.com' })];
+    await store.accept(messages);
+    const ids = messages.map(({ id }) => id).reverse();
     const shown = await Promise.all(ids.map((id) => store.findMessage(id)));
-    const standings = shown.map((mail) => {
-      const { message: _, ...standing } = mail ?? { message: null };
+    const expectedHistories = shown.map((message) => {
+      const { message: _, ...standing } = message ?? { message: null };
       return standing;
     });
-    expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(standings);
+    expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(expectedHistories);
   });
 
   test('the volume count is exact within a batch and over concurrent batches', async () => {
@@ -163,9 +163,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const mail = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
-    await store.accept([mail]);
-    await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })]);
+    const message = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
+    await store.accept([message]);
+    await store.settle([
+      newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+    ]);
     const answers = await store.accept([
       newMessage({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
       newMessage({ to: 'there@example.com' }),
@@ -185,38 +187,38 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       newSettlement({ ...bouncing, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
-    expect((await store.claim(room(10), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(claimLimits(10), LEASE, Date.now())).messages).toEqual([]);
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
   test('a message is leased once, with its attempt counted and with all data that sending requires', async () => {
     const store = await storeWith();
-    const mail = newMessage();
-    await store.accept([mail]);
+    const message = newMessage();
+    await store.accept([message]);
     const [first, second] = await Promise.all([
-      store.claim(room(5), LEASE, Date.now()),
-      store.claim(room(5), { ...LEASE, owner: 'node-b' }, Date.now()),
+      store.claim(claimLimits(5), LEASE, Date.now()),
+      store.claim(claimLimits(5), { ...LEASE, owner: 'node-b' }, Date.now()),
     ]);
     expect([...first.messages, ...second.messages]).toHaveLength(1);
     expect(first.messages[0] ?? second.messages[0]).toMatchObject({
-      id: mail.id,
+      id: message.id,
       accountId: 1,
-      to: mail.to,
-      from: mail.from,
-      subject: mail.subject,
-      message: mail.message,
+      to: message.to,
+      from: message.from,
+      subject: message.subject,
+      message: message.message,
       attempts: 1,
     });
   });
 
   test('no message is leased before it is due', async () => {
     const store = await storeWith();
-    const mail = newMessage({ lease: LEASE });
-    await store.accept([mail]);
+    const message = newMessage({ lease: LEASE });
+    await store.accept([message]);
     const dueAt = Date.now() + 60_000;
-    await store.settle([newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
-    expect((await store.claim(room(5), LEASE, dueAt - 1)).messages).toEqual([]);
-    expect((await store.claim(room(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
+    await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
+    expect((await store.claim(claimLimits(5), LEASE, dueAt - 1)).messages).toEqual([]);
+    expect((await store.claim(claimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
   test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
@@ -224,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => newMessage()));
     await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
-    const { messages: claimed } = await store.claim(room(20), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(claimLimits(20), LEASE, Date.now());
     expect(claimed).toHaveLength(20);
     expect(claimed.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
@@ -235,7 +237,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(Array.from({ length: 600 }, (_, n) => newMessage({ accountId: (n % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
-      for (const { accountId } of (await store.claim(room(100), LEASE, Date.now())).messages) served.add(accountId);
+      for (const { accountId } of (await store.claim(claimLimits(100), LEASE, Date.now())).messages)
+        served.add(accountId);
     }
     expect(served.size).toBe(150);
   });
@@ -244,10 +247,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
-    expect((await store.claim(room(512), LEASE, Date.now())).messages).toHaveLength(512);
+    expect((await store.claim(claimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
     const first = newMessage({ accountId: 2 });
     await store.accept([first]);
-    const { messages: claimed } = await store.claim(room(512), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(claimLimits(512), LEASE, Date.now());
     expect([claimed.length, claimed.some(({ id }) => id === first.id)]).toEqual([512, true]);
   });
 
@@ -258,7 +261,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const served = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
-      const { messages: claimed } = await store.claim(room(512), LEASE, Date.now());
+      const { messages: claimed } = await store.claim(claimLimits(512), LEASE, Date.now());
       expect(claimed).toHaveLength(512);
       const ofOne = new Map<number, number>();
       for (const { accountId } of claimed) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
@@ -269,11 +272,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(served.size).toBe(200);
   });
 
-  /** Claims up to `mails` messages at a time until none is due. Returns the ids of each claim. */
-  async function claimAll(store: Store, mails: number): Promise<string[][]> {
+  /** Claims up to `messages` messages at a time until none is due. Returns the ids of each claim. */
+  async function claimAll(store: Store, messages: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let more = true; more && claims.length < 1_000; ) {
-      const claimed = await store.claim(room(mails), LEASE, Date.now());
+      const claimed = await store.claim(claimLimits(messages), LEASE, Date.now());
       claims.push(claimed.messages.map(({ id }) => id));
       more = claimed.hasMore;
     }
@@ -304,13 +307,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     const accounts = 4_500;
     await createAccounts(store, accounts);
-    const mails = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
-    await store.accept(mails);
+    const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
+    await store.accept(messages);
     const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
     await store.settle(
-      mails.map((mail, n) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) })),
+      messages.map((message, n) =>
+        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) }),
+      ),
     );
-    expect((await claimAll(store, 512)).flat()).toEqual([mails[4_000]?.id]);
+    expect((await claimAll(store, 512)).flat()).toEqual([messages[4_000]?.id]);
     const again = await claimAll(store, 512);
     expect([again.flat(), again.length < 10]).toEqual([[], true]);
   });
@@ -334,8 +339,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const large = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
-    const fresh = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
-    await store.accept([large, fresh, ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) }))]);
+    const newLargeMessage = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
+    await store.accept([
+      large,
+      newLargeMessage,
+      ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) })),
+    ]);
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle([
       newSettlement({ ...large, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
@@ -347,7 +356,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       more = claimed.hasMore;
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
-    expect(claims.find((ids) => ids.includes(fresh.id))).toEqual([fresh.id]);
+    expect(claims.find((ids) => ids.includes(newLargeMessage.id))).toEqual([newLargeMessage.id]);
     // The message is leased long before the continuous stream of small messages ends.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
@@ -360,10 +369,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const deferral = { to: 'queued', dueAt: 1 } as const;
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, attempt: null };
     await store.settle(
-      retries.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { ...deferral, event })),
+      retries.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([newMessage(), newMessage()]);
-    const { messages: claimed } = await store.claim(room(10), LEASE, Date.now());
+    const { messages: claimed } = await store.claim(claimLimits(10), LEASE, Date.now());
     expect(claimed).toHaveLength(10);
     expect(claimed.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
@@ -372,40 +381,42 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await storeWith();
     await store.accept([newMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
-    expect((await store.claim(room(5), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
     await store.unlockAccount('default', Date.now());
-    expect((await store.claim(room(5), LEASE, Date.now())).messages).toHaveLength(1);
+    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
   test('a settlement by another owner, for another attempt, or a second time returns lost and changes nothing', async () => {
     const store = await storeWith();
-    const mail = newMessage({ lease: LEASE });
-    await store.accept([mail]);
-    const held = { ...mail, attempts: 1, lease: LEASE };
-    expect(await store.settle([newSettlement({ ...held, lease: { ...LEASE, owner: 'node-b' } })])).toEqual(['lost']);
-    expect(await store.settle([newSettlement({ ...held, attempts: 2 })])).toEqual(['lost']);
-    expect(await store.settle([newSettlement(held)])).toEqual(['settled']);
-    expect(await store.settle([newSettlement(held, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
-    const shown = await store.findMessage(mail.id);
+    const message = newMessage({ lease: LEASE });
+    await store.accept([message]);
+    const leasedMessage = { ...message, attempts: 1, lease: LEASE };
+    expect(await store.settle([newSettlement({ ...leasedMessage, lease: { ...LEASE, owner: 'node-b' } })])).toEqual([
+      'lost',
+    ]);
+    expect(await store.settle([newSettlement({ ...leasedMessage, attempts: 2 })])).toEqual(['lost']);
+    expect(await store.settle([newSettlement(leasedMessage)])).toEqual(['settled']);
+    expect(await store.settle([newSettlement(leasedMessage, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
+    const shown = await store.findMessage(message.id);
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
 
   test('the history keeps each attempt with its transcript', async () => {
     const store = await storeWith();
-    const mail = newMessage({ lease: LEASE });
-    await store.accept([mail]);
-    const settlement = newSettlement({ ...mail, attempts: 1, lease: LEASE });
+    const message = newMessage({ lease: LEASE });
+    await store.accept([message]);
+    const settlement = newSettlement({ ...message, attempts: 1, lease: LEASE });
     await store.settle([settlement]);
-    expect((await store.findMessage(mail.id))?.events[1]).toEqual(settlement.changes[0]?.event);
+    expect((await store.findMessage(message.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
   test('a lease that is returned without an attempt is not counted as an attempt', async () => {
     const store = await storeWith();
     await store.accept([newMessage()]);
-    const [mail] = (await store.claim(room(1), LEASE, Date.now())).messages;
-    if (mail === undefined) throw new Error('nothing leased');
-    await store.settle([{ ...newSettlement(mail, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
-    expect((await store.claim(room(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
+    const [message] = (await store.claim(claimLimits(1), LEASE, Date.now())).messages;
+    if (message === undefined) throw new Error('nothing leased');
+    await store.settle([{ ...newSettlement(message, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
+    expect((await store.claim(claimLimits(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
   });
 
   test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
@@ -413,24 +424,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now();
     const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
     await store.accept([first, second]);
-    const [leased] = (await store.claim(room(1), LEASE, at)).messages;
+    const [leased] = (await store.claim(claimLimits(1), LEASE, at)).messages;
     if (leased === undefined) throw new Error('nothing leased');
     const ref = { id: leased.id, owner: LEASE.owner, attempts: 1 };
     expect(await store.release([{ ...ref, owner: 'node-b' }, ref, ref], at)).toEqual(['lost', 'settled', 'lost']);
     expect(await store.findMessage(first.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
     expect((await store.findMessage(first.id))?.events).toHaveLength(1);
-    expect((await store.claim(room(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([first.id]);
+    expect((await store.claim(claimLimits(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([first.id]);
   });
 
   test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
-    const [kept, marked] = [newMessage({ lease }), newMessage({ lease })];
-    await store.accept([kept, marked]);
+    const [unmarkedMessage, marked] = [newMessage({ lease }), newMessage({ lease })];
+    await store.accept([unmarkedMessage, marked]);
     await store.markTransmitting([{ id: marked.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
-      const except = [kept.id, marked.id];
+      const except = [unmarkedMessage.id, marked.id];
       expect(
         await store.recover({
           now,
@@ -442,15 +453,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
         }),
       ).toBe(0);
     }
-    const settled = [kept, marked].map((mail) => newSettlement({ ...mail, attempts: 1, lease }));
+    const settled = [unmarkedMessage, marked].map((message) => newSettlement({ ...message, attempts: 1, lease }));
     expect(await store.settle(settled)).toEqual(['settled', 'settled']);
   });
 
   test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
     const store = await storeWith();
     const lease = { owner: 'dead', until: 1 };
-    const [held, resent] = [newMessage({ lease }), newMessage({ lease })];
-    await store.accept([held]);
+    const [leasedMessage, resent] = [newMessage({ lease }), newMessage({ lease })];
+    await store.accept([leasedMessage]);
     await store.recover({
       now: 2,
       includeAllLeases: false,
@@ -466,9 +477,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
       onUncertain: 'resend',
       node: 'node-a',
     });
-    expect([(await store.findMessage(held.id))?.attempts, (await store.findMessage(resent.id))?.attempts]).toEqual([
-      0, 1,
-    ]);
+    expect([
+      (await store.findMessage(leasedMessage.id))?.attempts,
+      (await store.findMessage(resent.id))?.attempts,
+    ]).toEqual([0, 1]);
     expect((await store.findMessage(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
@@ -528,13 +540,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('expiry depends on the time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
-    const [old, young] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
-    await store.accept([old, young]);
+    const [old, youngerMessage] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
+    await store.accept([old, youngerMessage]);
     await store.settle([
       newSettlement({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
     expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
-    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(young.id))?.state]).toEqual([
+    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(youngerMessage.id))?.state]).toEqual([
       'expired',
       'queued',
     ]);
@@ -591,13 +603,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
-    const mails = due.map((_, n) => newMessage({ lease: LEASE, accountId: (n % 2) + 1 }));
-    await store.accept(mails);
+    const messages = due.map((_, n) => newMessage({ lease: LEASE, accountId: (n % 2) + 1 }));
+    await store.accept(messages);
     const event = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, attempt: null });
     await store.settle(
-      mails.map((mail, n) =>
+      messages.map((message, n) =>
         newSettlement(
-          { ...mail, attempts: 1, lease: LEASE },
+          { ...message, attempts: 1, lease: LEASE },
           { to: 'queued', dueAt: due[n] ?? null, event: event(n < 2 ? 'deferred' : 'x') },
         ),
       ),
@@ -606,8 +618,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.resetExcessiveDueTimes(now + 100, now, 1),
       await store.resetExcessiveDueTimes(now + 100, now, 10),
     ]).toEqual([1, 1]);
-    const shown = await Promise.all(mails.map(({ id }) => store.findMessage(id)));
-    expect(shown.map((mail) => mail?.dueAt)).toEqual([now + 100, now, now, now + 99]);
+    const shown = await Promise.all(messages.map(({ id }) => store.findMessage(id)));
+    expect(shown.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
   test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
@@ -619,22 +631,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.cancelMessage(sending.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
     expect(await store.retryMessage(queued.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
     expect(await store.cancelMessage(newMessage().id, Date.now())).toEqual({ kind: 'missing' });
-    expect((await store.claim(room(5), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
   });
 
   test('the list filters by account, state, recipient and time, newest first', async () => {
     const store = await storeWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
-    const mails = [
+    const messages = [
       newMessage({ acceptedAt: at - 50 }),
       newMessage({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
       newMessage({ acceptedAt: at + 50, lease: LEASE }),
     ];
-    await store.accept(mails);
+    await store.accept(messages);
     const all = { accountId: null, state: null, to: null, since: null, limit: 10 };
     const found = async (filter: object) =>
-      (await store.listMessages({ ...all, ...filter })).map(({ id }) => mails.findIndex((mail) => mail.id === id));
+      (await store.listMessages({ ...all, ...filter })).map(({ id }) =>
+        messages.findIndex((message) => message.id === id),
+      );
     expect(await found({})).toEqual([2, 1, 0]);
     expect(await found({ limit: 1 })).toEqual([2]);
     expect(await found({ accountId: 2 })).toEqual([1]);
@@ -662,16 +676,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.createKey('unknown', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
       kind: 'missing',
     });
-    const made = await store.createKey('default', { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null }, now);
-    if (made.kind !== 'done') throw new Error(made.kind);
-    const again = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
-    expect(await store.createKey('default', again, now)).toEqual({ kind: 'exists' });
-    expect(await store.importKey('default', again, now)).toEqual({ kind: 'exists' });
-    const rotated = await store.rotateKey(made.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
+    const createdKey = await store.createKey(
+      'default',
+      { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null },
+      now,
+    );
+    if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
+    const existing = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
+    expect(await store.createKey('default', existing, now)).toEqual({ kind: 'exists' });
+    expect(await store.importKey('default', existing, now)).toEqual({ kind: 'exists' });
+    const rotated = await store.rotateKey(createdKey.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
     if (rotated.kind !== 'done') throw new Error(rotated.kind);
     expect(rotated.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
     await store.revokeKey(rotated.value.id, now + 5);
-    await store.updateKeysLastUsed([{ id: made.value.id, at: now + 7 }]);
+    await store.updateKeysLastUsed([{ id: createdKey.value.id, at: now + 7 }]);
     const listed = await store.listKeys('default');
     if (listed.kind !== 'done') throw new Error(listed.kind);
     expect(listed.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
@@ -687,8 +705,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await open();
     onTestFinished(() => store.close());
     const key = { name: 'first', prefix: 'pr_abc', hash: 'h1' };
-    const made = await store.createFirstAccount('default', key, 5);
-    expect(made).toMatchObject({ account: { name: 'default' }, key: { ...key, accountId: made?.account.id } });
+    const createdKey = await store.createFirstAccount('default', key, 5);
+    expect(createdKey).toMatchObject({
+      account: { name: 'default' },
+      key: { ...key, accountId: createdKey?.account.id },
+    });
     expect(await store.createFirstAccount('second', { ...key, hash: 'h2' }, 6)).toBeNull();
     expect((await store.listAccounts()).map(({ name }) => name)).toEqual(['default']);
     expect(await store.listKeys('default')).toMatchObject({ kind: 'done', value: [key] });
@@ -713,12 +734,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('watching the directory reports all entries at first and then each change', async () => {
     const store = await storeWith({ volume: 3 });
-    const seen: DirectoryChanges[] = [];
-    await store.watchDirectory((changes) => seen.push(changes));
-    expect(seen[0]?.accounts.map(({ name, limits }) => [name, limits.volume])).toEqual([['default', 3]]);
+    const reportedChanges: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => reportedChanges.push(changes));
+    expect(reportedChanges[0]?.accounts.map(({ name, limits }) => [name, limits.volume])).toEqual([['default', 3]]);
     await store.lockAccount('default', 'test', Date.now());
-    await expect.poll(() => seen.at(-1)?.accounts[0]?.locked?.reason).toBe('test');
-    expect(seen.at(-1)?.revision).toBeGreaterThan(seen[0]?.revision ?? 0);
+    await expect.poll(() => reportedChanges.at(-1)?.accounts[0]?.locked?.reason).toBe('test');
+    expect(reportedChanges.at(-1)?.revision).toBeGreaterThan(reportedChanges[0]?.revision ?? 0);
   });
 
   test('keys are found by their digests with their accounts as soon as they are created, and unknown digests are omitted', async () => {
@@ -733,15 +754,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', first],
       ['second', last],
     ] as const) {
-      const made = await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now);
-      if (made.kind !== 'done') throw new Error(made.kind);
+      const createdKey = await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now);
+      if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
       const found = await store.findKeys([hash]);
-      expect(found.keys).toEqual([made.value]);
+      expect(found.keys).toEqual([createdKey.value]);
       expect(found.accounts.map(({ name }) => name)).toEqual([account]);
     }
     await store.lockAccount('second', 'abuse', now);
-    const seen: DirectoryChanges[] = [];
-    await store.watchDirectory((changes) => seen.push(changes));
+    const reportedChanges: DirectoryChanges[] = [];
+    await store.watchDirectory((changes) => reportedChanges.push(changes));
     const all = await store.findKeys(hashes);
     expect(all.keys.map(({ hash }) => hash).sort()).toEqual([first, last]);
     expect(all.accounts.map(({ name, locked }) => [name, locked?.reason ?? null]).sort()).toEqual([
@@ -749,29 +770,31 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['second', 'abuse'],
     ]);
     // The revision is at least that of the changes that were reported.
-    expect(all.revision).toBe(seen[0]?.revision);
+    expect(all.revision).toBe(reportedChanges[0]?.revision);
   });
 
   test('new ids are greater than the newest stored id', async () => {
     const store = await storeWith();
     expect(await store.newestId()).toBeNull();
-    const mails = [newMessage(), newMessage()];
-    await store.accept(mails);
-    expect(await store.newestId()).toBe(mails[1]?.id);
+    const messages = [newMessage(), newMessage()];
+    await store.accept(messages);
+    expect(await store.newestId()).toBe(messages[1]?.id);
   });
 
   test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
     const store = await storeWith();
-    const [mail, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
-    await store.accept([mail, other]);
-    const held = { ...mail, attempts: 1, lease: LEASE };
-    await expect(store.settle([newSettlement(held, { to: 'cancelled' })])).rejects.toThrow('from sending to cancelled');
-    const [delivered] = newSettlement(held).changes;
-    const [bounced] = newSettlement(held, { to: 'expired' }).changes;
+    const [message, other] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
+    await store.accept([message, other]);
+    const leasedMessage = { ...message, attempts: 1, lease: LEASE };
+    await expect(store.settle([newSettlement(leasedMessage, { to: 'cancelled' })])).rejects.toThrow(
+      'from sending to cancelled',
+    );
+    const [delivered] = newSettlement(leasedMessage).changes;
+    const [bounced] = newSettlement(leasedMessage, { to: 'expired' }).changes;
     if (delivered === undefined || bounced === undefined) throw new Error('no change');
-    const twice = { ...newSettlement(held), changes: [delivered, bounced] };
+    const twice = { ...newSettlement(leasedMessage), changes: [delivered, bounced] };
     await expect(store.settle([twice])).rejects.toThrow('from delivered to expired');
-    expect((await store.findMessage(mail.id))?.state).toBe('sending');
+    expect((await store.findMessage(message.id))?.state).toBe('sending');
   });
 
   test('a closed store rejects calls immediately', async () => {

@@ -12,7 +12,7 @@ const LIMITS = [
   { perSecond: 10, burst: 3 },
 ] as const;
 
-const asked = fc.record({
+const requestCase = fc.record({
   passedMs: fc.integer({ min: 0, max: 5_000 }),
   limit: fc.constantFrom(...LIMITS),
   requested: fc.integer({ min: 0, max: 6 }),
@@ -23,11 +23,11 @@ test.each(STORES)('the $name store grants tokens by the rules of the bucket', as
   const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
   onTestFinished(() => store.close());
   let bucket: TokenBucket | null = null;
-  for (const { passedMs, limit, requested } of fc.sample(asked, { numRuns: 150, seed: 13 })) {
+  for (const { passedMs, limit, requested } of fc.sample(requestCase, { numRuns: 150, seed: 13 })) {
     await clock.advance(passedMs);
     const request = { accountId: 1, ...limit, requested };
-    const taken = takeTokens(bucket, request, clock.now());
-    bucket = taken.bucket;
-    expect(await store.takeTokens([request], clock.now())).toEqual([taken.answer]);
+    const expected = takeTokens(bucket, request, clock.now());
+    bucket = expected.bucket;
+    expect(await store.takeTokens([request], clock.now())).toEqual([expected.answer]);
   }
 });

@@ -12,35 +12,35 @@ import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
 import { newSmtpTransport, outgoingMessage } from '../rig/smtp-message.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 
-interface Subject {
+interface TransportCase {
   readonly transport: Transport;
   /** A transport that cannot deliver, because no server accepts its connections. */
-  readonly broken: Transport;
+  readonly unavailable: Transport;
   /** Returns the delivered copy of this message, or null. */
-  arrived(message: OutgoingMessage): Promise<Buffer | null>;
+  findDelivered(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
-async function smtp(): Promise<Subject> {
+async function smtp(): Promise<TransportCase> {
   const server = await startSmtpServer();
   onTestFinished(() => server.close());
   const transport = newSmtpTransport(server.port, { connections: 4 });
   onTestFinished(() => transport.close(1_000));
   return {
     transport,
-    broken: newSmtpTransport(1),
-    arrived: (message) => {
-      const taken = server.received.filter(({ data }) => data.equals(message.data));
-      return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);
+    unavailable: newSmtpTransport(1),
+    findDelivered: (message) => {
+      const matching = server.received.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
     },
   };
 }
 
-function capture(): Promise<Subject> {
+function capture(): Promise<TransportCase> {
   const folder = temporaryFolder();
   return Promise.resolve({
     transport: createCaptureTransport(folder, systemClock),
-    broken: createCaptureTransport('/dev/null/nowhere', systemClock),
-    arrived: async (message) => {
+    unavailable: createCaptureTransport('/dev/null/nowhere', systemClock),
+    findDelivered: async (message) => {
       const file = await readFile(join(folder, 'new', `${message.id}.eml`)).catch(() => null);
       if (file === null) return null;
       const { from, to } = message.envelope;
@@ -51,16 +51,16 @@ function capture(): Promise<Subject> {
   });
 }
 
-async function simulated(): Promise<Subject> {
+async function simulated(): Promise<TransportCase> {
   const inner = await smtp();
   return {
     ...inner,
     transport: withSimulator(inner.transport, systemClock),
-    broken: withSimulator(inner.broken, systemClock),
+    unavailable: withSimulator(inner.unavailable, systemClock),
   };
 }
 
-async function ses(): Promise<Subject> {
+async function ses(): Promise<TransportCase> {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
   const fake = await startSesFake();
@@ -75,10 +75,10 @@ async function ses(): Promise<Subject> {
   };
   return {
     transport: at(fake.endpoint),
-    broken: at('http://127.0.0.1:1'),
-    arrived: (message) => {
-      const taken = fake.received.filter(({ data }) => data.equals(message.data));
-      return Promise.resolve(taken.length === 1 ? (taken[0]?.data ?? null) : null);
+    unavailable: at('http://127.0.0.1:1'),
+    findDelivered: (message) => {
+      const matching = fake.received.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
     },
   };
 }
@@ -92,61 +92,61 @@ describe.each([
   ['simulator around smtp', simulated],
 ] as const)('the transport %s', (_name, make) => {
   test('delivers the exact bytes', async () => {
-    const { transport, arrived } = await make();
+    const { transport, findDelivered } = await make();
     const message = outgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.conversation.length).toBeGreaterThan(0);
-    expect((await arrived(message))?.equals(message.data)).toBe(true);
+    expect((await findDelivered(message))?.equals(message.data)).toBe(true);
   });
 
   test('delivers concurrent messages, each exactly once', async () => {
-    const { transport, arrived } = await make();
+    const { transport, findDelivered } = await make();
     const messages = Array.from({ length: 30 }, (_, n) => outgoingMessage(`Subject: ${n}\r\n\r\nnumber ${n}\r\n`));
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
     expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));
-    for (const message of messages) expect(await arrived(message)).not.toBeNull();
+    for (const message of messages) expect(await findDelivered(message)).not.toBeNull();
   });
 
   test('calls beforeCompletion exactly once, before the message is complete', async () => {
-    const { transport, arrived } = await make();
+    const { transport, findDelivered } = await make();
     const message = outgoingMessage(BODY);
-    let asked = 0;
+    let callCount = 0;
     const attempt = await transport.attempt(message, async () => {
-      asked += 1;
-      expect(await arrived(message)).toBeNull();
+      callCount += 1;
+      expect(await findDelivered(message)).toBeNull();
     });
     expect(attempt.outcome.kind).toBe('delivered');
-    expect(asked).toBe(1);
-    expect(await arrived(message)).not.toBeNull();
+    expect(callCount).toBe(1);
+    expect(await findDelivered(message)).not.toBeNull();
   });
 
   test('does not complete a message if beforeCompletion rejects, and delivers the next message', async () => {
-    const { transport, arrived } = await make();
+    const { transport, findDelivered } = await make();
     const refused = outgoingMessage(BODY);
     const attempt = await transport.attempt(refused, () => Promise.reject(new Error('the lease was lost')));
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     expect(attempt.outcome.reply.text).toContain('the lease was lost');
     const next = outgoingMessage('Subject: next\r\n\r\nnext\r\n');
     expect((await transport.attempt(next, null)).outcome.kind).toBe('delivered');
-    expect(await arrived(refused)).toBeNull();
-    expect(await arrived(next)).not.toBeNull();
+    expect(await findDelivered(refused)).toBeNull();
+    expect(await findDelivered(next)).not.toBeNull();
   });
 
   test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
-    const { broken } = await make();
-    const attempt = await broken.attempt(outgoingMessage(), null);
+    const { unavailable } = await make();
+    const attempt = await unavailable.attempt(outgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });
 
   test('does not complete a message whose envelope has a line break, and never rejects', async () => {
-    const { transport, arrived } = await make();
+    const { transport, findDelivered } = await make();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
       const message = outgoingMessage('Subject: injected\r\n\r\n', envelope);
       const attempt = await transport.attempt(message, null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'unknown', scope: 'message' });
-      expect(await arrived(message)).toBeNull();
+      expect(await findDelivered(message)).toBeNull();
     }
   });
 

@@ -32,30 +32,30 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const manual = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
   /** Settles this many messages of an account with the given outcome. */
-  async function end(
+  async function settleMessages(
     store: Store,
     accountId: number,
     count: number,
-    how: 'delivered' | 'hard' | 'soft' | 'complained',
+    outcome: 'delivered' | 'hard' | 'soft' | 'complained',
     at = Date.now(),
     excludedFromReputation = false,
   ) {
-    const mails = Array.from({ length: count }, (_, n) =>
-      newMessage({ accountId, lease: LEASE, to: `${how}.${n}.${Math.random()}@example.com` }),
+    const messages = Array.from({ length: count }, (_, n) =>
+      newMessage({ accountId, lease: LEASE, to: `${outcome}.${n}.${Math.random()}@example.com` }),
     );
-    await store.accept(mails);
+    await store.accept(messages);
     const event = (verb: string) => ({ at, verb, by: 'node-a', detail: null, attempt: null });
-    const settlements = mails.map((mail) => {
-      const to = how === 'complained' ? 'delivered' : how === 'delivered' ? 'delivered' : 'bounced';
+    const settlements = messages.map((message) => {
+      const to = outcome === 'complained' ? 'delivered' : outcome === 'delivered' ? 'delivered' : 'bounced';
       const one = newSettlement(
-        { ...mail, attempts: 1, lease: LEASE },
-        { to, suppress: how === 'hard' ? 'bounce' : null, event: event(to) },
+        { ...message, attempts: 1, lease: LEASE },
+        { to, suppress: outcome === 'hard' ? 'bounce' : null, event: event(to) },
       );
       const complaint = { to: 'complained', dueAt: null, event: event('complained'), suppress: 'complaint' } as const;
       return {
         ...one,
         excludedFromReputation,
-        changes: how === 'complained' ? [...one.changes, complaint] : one.changes,
+        changes: outcome === 'complained' ? [...one.changes, complaint] : one.changes,
       };
     });
     await store.settle(settlements);
@@ -168,10 +168,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, seen)).toEqual(stale);
     expect(await store.lockAccount('default', 'unpaid', 3, seen)).toEqual(stale);
     // An accepted message does not change the version of the account.
-    const mine = await version();
+    const readVersion = await version();
     await store.accept([newMessage({})]);
-    expect((await store.lockAccount('default', 'unpaid', 4, mine)).kind).toBe('done');
-    expect((await store.unlockAccount('default', 5, mine)).kind).toBe('stale');
+    expect((await store.lockAccount('default', 'unpaid', 4, readVersion)).kind).toBe('done');
+    expect((await store.unlockAccount('default', 5, readVersion)).kind).toBe('stale');
     expect((await store.unlockAccount('default', 6, await version())).kind).toBe('done');
     expect(
       await store.setAccount('default', { bounceRate: 0.5, throttle: { perSecond: 3, burst: 4 } }, 6, await version()),
@@ -278,18 +278,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const unknown = await write(first.revision, 'unknown', 20);
     expect([unknown.published, unknown.revision]).toEqual([['s1'], first.revision]);
     expect(await store.findDomainChecks('example.org')).toMatchObject([{ found: 'found' }]);
-    const gone = await write(first.revision, 'missing', 30);
-    expect([gone.published, gone.revision > first.revision]).toEqual([[], true]);
+    const missingResult = await write(first.revision, 'missing', 30);
+    expect([missingResult.published, missingResult.revision > first.revision]).toEqual([[], true]);
   });
 
   test('many bounces lock only their account, with the reason', async () => {
     const store = await storeWith('other');
-    await end(store, 1, 95, 'delivered');
-    await end(store, 2, 100, 'delivered');
-    await end(store, 1, 9, 'hard');
+    await settleMessages(store, 1, 95, 'delivered');
+    await settleMessages(store, 2, 100, 'delivered');
+    await settleMessages(store, 1, 9, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
     expect((await account(store, 'default'))?.warning).toContain('9 hard bounces of 104 emails');
-    await end(store, 1, 2, 'hard');
+    await settleMessages(store, 1, 2, 'hard');
     expect((await account(store, 'default'))?.locked?.reason).toContain('11 hard bounces of 106 emails in 7 days');
     expect((await account(store, 'other'))?.locked).toBeNull();
     expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
@@ -297,8 +297,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('soft bounces and messages to the simulator do not lock an account', async () => {
     const store = await storeWith();
-    await end(store, 1, 60, 'soft');
-    await end(store, 1, 60, 'hard', Date.now(), true);
+    await settleMessages(store, 1, 60, 'soft');
+    await settleMessages(store, 1, 60, 'hard', Date.now(), true);
     expect((await account(store, 'default'))?.locked).toBeNull();
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
@@ -308,30 +308,32 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('complaints lock an account, and an unlock restarts the window', async () => {
     const store = await storeWith();
-    await end(store, 1, 120, 'delivered');
-    await end(store, 1, 1, 'complained');
+    await settleMessages(store, 1, 120, 'delivered');
+    await settleMessages(store, 1, 1, 'complained');
     // One recipient alone does not lock an account at any rate.
     expect(await account(store, 'default')).toMatchObject({
       locked: null,
       warning: expect.stringContaining('1 complaint of 121 emails'),
     });
-    await end(store, 1, 1, 'complained');
+    await settleMessages(store, 1, 1, 'complained');
     expect((await account(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 emails');
     await store.unlockAccount('default', Date.now());
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
       value: { emails: 0, bounces: 0, complaints: 0 },
     });
-    await end(store, 1, 1, 'hard');
+    await settleMessages(store, 1, 1, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
   });
 
   test('repeated bounces of one address count once and do not lock an account', async () => {
     const store = await storeWith();
-    const mails = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
-    await store.accept(mails);
+    const messages = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
+    await store.accept(messages);
     await store.settle(
-      mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' })),
+      messages.map((message) =>
+        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+      ),
     );
     const counts = { emails: 15, bounces: 1, complaints: 0 };
     expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
@@ -341,30 +343,30 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a warning ends when delivered messages have reduced the rate', async () => {
     const store = await storeWith();
-    await end(store, 1, 94, 'delivered');
-    await end(store, 1, 6, 'hard');
+    await settleMessages(store, 1, 94, 'delivered');
+    await settleMessages(store, 1, 6, 'hard');
     expect((await account(store, 'default'))?.warning).not.toBeNull();
-    await end(store, 1, 60, 'delivered');
+    await settleMessages(store, 1, 60, 'delivered');
     expect((await account(store, 'default'))?.warning).toBeNull();
   });
 
   test('leased messages are checked against suppressions that were added after the lease', async () => {
     const store = await storeWith();
-    const mails = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
+    const messages = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
       newMessage({ to, lease: LEASE }),
     );
-    await store.accept(mails);
-    expect(await store.checkSuppression(mails)).toEqual([true, true, true]);
+    await store.accept(messages);
+    expect(await store.checkSuppression(messages)).toEqual([true, true, true]);
     await store.addSuppressions('default', [manual('early@example.com')]);
     await store.addSuppressions('*', [manual('late@example.com')]);
-    expect(await store.checkSuppression(mails)).toEqual([false, false, true]);
+    expect(await store.checkSuppression(messages)).toEqual([false, false, true]);
   });
 
   test('events older than 7 days do not count', async () => {
     const store = await storeWith();
     const now = Date.now();
-    await end(store, 1, 9, 'hard', now - 169 * HOUR);
-    await end(store, 1, 3, 'hard', now);
+    await settleMessages(store, 1, 9, 'hard', now - 169 * HOUR);
+    await settleMessages(store, 1, 3, 'hard', now);
     expect(await store.readReputation('default', now)).toEqual({
       kind: 'done',
       value: { emails: 3, bounces: 3, complaints: 0 },
@@ -378,8 +380,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },
     });
-    await end(store, 1, 80, 'delivered');
-    await end(store, 1, 40, 'hard');
+    await settleMessages(store, 1, 80, 'delivered');
+    await settleMessages(store, 1, 40, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
     expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });

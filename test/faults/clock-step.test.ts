@@ -24,7 +24,7 @@ interface SteppedClock {
 }
 
 /** Steps the clock of the machine, which the embedded store uses. */
-async function ofMachine(): Promise<SteppedClock> {
+async function openMachineClock(): Promise<SteppedClock> {
   let setBy = 0;
   return {
     database: `sqlite:${join(temporaryFolder(), 'postrider.db')}`,
@@ -36,7 +36,7 @@ async function ofMachine(): Promise<SteppedClock> {
 }
 
 /** Steps the time of the server: the search path contains a function that replaces the function of the system. */
-async function ofServer(): Promise<SteppedClock> {
+async function openServerClock(): Promise<SteppedClock> {
   const database = await temporaryDatabase();
   const name = new URL(database).pathname.slice(1);
   await runStatement(
@@ -55,8 +55,8 @@ async function ofServer(): Promise<SteppedClock> {
 }
 
 const CLOCKS = [
-  { name: 'the clock of the machine', open: ofMachine },
-  { name: 'the clock of the PostgreSQL server', open: ofServer },
+  { name: 'the clock of the machine', open: openMachineClock },
+  { name: 'the clock of the PostgreSQL server', open: openServerClock },
 ];
 
 describe.each(CLOCKS)('$name', ({ open }) => {
@@ -74,10 +74,10 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       null,
     );
     const attempts = new Map<string, number>();
-    let refusing = true;
+    let isRefusing = true;
     const attempt = async ({ id }: OutgoingMessage) => {
       attempts.set(id, (attempts.get(id) ?? 0) + 1);
-      if (!refusing) return newAttempt();
+      if (!isRefusing) return newAttempt();
       const reply = { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'greylisted' } as const;
       return newAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
     };
@@ -87,10 +87,10 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       wrapTransport: (transport) => ({ ...transport, attempt }),
     });
     onTestFinished(() => service.stop());
-    const looker = await openStore(settings.database, { exclusive: false });
-    onTestFinished(() => looker.close());
+    const observer = await openStore(settings.database, { exclusive: false });
+    onTestFinished(() => observer.close());
     const states = async () => {
-      const listed = await looker.listMessages({ accountId: null, state: null, to: null, since: null, limit: 99 });
+      const listed = await observer.listMessages({ accountId: null, state: null, to: null, since: null, limit: 99 });
       return [...new Set(listed.map(({ state }) => state))].sort();
     };
     const ids: string[] = [];
@@ -105,7 +105,7 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       await expect.poll(() => triedTimes(times)).toBe(true);
       await expect.poll(states).toEqual(['queued']);
     }
-    refusing = false;
+    isRefusing = false;
     await stepped.step(2 * DAY);
     await expect.poll(states).toEqual(['delivered']);
   });

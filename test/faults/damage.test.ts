@@ -17,11 +17,15 @@ import { scenario } from '../scenarios/running-service.ts';
 const rig = scenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
-/** Expects `serve` in `folder` to exit with one line that matches `said`. */
-async function refusesToServe(folder: string, settings: Record<string, string>, said: RegExp): Promise<string> {
+/** Expects `serve` in `folder` to exit with one line that matches `expectedLine`. */
+async function expectServeToFail(
+  folder: string,
+  settings: Record<string, string>,
+  expectedLine: RegExp,
+): Promise<string> {
   const { code, stdout, stderr } = await runCommand(folder, ['serve'], settings);
   expect(stderr).toMatch(ONE_LINE);
-  expect(stderr).toMatch(said);
+  expect(stderr).toMatch(expectedLine);
   expect(stderr).not.toMatch(/ at .*:\d+:\d+|node:internal/);
   expect([code, stdout]).toEqual([1, '']);
   return stderr;
@@ -49,7 +53,7 @@ describe('the database file', () => {
     const folder = temporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(databaseIn(folder), garbage);
-    await refusesToServe(folder, {}, /postrider\.db is damaged .*left unchanged/);
+    await expectServeToFail(folder, {}, /postrider\.db is damaged .*left unchanged/);
     const command = await runCommand(folder, ['account', 'list']);
     expect([command.code, command.stdout]).toEqual([1, '']);
     expect(command.stderr).toMatch(ONE_LINE);
@@ -85,7 +89,7 @@ describe('the database file', () => {
     other.exec('CREATE TABLE diary (day TEXT)');
     other.close();
     const before = readFileSync(databaseIn(folder));
-    await refusesToServe(folder, {}, /is not a Postrider database.*POSTRIDER_DATABASE/);
+    await expectServeToFail(folder, {}, /is not a Postrider database.*POSTRIDER_DATABASE/);
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
@@ -96,25 +100,25 @@ describe('the database file', () => {
     later.exec('PRAGMA user_version = 99');
     later.close();
     const before = readFileSync(databaseIn(folder));
-    await refusesToServe(folder, {}, /schema version 99, but this version of Postrider supports at most/);
+    await expectServeToFail(folder, {}, /schema version 99, but this version of Postrider supports at most/);
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
   test('in a folder that cannot be created is named, with the remedy', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'file'), '');
-    await refusesToServe(
+    await expectServeToFail(
       folder,
       { POSTRIDER_DATABASE: 'sqlite:file/below/postrider.db' },
       /cannot create .*POSTRIDER_DATABASE/,
     );
-    await refusesToServe(folder, { POSTRIDER_DATABASE: 'sqlite:.' }, /postrider: .*(cannot|directory|folder)/);
+    await expectServeToFail(folder, { POSTRIDER_DATABASE: 'sqlite:.' }, /postrider: .*(cannot|directory|folder)/);
   });
 
   test('is used by one service: a second one exits, and the first continues', async () => {
     const folder = temporaryFolder();
     const first = await startProcess(folder);
-    await refusesToServe(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
+    await expectServeToFail(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
     expect((await submit(first.publicUrl, first.key ?? '')).status).toBe(201);
     first.kill('SIGKILL');
     await first.ended;
@@ -128,15 +132,19 @@ test('a port in use is named, for either listener, and the store is released and
   await new Promise<void>((resolve) => holder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => holder.close(() => resolve())));
   const address = holder.address();
-  const taken = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
+  const usedAddress = `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
   const folder = temporaryFolder();
-  await refusesToServe(folder, { POSTRIDER_LISTEN: taken }, new RegExp(`POSTRIDER_LISTEN.*${taken}`));
-  await refusesToServe(folder, { POSTRIDER_OPERATOR_LISTEN: taken }, new RegExp(`POSTRIDER_OPERATOR_LISTEN.*${taken}`));
+  await expectServeToFail(folder, { POSTRIDER_LISTEN: usedAddress }, new RegExp(`POSTRIDER_LISTEN.*${usedAddress}`));
+  await expectServeToFail(
+    folder,
+    { POSTRIDER_OPERATOR_LISTEN: usedAddress },
+    new RegExp(`POSTRIDER_OPERATOR_LISTEN.*${usedAddress}`),
+  );
   const service = await startProcess(folder);
   expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
 
-const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: RegExp])[] = [
+const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expectedLine: RegExp])[] = [
   [{ POSTRIDER_TRANSPROT: 'capture:' }, /POSTRIDER_TRANSPROT .*POSTRIDER_TRANSPORT/],
   [{ POSTRIDER_TRANSPORT: 'stmp://relay.example' }, /POSTRIDER_TRANSPORT: .*smtp/],
   [{ POSTRIDER_TRANSPORT: 'smtp:/relay.example' }, /POSTRIDER_TRANSPORT: .*\/\//],
@@ -160,9 +168,9 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, said: 
   [{ POSTRIDER_FEEDBACK_LISTEN: ':25' }, /POSTRIDER_FEEDBACK_LISTEN .*set POSTRIDER_RETURN_PATH_DOMAIN/],
 ];
 
-test.each(BAD_SETTINGS)('%j stops the start with one line and creates no database', async (settings, said) => {
+test.each(BAD_SETTINGS)('%j stops the start with one line and creates no database', async (settings, expectedLine) => {
   const folder = temporaryFolder();
-  await refusesToServe(folder, settings, said);
+  await expectServeToFail(folder, settings, expectedLine);
   const early = !('POSTRIDER_TLS_CERT' in settings);
   if (early) expect(existsSync(join(folder, 'data'))).toBe(false);
 });
@@ -171,8 +179,8 @@ test.each([
   ['POSTRIDER_LISTEN\n', /\.env line 1/],
   ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
   ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
-])('a malformed .env is named by line: %j', async (text, said) => {
+])('a malformed .env is named by line: %j', async (text, expectedLine) => {
   const folder = temporaryFolder();
   writeFileSync(join(folder, '.env'), text);
-  await refusesToServe(folder, {}, said);
+  await expectServeToFail(folder, {}, expectedLine);
 });

@@ -16,7 +16,7 @@ import { startTcpProxy } from '../rig/tcp-proxy.ts';
 const SENDERS = 6;
 /** Time limit of one statement in tests that wait for it. */
 const LIMIT_MS = 2_000;
-const PATIENCE = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 60_000 };
 
 async function storeOn(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
@@ -59,7 +59,7 @@ function startAccepting(accept: Store['accept']) {
 }
 
 /** Returns the acknowledged ids that are not in the queue or have no body. */
-async function missing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
+async function findMissing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
     const found = await Promise.all(accepting.acknowledged.map((id) => store.findMessage(id)));
@@ -87,7 +87,7 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   }
   await accepting.more(60);
   await accepting.end();
-  expect(await missing(accepting, url)).toEqual([]);
+  expect(await findMissing(accepting, url)).toEqual([]);
   expectClear(accepting.faults);
 }, 120_000);
 
@@ -99,16 +99,16 @@ test('while the server is down, each call fails within about two seconds with th
     failed = true;
   });
   await server.crash();
-  const took: number[] = [];
-  while (took.length < 4) {
+  const durationsMs: number[] = [];
+  while (durationsMs.length < 4) {
     const startedAt = performance.now();
     await expect(store.accept([newMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
-    took.push(performance.now() - startedAt);
+    durationsMs.push(performance.now() - startedAt);
   }
   // The fastest call is measured, because a short delay of the machine does not affect all calls.
-  expect(Math.min(...took)).toBeLessThan(3_000);
+  expect(Math.min(...durationsMs)).toBeLessThan(3_000);
   await server.start();
-  await vi.waitFor(() => store.accept([newMessage()]), PATIENCE);
+  await vi.waitFor(() => store.accept([newMessage()]), WAIT_OPTIONS);
   expect(failed).toBe(false);
 }, 120_000);
 
@@ -121,7 +121,7 @@ test('watching the directory reports changes after a failure of the server', asy
     locked.push(...accounts.filter((account) => account.locked !== null).map(({ name }) => name));
   });
   await server.restart();
-  await vi.waitFor(() => store.lockAccount('default', 'test', 1), PATIENCE);
+  await vi.waitFor(() => store.lockAccount('default', 'test', 1), WAIT_OPTIONS);
   await expect.poll(() => locked).toEqual(['default']);
 }, 120_000);
 
@@ -140,7 +140,7 @@ test('no message is lost or stored twice when random connections are terminated 
   }
   await accepting.more(30);
   await accepting.end();
-  expect(await missing(accepting, url)).toEqual([]);
+  expect(await findMissing(accepting, url)).toEqual([]);
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
   const stored = await countOf(server, url);
@@ -164,7 +164,7 @@ test('a network path that drops packets blocks no call longer than its time limi
   await accepting.more(40);
   await accepting.end();
   expectClear(accepting.faults);
-  expect(await missing(accepting, url.href)).toEqual([]);
+  expect(await findMissing(accepting, url.href)).toEqual([]);
 }, 120_000);
 
 test('after a failover the same store continues on the promoted standby with every acknowledged message', async () => {
@@ -187,7 +187,7 @@ test('after a failover the same store continues on the promoted standby with eve
   await accepting.end();
   expect(before).toBeGreaterThanOrEqual(100);
   expectClear(accepting.faults);
-  expect(await missing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
+  expect(await findMissing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
 test('no message is acknowledged while a required standby is down', async () => {
@@ -200,7 +200,7 @@ test('no message is acknowledged while a required standby is down', async () => 
   await standby.crash();
   await expect(accept([newMessage()])).rejects.toThrow(StoreError);
   await standby.start();
-  await vi.waitFor(() => accept([newMessage()]), PATIENCE);
+  await vi.waitFor(() => accept([newMessage()]), WAIT_OPTIONS);
 }, 120_000);
 
 test('at its start a service warns in one line about a server that runs with fsync=off', async () => {

@@ -110,8 +110,8 @@ test('symbolic links are resolved to the real path, also to a missing file', () 
 const FILE_FAULTS: readonly (readonly [
   name: string,
   reason: string,
-  harm: (path: string) => void,
-  mend: ((path: string) => void) | null,
+  damage: (path: string) => void,
+  repair: ((path: string) => void) | null,
 ])[] = [
   ['the database is unlinked', 'the database file was removed', (path) => unlinkSync(path), null],
   [
@@ -160,7 +160,7 @@ const FILE_FAULTS: readonly (readonly [
 
 test.each(FILE_FAULTS)(
   'if %s while the service runs, no message is acknowledged, /readyz reports the reason, and an alarm is raised',
-  async (_name, reason, harm, mend) => {
+  async (_name, reason, damage, repair) => {
     const path = join(temporaryFolder(), 'postrider.db');
     const settings = loadSettings(
       {
@@ -178,12 +178,12 @@ test.each(FILE_FAULTS)(
       return [response.status, ((await response.json()) as { message: string }).message];
     };
     expect((await submit(url, key)).status).toBe(201);
-    harm(path);
+    damage(path);
     // The fault is detected immediately and not only at the next check of the files.
     expect((await submit(url, key)).status).toBe(500);
     expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
-    if (mend !== null) {
-      mend(path);
+    if (repair !== null) {
+      repair(path);
       await expect.poll(ready).toEqual([200, 'ready']);
       expect((await submit(url, key)).status).toBe(201);
     }
@@ -193,11 +193,11 @@ test.each(FILE_FAULTS)(
 
 test('removed files are detected within a second and reported with the remedy, and outcomes are still stored', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
-  const told = Promise.withResolvers<{ reason: string; remedy: string } | null>();
-  const store = await openSqliteStore({ path, exclusive: true, onFilesFault: told.resolve });
+  const reportedFault = Promise.withResolvers<{ reason: string; remedy: string } | null>();
+  const store = await openSqliteStore({ path, exclusive: true, onFilesFault: reportedFault.resolve });
   await store.createAccount('default', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1);
   renameSync(path, `${path}.away`);
-  expect(await told.promise).toEqual({
+  expect(await reportedFault.promise).toEqual({
     reason: 'the database file was removed',
     remedy: expect.stringMatching(/Put the file back at /),
   });
@@ -230,7 +230,7 @@ test('after a stop the database contains the content of the deleted log', async 
   service.kill('SIGTERM');
   expect(await service.ended).toBe(0);
   const list = await runJsonCommand<Listed[]>(folder, ['message', 'list'], settings);
-  expect(list.map((mail) => mail.id)).toContain(id);
+  expect(list.map((message) => message.id)).toContain(id);
 });
 
 test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {

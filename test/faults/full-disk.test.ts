@@ -32,8 +32,8 @@ test('on a full disk requests are answered with 500, no acknowledged message is 
   expect(acknowledged.length).toBeGreaterThan(10);
   full.kill('SIGKILL');
   await full.ended;
-  const roomy = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
-  expect((await submit(roomy.publicUrl, key)).status).toBe(201);
+  const restarted = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
+  expect((await submit(restarted.publicUrl, key)).status).toBe(201);
   const stored = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
   const ids = new Set(stored.map(({ id }) => id));
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([]);

@@ -97,9 +97,9 @@ test('under hold, messages that a killed node was transmitting become uncertain,
       .sort();
   await expect.poll(states).toEqual(['delivered', 'delivered', 'delivered', 'uncertain', 'uncertain', 'uncertain']);
   expect([...sink.received.values()]).toEqual([1, 1, 1, 1, 1, 1]);
-  const held = ids.find((id) => (sink.acceptOrder.indexOf(id) + 1 || 9) <= 3) ?? '';
-  await runJsonCommand(folder, ['message', 'retry', held]);
-  await expect.poll(() => sink.received.get(held)).toBe(2);
+  const uncertainId = ids.find((id) => (sink.acceptOrder.indexOf(id) + 1 || 9) <= 3) ?? '';
+  await runJsonCommand(folder, ['message', 'retry', uncertainId]);
+  await expect.poll(() => sink.received.get(uncertainId)).toBe(2);
 });
 
 test('after SIGTERM the service ends within its time limit and leaves no lease', async () => {
@@ -113,6 +113,13 @@ test('after SIGTERM the service ends within its time limit and leaves no lease',
   service.kill('SIGTERM');
   expect(await service.ended).toBe(0);
   expect(await runJsonCommand(folder, ['message', 'list', '--state', 'sending'])).toEqual([]);
-  const left = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--state', 'queued', '--limit', '1000']);
-  expect(left.length + sink.received.size).toBe(200);
+  const queuedMessages = await runJsonCommand<unknown[]>(folder, [
+    'message',
+    'list',
+    '--state',
+    'queued',
+    '--limit',
+    '1000',
+  ]);
+  expect(queuedMessages.length + sink.received.size).toBe(200);
 });

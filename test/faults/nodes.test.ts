@@ -137,21 +137,21 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
 test('a node that is suspended for longer than the liveness timeout starts no earlier attempt when it continues', async () => {
   const { nodes, key, more, settled } = await install();
   await more(150);
-  const sleeper = nodes[1];
-  if (sleeper === null || sleeper === undefined) throw new Error('no node');
-  sleeper.kill('SIGSTOP');
+  const suspendedNode = nodes[1];
+  if (suspendedNode === null || suspendedNode === undefined) throw new Error('no node');
+  suspendedNode.kill('SIGSTOP');
   nodes[1] = null;
-  onTestFinished(() => sleeper.kill('SIGCONT'));
+  onTestFinished(() => suspendedNode.kill('SIGCONT'));
   const stoppedAt = performance.now();
   await more(150);
   // While the node is suspended, the others recover and send all messages that it had leased.
   const before = await settled();
   expect(before).toBeLessThanOrEqual(IN_FLIGHT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
-  sleeper.kill('SIGCONT');
-  const works = async () => (await submit(sleeper.publicUrl, key)).status;
+  suspendedNode.kill('SIGCONT');
+  const works = async () => (await submit(suspendedNode.publicUrl, key)).status;
   await expect.poll(works).toBe(201);
-  for (let n = 0; n < 20; n += 1) await submit(sleeper.publicUrl, key);
+  for (let n = 0; n < 20; n += 1) await submit(suspendedNode.publicUrl, key);
   // The node completes the transmissions in progress and sends no other message that it had leased.
   expect((await settled()) - before).toBeLessThanOrEqual(CONNECTIONS);
 }, 180_000);

@@ -86,7 +86,7 @@ function killedRestore(path: string, step: number, links: string): Promise<numbe
 }
 
 /** The state of a database before its restore. */
-const STANDINGS = {
+const DATABASE_STATES = {
   'with a log that only the -wal holds': makeCrashed,
   'that is damaged': (path: string) => {
     makeCrashed(path);
@@ -112,13 +112,13 @@ const MORE_CASES = [
 
 describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
-  (standing, links, before) => {
+  (databaseState, links, before) => {
     // A kill before a step equals a kill after the previous step.
     test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {
         const path = join(temporaryFolder(), 'postrider.db');
-        STANDINGS[standing](path);
+        DATABASE_STATES[databaseState](path);
         const end = await killedRestore(path, step, links);
         if (end === 0) {
           expect(await accountsOf(path)).toEqual(NEW);
@@ -133,24 +133,24 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
           expect(found).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
           expect(await accountsOf(path)).toEqual(NEW);
-          if (standing === 'with a log that only the -wal holds') {
+          if (databaseState === 'with a log that only the -wal holds') {
             // The old database is complete under its new name. Files of the killed restore may be beside it.
             const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
             const all = await Promise.all(names.map((name) => accountsOf(join(path, '..', name))));
             expect(all).toContainEqual(OLD);
           }
-          if (standing === 'that is damaged') {
+          if (databaseState === 'that is damaged') {
             const names = readdirSync(join(path, '..')).filter((name) => name.includes('.before-'));
             for (const end of ['Z', 'Z-wal', 'Z-shm']) expect(names.some((name) => name.endsWith(end))).toBe(true);
           }
         } else if (found.length === 0) {
           // An empty store is correct only if there was no database before, and no file of the restore remains.
-          expect([standing, before]).toEqual(['on a new machine', []]);
+          expect([databaseState, before]).toEqual(['on a new machine', []]);
         } else if (before === null) expect(found).toEqual(NEW);
         else expect([OLD, NEW]).toContainEqual(found);
         expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
       }
-      if (standing !== 'with a log that only the -wal holds' || links === 'no-links')
+      if (databaseState !== 'with a log that only the -wal holds' || links === 'no-links')
         expect(refusals).toBeGreaterThan(0);
       else expect(refusals).toBe(0);
     });
@@ -162,24 +162,24 @@ test('a restore does not replay an existing -wal file, and keeps the file', asyn
   makeCrashed(path);
   const log = readFileSync(`${path}-wal`);
   rmSync(path);
-  const kept = restoreDatabase(backup, path, new Date());
+  const keptPath = restoreDatabase(backup, path, new Date());
   expect(await accountsOf(path)).toEqual(NEW);
   const database = new DatabaseSync(path);
   expect(database.prepare('PRAGMA integrity_check').get()?.integrity_check).toBe('ok');
   database.close();
-  expect(readFileSync(`${kept}-wal`).equals(log)).toBe(true);
-  expect(existsSync(`${kept}-shm`)).toBe(true);
+  expect(readFileSync(`${keptPath}-wal`).equals(log)).toBe(true);
+  expect(existsSync(`${keptPath}-shm`)).toBe(true);
 });
 
 test.each(['missing', 'empty'])(
   'serve and every command refuse a database that is %s if its log exists',
-  async (how) => {
+  async (fileState) => {
     const folder = temporaryFolder();
     mkdirSync(join(folder, 'data'));
     const path = join(folder, 'data/postrider.db');
     makeCrashed(path);
     rmSync(path);
-    if (how === 'empty') writeFileSync(path, '');
+    if (fileState === 'empty') writeFileSync(path, '');
     for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
       const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED);
       expect([code, stdout]).toEqual([1, '']);
@@ -205,10 +205,10 @@ test('serve refuses if the database is missing and a draft of an earlier version
 test('a database kept by a restore can be restored, including the content of its log', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
-  const kept = join(temporaryFolder(), 'kept.db');
-  makeCrashed(kept);
+  const keptPath = join(temporaryFolder(), 'kept.db');
+  makeCrashed(keptPath);
   restoreDatabase(backup, path, new Date());
-  restoreDatabase(kept, path, new Date());
+  restoreDatabase(keptPath, path, new Date());
   expect(await accountsOf(path)).toEqual(OLD);
 });
 
@@ -216,11 +216,11 @@ test('a restore keeps the old database by a hard link, complete in one file, rea
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const was = statSync(path).ino;
-  const kept = restoreDatabase(backup, path, new Date(0)) ?? '';
-  expect(kept).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
-  expect([statSync(kept).ino, statSync(kept).nlink, existsSync(`${kept}-wal`)]).toEqual([was, 1, false]);
+  const keptPath = restoreDatabase(backup, path, new Date(0)) ?? '';
+  expect(keptPath).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
+  expect([statSync(keptPath).ino, statSync(keptPath).nlink, existsSync(`${keptPath}-wal`)]).toEqual([was, 1, false]);
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(await accountsOf(kept)).toEqual(OLD);
+  expect(await accountsOf(keptPath)).toEqual(OLD);
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
@@ -295,7 +295,7 @@ test('a restore onto a full disk fails with one line, and the database is unchan
   expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
   expect(stderr).toMatch(/^postrider: [^\n]*full[^\n]*\n$/);
   const list = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list'], EMBEDDED);
-  expect(list.map((mail) => mail.id)).toEqual([id]);
+  expect(list.map((message) => message.id)).toEqual([id]);
 });
 
 test('a backup that cannot be read is named, and the database is unchanged', () => {

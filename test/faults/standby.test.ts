@@ -22,7 +22,7 @@ import { sampleOrFull } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const PATIENCE = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 60_000 };
 const DAY_MS = 86_400_000;
 const SENDERS = 24;
 const LISTS = 4;
@@ -114,12 +114,12 @@ async function operations(store: Store): Promise<readonly Operation[]> {
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
   const [alone, keyed, leased, marked, released, cancelled, reported] = Array.from({ length: 7 }, () => newMessage());
   if (!alone || !keyed || !leased || !marked || !released || !cancelled || !reported) throw new Error('no message');
-  const held = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
-  await store.accept([...held, cancelled]);
-  await store.settle(held.filter(({ id }) => id === reported.id).map((mail) => newSettlement(mail)));
+  const leasedMessages = [leased, marked, released, reported].map((mail) => ({ ...mail, lease, attempts: 1 }));
+  await store.accept([...leasedMessages, cancelled]);
+  await store.settle(leasedMessages.filter(({ id }) => id === reported.id).map((mail) => newSettlement(mail)));
   const fence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
-  const made = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
-  if (made.kind !== 'done') throw new Error('no key');
+  const createdKey = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
+  if (createdKey.kind !== 'done') throw new Error('no key');
   const revoked = await store.createToken({ name: 'old', prefix: 'pt_1', hash: 't1', expiresAt: null }, now);
   if (revoked.kind !== 'done') throw new Error('no token');
   const suppressed = (address: string) => ({ address, reason: 'manual', source: null, at: now }) as const;
@@ -167,12 +167,12 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     { name: 'a lock', run: (on) => on.lockAccount('shop', 'test', now), again: { kind: 'done' } },
     {
       name: 'a revoked key',
-      run: (on) => on.revokeKey(made.value.id, now),
+      run: (on) => on.revokeKey(createdKey.value.id, now),
       again: { kind: 'done', value: { revokedAt: now } },
     },
     {
       name: 'the use of a key',
-      run: (on) => on.updateKeysLastUsed([{ id: made.value.id, at: now }]),
+      run: (on) => on.updateKeysLastUsed([{ id: createdKey.value.id, at: now }]),
       again: undefined,
     },
     { name: 'a domain', run: (on) => on.addDomain('default', domain, now), again: { kind: 'done' } },
@@ -203,7 +203,7 @@ async function operations(store: Store): Promise<readonly Operation[]> {
     { name: 'a released lease', run: (on) => on.release(fence(released), now), once: true, again: ['lost'] },
     {
       name: 'a settlement',
-      run: (on) => on.settle(held.filter(({ id }) => id === leased.id).map((mail) => newSettlement(mail))),
+      run: (on) => on.settle(leasedMessages.filter(({ id }) => id === leased.id).map((mail) => newSettlement(mail))),
       again: ['lost'],
     },
     {
@@ -240,7 +240,7 @@ test('a change whose wait for the standby was cancelled is neither acknowledged 
   }
   await standby.start();
   for (const { name, run, again } of all) {
-    const answer = await vi.waitFor(() => run(store), PATIENCE);
+    const answer = await vi.waitFor(() => run(store), WAIT_OPTIONS);
     expect([name, answer]).toEqual([name, matching(again)]);
   }
 }, 240_000);
@@ -305,9 +305,9 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   onTestFinished(() => promoted.close());
   const listed = await promoted.listSuppressions('default', null, 1_000_000);
   const there = new Set(listed.kind === 'done' ? listed.value.map(({ address }) => address) : []);
-  const lost = [...addresses].filter((address) => !there.has(address));
-  for (const id of messages) if ((await promoted.findMessage(id)) === null) lost.push(id);
-  expect(lost).toEqual([]);
+  const missing = [...addresses].filter((address) => !there.has(address));
+  for (const id of messages) if ((await promoted.findMessage(id)) === null) missing.push(id);
+  expect(missing).toEqual([]);
 }, 600_000);
 
 test('a commit whose connection is ended while it waits for the standby is not acknowledged, even if the primary reports it as committed', async () => {
@@ -343,12 +343,12 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   };
   // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are
   // abandoned.
-  const given = async () => {
+  const readResults = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);
   };
-  await expect.poll(given, PATIENCE).toEqual(['rejected', 'rejected']);
-  await expect.poll(waits, PATIENCE).toBe(0);
+  await expect.poll(readResults, WAIT_OPTIONS).toEqual(['rejected', 'rejected']);
+  await expect.poll(waits, WAIT_OPTIONS).toBe(0);
 }, 120_000);
 
 test('a start that waits for a missing standby reports it once, with the remedy, and continues when the standby is no longer required', async () => {
@@ -361,25 +361,25 @@ test('a start that waits for a missing standby reports it once, with the remedy,
     return (rows[0] as { n: number }).n;
   };
   const clock = virtualClock(Date.now());
-  const told: string[] = [];
-  const surroundings = { clock, random: Math.random, simulated: false };
+  const warnings: string[] = [];
+  const environment = { clock, random: Math.random, simulated: false };
   const opening = openStore(parsePostgresUrl(url), {
     exclusive: true,
-    environment: surroundings,
-    onWait: (line) => told.push(line),
+    environment,
+    onWait: (line) => warnings.push(line),
   });
-  await expect.poll(waits, PATIENCE).toBe(1);
-  expect(told).toEqual([]);
+  await expect.poll(waits, WAIT_OPTIONS).toBe(1);
+  expect(warnings).toEqual([]);
   await vi.waitFor(async () => {
     await clock.advance(5_000);
-    expect(told).toHaveLength(1);
-  }, PATIENCE);
-  expect(told[0]).toContain('synchronous_standby_names = away');
+    expect(warnings).toHaveLength(1);
+  }, WAIT_OPTIONS);
+  expect(warnings[0]).toContain('synchronous_standby_names = away');
   await clock.advance(60_000);
   await server.run('ALTER SYSTEM RESET synchronous_standby_names');
   await server.run('SELECT pg_reload_conf()');
   await (await opening).close();
-  expect(told).toHaveLength(1);
+  expect(warnings).toHaveLength(1);
 }, 120_000);
 
 test('behind a pooler that drops startup options, an immediate shutdown loses no acknowledged message although the role has synchronous_commit=off', async () => {
@@ -391,9 +391,9 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
   const store = await openStore(parsePostgresUrl(url.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  const mails = Array.from({ length: 50 }, () => newMessage());
-  for (const mail of mails) await store.accept([mail]);
+  const messages = Array.from({ length: 50 }, () => newMessage());
+  for (const mail of messages) await store.accept([mail]);
   await server.restart();
-  const found = await vi.waitFor(() => Promise.all(mails.map(({ id }) => store.findMessage(id))), PATIENCE);
+  const found = await vi.waitFor(() => Promise.all(messages.map(({ id }) => store.findMessage(id))), WAIT_OPTIONS);
   expect(found.filter((mail) => mail === null)).toEqual([]);
 }, 120_000);

@@ -11,11 +11,11 @@ import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { temporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
-const MORTAL = new URL('../rig/killable-threads.ts', import.meta.url).href;
+const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
 test('serve exits within seconds with one line and a non-zero code, and the next start has every message', async () => {
   const folder = temporaryFolder();
-  const first = await startProcess(folder, { NODE_OPTIONS: `--import ${MORTAL}` });
+  const first = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
   const id = await submitAccepted(first.publicUrl, first.key ?? '');
   writeFileSync(join(folder, 'die'), '');
   expect(await first.ended).toBe(1);

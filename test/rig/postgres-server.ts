@@ -11,7 +11,7 @@ import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 
-const NOBODY_ID = 65_534;
+const UNPRIVILEGED_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
 /** The settings are durable as in production, with little memory, because many tests share one machine. */
@@ -74,14 +74,14 @@ export async function startServer({
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
   chmodSync(folder, 0o700);
   const asRoot = process.getuid?.() === 0;
-  const identity = asRoot ? { uid: NOBODY_ID, gid: NOBODY_ID } : {};
+  const identity = asRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const binaries = readableBinaries(version, folder, asRoot);
   const data = join(folder, 'data');
   const password = join(folder, 'password');
   writeFileSync(password, PASSWORD);
   if (asRoot) {
-    chownSync(folder, NOBODY_ID, NOBODY_ID);
-    chownSync(password, NOBODY_ID, NOBODY_ID);
+    chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+    chownSync(password, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
   }
   const port = await freePort();
   const tool = (name: string, ...args: string[]) =>
@@ -91,7 +91,7 @@ export async function startServer({
     tool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
   } else {
     await copyRunning(standbyOf, data);
-    if (asRoot) spawnSync('chown', ['-R', `${NOBODY_ID}:${NOBODY_ID}`, data]);
+    if (asRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, data]);
     chmodSync(data, 0o700);
   }
   const standbySettings =
@@ -206,13 +206,14 @@ function readableBinaries(version: ServerVersion, folder: string, asRoot: boolea
   accessSync(join(installed, 'bin/postgres'));
   if (
     !asRoot ||
-    spawnSync(join(installed, 'bin/postgres'), ['--version'], { uid: NOBODY_ID, gid: NOBODY_ID }).status === 0
+    spawnSync(join(installed, 'bin/postgres'), ['--version'], { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID }).status ===
+      0
   ) {
     return installed;
   }
   const copy = join(folder, 'native');
   cpSync(installed, copy, { recursive: true, verbatimSymlinks: true });
-  spawnSync('chown', ['-R', `${NOBODY_ID}:${NOBODY_ID}`, copy]);
+  spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, copy]);
   return copy;
 }
 

@@ -25,14 +25,14 @@ describe('--json', () => {
 
   test('message list prints id, state, to, from, subject and at', async () => {
     const listMessages = () => runJsonCommand<object[]>(folder, ['message', 'list', '--to', 'rita@example.com']);
-    const mail = {
+    const message = {
       id,
       to: 'rita@example.com',
       from: 'shop@example.org',
       subject: 'Rechnung \u202e Nr. 1',
       at: ISO_TIME,
     };
-    await expect.poll(listMessages).toEqual([{ ...mail, state: 'delivered' }]);
+    await expect.poll(listMessages).toEqual([{ ...message, state: 'delivered' }]);
     expect(await runJsonCommand(folder, ['message', 'list', '--state', 'bounced'])).toEqual([]);
     expect(
       await runJsonCommand(folder, ['message', 'list', '--account', 'default', '--since', '1h', '--limit', '1']),
@@ -83,7 +83,7 @@ test('text output in a pipe has no colours, and the content of a message cannot 
   }
 });
 
-const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
+const FAULTS: readonly (readonly [args: readonly string[], expectedLine: RegExp])[] = [
   [[], /no command/],
   [['srve'], /srve/],
   [['account', 'show', 'unknown'], /no account "unknown"/],
@@ -116,10 +116,10 @@ const FAULTS: readonly (readonly [args: readonly string[], said: RegExp])[] = [
   ],
 ];
 
-test.each(FAULTS)('postrider %j fails with one line', async (args, said) => {
+test.each(FAULTS)('postrider %j fails with one line', async (args, expectedLine) => {
   const { code, stdout, stderr } = await runCommand(folder, args);
   expect(code).toBeGreaterThan(0);
   expect(stdout).toBe('');
   expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
-  expect(stderr).toMatch(said);
+  expect(stderr).toMatch(expectedLine);
 });

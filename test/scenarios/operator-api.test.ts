@@ -266,10 +266,10 @@ describe('signing in', () => {
   });
 
   test('a revoked or expired token is refused', async () => {
-    const made = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
-    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(200);
-    await runCommand(folder, ['token', 'revoke', String(made.id)]);
-    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(made.token))).status).toBe(401);
+    const createdToken = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(createdToken.token))).status).toBe(200);
+    await runCommand(folder, ['token', 'revoke', String(createdToken.id)]);
+    expect((await sendJson('GET', '/api/v1/accounts', undefined, bearer(createdToken.token))).status).toBe(401);
   });
 });
 
@@ -280,7 +280,7 @@ test('accounts, limits and keys are created, shown, changed and locked, and the 
   const { key: raw, id } = key as { key: string; id: string };
   // The listener accepts the key within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
-  const mail = await submitAccepted(service.publicUrl, raw);
+  const message = await submitAccepted(service.publicUrl, raw);
   expect((await callApi('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
     rate: '1000/1h',
     volume: 100,
@@ -292,8 +292,8 @@ test('accounts, limits and keys are created, shown, changed and locked, and the 
   expect((await callApi('POST', '/accounts/acme/unlock')).body).toMatchObject({ state: 'active' });
   expect((await callApi('POST', `/keys/${id}/revoke`)).status).toBe(200);
   expect((await callApi('GET', '/accounts/acme/keys')).body).toMatchObject([{ id, name: 'web' }]);
-  expect((await callApi('GET', `/messages/${mail}`)).body).toMatchObject({ id: mail, account: 'acme' });
-  expect((await callApi('GET', `/messages/${mail}/explain`)).body).toMatchObject({
+  expect((await callApi('GET', `/messages/${message}`)).body).toMatchObject({ id: message, account: 'acme' });
+  expect((await callApi('GET', `/messages/${message}/explain`)).body).toMatchObject({
     explanation: expect.arrayContaining([expect.any(String)]),
   });
 });

@@ -185,17 +185,17 @@ describe('an import', () => {
   });
 
   test('by a page of another origin is refused', async () => {
-    const fresh = await rig.serve(rig.folder());
-    const session = await signedIn(fresh);
+    const newService = await rig.serve(rig.folder());
+    const session = await signedIn(newService);
     const send = (origin: string) =>
-      fetch(`${fresh.operatorUrl}/api/v1/accounts/default/suppressions/import`, {
+      fetch(`${newService.operatorUrl}/api/v1/accounts/default/suppressions/import`, {
         method: 'POST',
         headers: { ...session, Origin: origin, 'Content-Type': 'text/csv' },
         body: 'ada@example.com\n',
       });
     expect((await send('https://evil.example')).status).toBe(403);
-    expect((await send(fresh.operatorUrl)).status).toBe(200);
-    await fresh.stop();
+    expect((await send(newService.operatorUrl)).status).toBe(200);
+    await newService.stop();
   });
 
   test('with a Content-Length that is too large is refused before it is sent', async () => {

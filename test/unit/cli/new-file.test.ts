@@ -35,9 +35,9 @@ test('two drafts of one file have different, unpredictable names', async () => {
 
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   'an existing file or link is never overwritten or followed, even if it is created meanwhile (%s)',
-  async (how) => {
+  async (failure) => {
     const folder = temporaryFolder();
-    const publishing = how === 'link' ? undefined : noLinks(how);
+    const publishing = failure === 'link' ? undefined : noLinks(failure);
     const linkTarget = join(folder, 'victim');
     writeFileSync(linkTarget, 'untouched');
     const [existing, dangling, createdMeanwhile] = [

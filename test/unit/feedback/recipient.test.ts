@@ -25,9 +25,9 @@ test('a return path expires after its validity, and the clock of another node ma
 });
 
 test('a changed return path and one of another installation are refused', () => {
-  const made = token();
-  for (let at = 2; at < made.length; at += 1) {
-    const changed = made.slice(0, at) + (made[at] === 'a' ? 'b' : 'a') + made.slice(at + 1);
+  const validToken = token();
+  for (let at = 2; at < validToken.length; at += 1) {
+    const changed = validToken.slice(0, at) + (validToken[at] === 'a' ? 'b' : 'a') + validToken.slice(at + 1);
     expect(classify(`${changed}@bounces.example.org`)).toEqual({ kind: 'refused', reason: 'unknown' });
   }
   expect(classify(`${token(NOW, Buffer.alloc(32, 8))}@bounces.example.org`)).toMatchObject({ kind: 'refused' });

@@ -57,12 +57,12 @@ test('an IPv6 /64 network has the limits of one address', () => {
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
   const limits = createPeerLimits();
-  const taken = (address: string, now: number) =>
+  const countAccepted = (address: string, now: number) =>
     Array.from({ length: 1_000 }, () => limits.charge(address, 'role', now)).filter(Boolean).length;
-  expect(taken('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
-  expect(taken('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
+  expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
+  expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   let all = 2 * PEER_ROLE_MESSAGE_RATE.burst;
-  for (let n = 3; n < 20; n += 1) all += taken(`192.0.2.${n}`, 0);
+  for (let n = 3; n < 20; n += 1) all += countAccepted(`192.0.2.${n}`, 0);
   expect(all).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
   expect(limits.charge('192.0.2.99', 'return-path', 0)).toBe(true);
   expect(limits.allows('192.0.2.99', 'role', 0)).toBe(false);

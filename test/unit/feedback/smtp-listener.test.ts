@@ -119,9 +119,9 @@ async function rig(
   };
   onTestFinished(close);
   const dialog = async (from?: string) => {
-    const made = await connectSmtp(port, from);
-    dialogs.push(made);
-    return made;
+    const dialog = await connectSmtp(port, from);
+    dialogs.push(dialog);
+    return dialog;
   };
   return { port, dialog, reports, refusals, faults, reads: () => reads, close };
 }

@@ -13,15 +13,15 @@ function rig() {
   const sessions = createOpenSessions();
   const evicted: OpenSession[] = [];
   const openSession = (address: string, stage: SessionStage, activeAt: number): OpenSession => {
-    const made: OpenSession = { address, stage, lastActiveAt: activeAt, evict: () => void evicted.push(made) };
-    return made;
+    const session: OpenSession = { address, stage, lastActiveAt: activeAt, evict: () => void evicted.push(session) };
+    return session;
   };
   /** Admits `count` sessions, with as many peers as necessary. */
   const fill = (count: number, stage: SessionStage, activeAt: number): OpenSession[] =>
     Array.from({ length: count }, (_, n) => {
-      const made = openSession(`192.0.2.${Math.floor(n / MAX_SESSIONS.perPeer)}`, stage, activeAt + n);
-      expect(sessions.admit(made, MINUTE)).toBe(true);
-      return made;
+      const session = openSession(`192.0.2.${Math.floor(n / MAX_SESSIONS.perPeer)}`, stage, activeAt + n);
+      expect(sessions.admit(session, MINUTE)).toBe(true);
+      return session;
     });
   return { sessions, evicted, openSession, fill };
 }
@@ -29,42 +29,43 @@ function rig() {
 test('at the limit the session without a valid recipient that is idle longest is evicted', () => {
   const { sessions, evicted, openSession, fill } = rig();
   const all = fill(MAX_SESSIONS.total, 'new', 1_000);
-  const idlest = all[77];
-  if (idlest !== undefined) idlest.lastActiveAt = 5;
+  const longestIdle = all[77];
+  if (longestIdle !== undefined) longestIdle.lastActiveAt = 5;
   expect(sessions.admit(openSession('198.51.100.1', 'new', MINUTE), MINUTE)).toBe(true);
-  expect(evicted).toEqual([idlest]);
+  expect(evicted).toEqual([longestIdle]);
 });
 
 test('sessions without a recipient are evicted first, then those for a role mailbox, then those for return paths', () => {
   const { sessions, evicted, openSession, fill } = rig();
   const all = fill(MAX_SESSIONS.total, 'return-path', 0);
-  const [role, fresh] = [all[3], all[5]];
-  if (role === undefined || fresh === undefined) throw new Error('no sessions');
+  const [role, newSession] = [all[3], all[5]];
+  if (role === undefined || newSession === undefined) throw new Error('no sessions');
   Object.assign(role, { stage: 'role', activeAt: MINUTE });
-  Object.assign(fresh, { stage: 'new', activeAt: MINUTE });
+  Object.assign(newSession, { stage: 'new', activeAt: MINUTE });
   for (let n = 1; n <= 2; n += 1) sessions.admit(openSession(`198.51.100.${n}`, 'recording', MINUTE), MINUTE);
-  expect(evicted).toEqual([fresh, role]);
+  expect(evicted).toEqual([newSession, role]);
 });
 
 test('a session for a return path is evicted only after one idle minute, and a session whose message is being recorded is never evicted', () => {
   const { sessions, evicted, openSession, fill } = rig();
   fill(MAX_SESSIONS.total - 1, 'recording', 0);
-  const stalled = openSession('198.51.100.1', 'return-path', MINUTE);
-  sessions.admit(stalled, MINUTE);
+  const recordingSession = openSession('198.51.100.1', 'return-path', MINUTE);
+  sessions.admit(recordingSession, MINUTE);
   const next = openSession('198.51.100.2', 'recording', MINUTE);
   expect(sessions.admit(next, MINUTE + 1)).toBe(false);
   expect(sessions.admit(next, 2 * MINUTE)).toBe(true);
-  expect(evicted).toEqual([stalled]);
+  expect(evicted).toEqual([recordingSession]);
   expect(sessions.admit(openSession('198.51.100.3', 'new', 2 * MINUTE), 1_000 * MINUTE)).toBe(false);
 });
 
 test('a peer or an IPv6 /64 network has a limit, and its idle session is evicted for its next one', () => {
   const { sessions, evicted, openSession } = rig();
-  const enter = (n: number, now: number) => sessions.admit(openSession(`2001:db8::${n.toString(16)}`, 'new', now), now);
-  for (let n = 0; n < MAX_SESSIONS.perPeer; n += 1) expect(enter(n, 0)).toBe(true);
-  expect(enter(100, 5_000)).toBe(false);
+  const admitPeer = (n: number, now: number) =>
+    sessions.admit(openSession(`2001:db8::${n.toString(16)}`, 'new', now), now);
+  for (let n = 0; n < MAX_SESSIONS.perPeer; n += 1) expect(admitPeer(n, 0)).toBe(true);
+  expect(admitPeer(100, 5_000)).toBe(false);
   expect(sessions.admit(openSession('2001:db8:0:1::1', 'new', 0), 5_000)).toBe(true);
-  expect(enter(101, 10_000)).toBe(true);
+  expect(admitPeer(101, 10_000)).toBe(true);
   expect(evicted).toHaveLength(1);
 });
 

@@ -144,12 +144,12 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
     );
     return status;
   };
-  return { clock, queries, answers: results, faults: errors, ask: startLookup };
+  return { clock, queries, answers: results, faults: errors, startLookup };
 }
 
 test('a single lookup is queried immediately and resolves to the result', async () => {
   const found: FoundKeys = { ...NO_KEYS, revision: 7 };
-  const { clock, queries, answers: results, ask: startLookup } = createLookups(() => Promise.resolve(found));
+  const { clock, queries, answers: results, startLookup } = createLookups(() => Promise.resolve(found));
   const one = startLookup('a', 'p');
   expect(queries).toEqual([{ at: 1_000, hashes: ['a'] }]);
   await clock.advance(0);
@@ -158,10 +158,10 @@ test('a single lookup is queried immediately and resolves to the result', async 
 });
 
 test('many lookups cause one query per 10 ms with at most 1,000 digests, and each lookup resolves', async () => {
-  const { clock, queries, ask: startLookup } = createLookups();
-  const asked = Array.from({ length: 9_500 }, (_, n) => startLookup(`guess-${n}`, `peer-${n % 3}`));
+  const { clock, queries, startLookup } = createLookups();
+  const lookups = Array.from({ length: 9_500 }, (_, n) => startLookup(`guess-${n}`, `peer-${n % 3}`));
   await clock.advance(200);
-  expect(asked.filter(({ outcome }) => outcome !== 'looked up')).toEqual([]);
+  expect(lookups.filter(({ outcome }) => outcome !== 'looked up')).toEqual([]);
   expect(queries).toHaveLength(11);
   expect(Math.max(...queries.map(({ hashes }) => hashes.length))).toBe(MAX_DIGESTS_PER_QUERY);
   for (const [n, { at }] of queries.entries()) expect(at).toBe(1_000 + 10 * n);
@@ -170,30 +170,24 @@ test('many lookups cause one query per 10 ms with at most 1,000 digests, and eac
 test('only one query runs at a time, even if the store is slow', async () => {
   let running = 0;
   let maxRunning = 0;
-  const {
-    clock,
-    queries,
-    ask: startLookup,
-  } = createLookups(async () => {
+  const { clock, queries, startLookup } = createLookups(async () => {
     running += 1;
     maxRunning = Math.max(maxRunning, running);
     await new Promise<void>((resolve) => clock.after(100, resolve));
     running -= 1;
     return NO_KEYS;
   });
-  const asked = Array.from({ length: 2_500 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
+  const lookups = Array.from({ length: 2_500 }, (_, n) => startLookup(`guess-${n}`, 'peer'));
   await clock.advance(1_000);
-  expect(asked.every(({ outcome }) => outcome === 'looked up')).toBe(true);
+  expect(lookups.every(({ outcome }) => outcome === 'looked up')).toBe(true);
   expect([maxRunning, queries.length]).toEqual([1, 4]);
 });
 
 test('a lookup gets the result of a query that started after it', async () => {
   const replies: (() => void)[] = [];
-  const {
-    clock,
-    queries,
-    ask: startLookup,
-  } = createLookups(() => new Promise((resolve) => replies.push(() => resolve(NO_KEYS))));
+  const { clock, queries, startLookup } = createLookups(
+    () => new Promise((resolve) => replies.push(() => resolve(NO_KEYS))),
+  );
   startLookup('same', 'p');
   const later = startLookup('same', 'q');
   replies[0]?.();
@@ -207,17 +201,17 @@ test('a lookup gets the result of a query that started after it', async () => {
 });
 
 test('lookups of one peer do not delay another peer, whose lookup is in the next query', async () => {
-  const { clock, queries, ask: startLookup } = createLookups();
-  const guesses = Array.from({ length: 8_000 }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
+  const { clock, queries, startLookup } = createLookups();
+  const guessedLookups = Array.from({ length: 8_000 }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
   const newKey = startLookup('new-key', 'client');
   await clock.advance(10);
   expect(queries[1]?.hashes).toContain('new-key');
   expect(newKey.outcome).toBe('looked up');
-  expect(guesses.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
+  expect(guessedLookups.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
 });
 
 test('with more peers than digests per query, each peer is served in turn', async () => {
-  const { clock, queries, ask: startLookup } = createLookups();
+  const { clock, queries, startLookup } = createLookups();
   startLookup('first', 'first');
   const peers = 2 * MAX_DIGESTS_PER_QUERY + 1;
   for (let n = 0; n < peers; n += 1) {
@@ -231,7 +225,7 @@ test('with more peers than digests per query, each peer is served in turn', asyn
 });
 
 test('the number of waiting lookups is limited, and one peer cannot use the complete limit', async () => {
-  const { clock, ask: startLookup } = createLookups();
+  const { clock, startLookup } = createLookups();
   const first = Array.from({ length: MAX_WAITING_LOOKUPS }, (_, n) => startLookup(`guess-${n}`, 'guesser'));
   const refusedCount = first.filter(({ outcome }) => outcome === 'full').length;
   // The first lookup is in the running query and does not wait.
@@ -252,7 +246,7 @@ test('if a query fails, its lookups reject, and later lookups are queried', asyn
     clock,
     queries,
     faults: errors,
-    ask: startLookup,
+    startLookup,
   } = createLookups(() =>
     isUnavailable ? Promise.reject(new Error('the store does not respond')) : Promise.resolve(NO_KEYS),
   );

@@ -84,7 +84,7 @@ function createSharedBucket() {
       nextTokenMs: tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond),
     };
   };
-  return { time, seen: counters, ask: requestTokens };
+  return { time, counters, requestTokens };
 }
 
 const failOnError = (error: unknown) => {
@@ -105,7 +105,7 @@ async function countPassed(
 test('three nodes together pass exactly the burst', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
-  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.ask, failOnError));
+  const nodes = [1, 2, 3].map(() => new SharedThrottle(shared.requestTokens, failOnError));
   const passedCount = await Promise.all(nodes.map((node) => countPassed(node, 30, limit, 0)));
   expect(passedCount.reduce((sum, count) => sum + count, 0)).toBe(20);
 });
@@ -113,25 +113,25 @@ test('three nodes together pass exactly the burst', async () => {
 test('a throttle with a high rate queries the store once for many requests, and never exceeds the limit', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 1_000, burst: 1_000 };
-  const nodes = [1, 2].map(() => new SharedThrottle(shared.ask, failOnError));
+  const nodes = [1, 2].map(() => new SharedThrottle(shared.requestTokens, failOnError));
   let passedCount = 0;
   for (; shared.time.now < 1_000; shared.time.now += 10) {
     for (const node of nodes) passedCount += await countPassed(node, 30, limit, shared.time.now);
   }
   expect(passedCount).toBeLessThanOrEqual(2_000 + 100);
   expect(passedCount).toBeGreaterThan(1_800);
-  expect(shared.seen.queries).toBeLessThan(passedCount / 5);
+  expect(shared.counters.queries).toBeLessThan(passedCount / 5);
 });
 
 test('requests of an account above its limit are refused without a query until the next token is available', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 2, burst: 1 };
-  const throttle = new SharedThrottle(shared.ask, failOnError);
+  const throttle = new SharedThrottle(shared.requestTokens, failOnError);
   expect(await countPassed(throttle, 1, limit, 0)).toBe(1);
   await countPassed(throttle, 1, limit, 0);
-  const { queries } = shared.seen;
+  const { queries } = shared.counters;
   expect(await countPassed(throttle, 100, limit, 0)).toBe(0);
-  expect(shared.seen.queries).toBe(queries);
+  expect(shared.counters.queries).toBe(queries);
   const refused = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
   expect(refused.retryAfterMs).toBe(500);
   shared.time.now = 500;
@@ -141,11 +141,11 @@ test('requests of an account above its limit are refused without a query until t
 test('tokens expire after a tenth of a second', async () => {
   const shared = createSharedBucket();
   const limit = { perSecond: 100, burst: 100 };
-  const throttle = new SharedThrottle(shared.ask, failOnError);
+  const throttle = new SharedThrottle(shared.requestTokens, failOnError);
   await throttle.takeToken(1, limit, 0);
-  const { queries } = shared.seen;
+  const { queries } = shared.counters;
   await throttle.takeToken(1, limit, 1_000);
-  expect(shared.seen.queries).toBe(queries + 1);
+  expect(shared.counters.queries).toBe(queries + 1);
 });
 
 test('if the store does not respond, requests pass and the error is reported', async () => {

@@ -21,7 +21,7 @@ import { validateSubmission } from '../../../src/model/submission.ts';
 import { addressText } from '../model/address-texts.ts';
 import { decodeBase64, decodeEncodedWords, decodeParts, decodeQuotedPrintable, splitPart } from './part-decoder.ts';
 
-const mail: MessageSource = {
+const baseMessage: MessageSource = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   to: 'ann@example.com',
   from: 'shop@example.org',
@@ -92,7 +92,7 @@ describe('a composed message', () => {
   it('is decoded by a strict decoder to the submitted subject and message, with CRLF line ends', () => {
     fc.assert(
       fc.property(subject, message, (subject, message) => {
-        const { data } = compose({ ...mail, subject, message });
+        const { data } = compose({ ...baseMessage, subject, message });
         const { headers } = splitPart(data.toString('latin1'));
         expect(decodeEncodedWords(headers.get('subject') ?? '')).toBe(subject);
         const { plain, html } = decodeParts(data);
@@ -105,7 +105,7 @@ describe('a composed message', () => {
   it('is parsed by another parser to the submitted subject, message, addresses and date', async () => {
     await fc.assert(
       fc.asyncProperty(subject, message, async (subject, message) => {
-        const { data } = compose({ ...mail, subject, message });
+        const { data } = compose({ ...baseMessage, subject, message });
         const parsed = await PostalMime.parse(data);
         expect(parsed.subject).toBe(subject);
         const isHtml = parsed.headers.some((header) => header.value.startsWith('multipart/'));
@@ -113,10 +113,10 @@ describe('a composed message', () => {
         const parsedText = ((isHtml ? parsed.html : parsed.text) ?? '').replaceAll('\r\n', '\n');
         const sentText = withCrlf(message).replaceAll('\r\n', '\n');
         expect([sentText, `${sentText}\n`]).toContain(parsedText);
-        expect(parsed.from).toEqual({ name: '', address: mail.from });
-        expect(parsed.to).toEqual([{ name: '', address: mail.to }]);
+        expect(parsed.from).toEqual({ name: '', address: baseMessage.from });
+        expect(parsed.to).toEqual([{ name: '', address: baseMessage.to }]);
         expect(parsed.date).toBe('2025-07-08T18:40:05.000Z');
-        expect(parsed.messageId).toBe(`<${mail.id}@example.org>`);
+        expect(parsed.messageId).toBe(`<${baseMessage.id}@example.org>`);
       }),
       { numRuns: 1000 },
     );
@@ -125,7 +125,7 @@ describe('a composed message', () => {
   it('has only CRLF line ends, lines of at most 998 octets, no NUL, and is 7-bit unless SMTPUTF8 is needed', () => {
     fc.assert(
       fc.property(addressText, addressText, subject, message, (from, to, subject, message) => {
-        const { data, smtputf8 } = compose({ ...mail, from, to, subject, message });
+        const { data, smtputf8 } = compose({ ...baseMessage, from, to, subject, message });
         const bytes = data.toString('latin1');
         expect(bytes.endsWith('\r\n')).toBe(true);
         expect(bytes.replaceAll('\r\n', '')).not.toMatch(/[\r\n\0]/);
@@ -148,17 +148,17 @@ describe('a composed message', () => {
   it('is the same, byte for byte, on every attempt', () => {
     fc.assert(
       fc.property(subject, message, (subject, message) => {
-        const first = compose({ ...mail, subject, message });
-        const other = compose({ ...mail, subject: `${message.length}`, message: `${message}\n用` });
+        const first = compose({ ...baseMessage, subject, message });
+        const other = compose({ ...baseMessage, subject: `${message.length}`, message: `${message}\n用` });
         expect(other.data.equals(first.data)).toBe(false);
-        expect(compose({ ...mail, subject, message })).toEqual(first);
+        expect(compose({ ...baseMessage, subject, message })).toEqual(first);
       }),
     );
   });
 
   it('has the offset of its body', () => {
     for (const from of ['shop@example.org', 'ünal@example.org']) {
-      const { data, bodyAt } = compose({ ...mail, from, subject: '用户' });
+      const { data, bodyAt } = compose({ ...baseMessage, from, subject: '用户' });
       expect(data.subarray(bodyAt).toString()).toBe('Thank you.=\r\n');
       expect(data.subarray(bodyAt - 4, bodyAt).toString()).toBe('\r\n\r\n');
     }
@@ -166,27 +166,27 @@ describe('a composed message', () => {
 
   it('contains the extra header fields, and their values cannot add other fields', () => {
     const { headers } = splitPart(
-      compose(mail, [
+      compose(baseMessage, [
         { name: 'Feedback-ID', value: 'a:b:c' },
         { name: 'X-Long', value: ['one', 'two'] },
       ]).data.toString('latin1'),
     );
     expect(headers.get('feedback-id')).toBe('a:b:c');
     expect(headers.get('x-long')).toBe('one two');
-    const plain = compose(mail).data.toString();
+    const plain = compose(baseMessage).data.toString();
     for (const c of ['\r', '\n', '\0', '\r\n', '\r\n ', '\x0b', 'é', '\u2028']) {
       for (const at of [0, 3, 6]) {
         const value = `${'abcdef'.slice(0, at)}${c}${'abcdef'.slice(at)}`;
-        expect(() => compose(mail, [{ name: 'X-A', value }])).toThrow(TypeError);
-        expect(() => compose(mail, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
-        expect(() => compose(mail, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
+        expect(() => compose(baseMessage, [{ name: 'X-A', value }])).toThrow(TypeError);
+        expect(() => compose(baseMessage, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
+        expect(() => compose(baseMessage, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
       }
       // Validation refuses these values. Composition throws, or encodes them in an encoded word or in the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
-        const attack = `${mail[field]}${c}Bcc: mallory@example.net`;
-        const attacked = { ...mail, [field]: attack };
+        const attack = `${baseMessage[field]}${c}Bcc: mallory@example.net`;
+        const attacked = { ...baseMessage, [field]: attack };
         if (field === 'to' || field === 'from') {
-          expect(validateSubmission({ ...mail, [field]: attack }).kind).toBe('refused');
+          expect(validateSubmission({ ...baseMessage, [field]: attack }).kind).toBe('refused');
           expect(() => compose(attacked)).toThrow(TypeError);
         } else if (field === 'id') {
           expect(() => compose(attacked)).toThrow(TypeError);
@@ -202,7 +202,7 @@ describe('a composed message', () => {
     for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
       for (const start of ['', '<html>']) {
         const longMessage = start + unit.repeat((1024 * 1024) / unit.length);
-        const { plain, html } = decodeParts(compose({ ...mail, message: longMessage }).data);
+        const { plain, html } = decodeParts(compose({ ...baseMessage, message: longMessage }).data);
         expect((html ?? plain) === withCrlf(longMessage)).toBe(true);
       }
     }
@@ -211,7 +211,7 @@ describe('a composed message', () => {
 
 describe('the kind of a message', () => {
   const typeOf = (message: string) => {
-    const type = splitPart(compose({ ...mail, message }).data.toString('latin1')).headers.get('content-type');
+    const type = splitPart(compose({ ...baseMessage, message }).data.toString('latin1')).headers.get('content-type');
     return type?.split(';')[0];
   };
 

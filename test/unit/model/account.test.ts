@@ -50,8 +50,8 @@ test('below 100 emails, absolute limits apply instead of rates', () => {
 });
 
 test('the reason contains the figure, the limit and the window', () => {
-  const verdict = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
-  expect(verdict).toEqual({
+  const status = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
+  expect(status).toEqual({
     kind: 'lock',
     reason: '30 hard bounces of 200 emails in 7 days (15 %; the limit is 10 %)',
   });

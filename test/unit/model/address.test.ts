@@ -16,14 +16,14 @@ interface Case {
 const file = new URL('../../corpus/addresses/addresses.json', import.meta.url);
 const cases = JSON.parse(readFileSync(file, 'utf8')) as readonly Case[];
 
-function canonicalOf(text: string): string | null {
+function canonicalize(text: string): string | null {
   const address = parseAddress(text);
   return address === null ? null : canonicalAddress(address);
 }
 
 describe('addresses', () => {
   it.each(cases.map((c) => [c.note, c.input, c.canonical] as const))('%s: %j', (_note, input, canonical) => {
-    expect(canonicalOf(input)).toBe(canonical);
+    expect(canonicalize(input)).toBe(canonical);
   });
 
   it('are sent as given, with the domain in A-labels', () => {
@@ -34,32 +34,32 @@ describe('addresses', () => {
   });
 
   it('have a local part of at most 64 octets of UTF-8', () => {
-    expect(canonicalOf(`${'a'.repeat(64)}@b.co`)).not.toBeNull();
-    expect(canonicalOf(`${'a'.repeat(65)}@b.co`)).toBeNull();
-    expect(canonicalOf(`${'é'.repeat(32)}@b.co`)).not.toBeNull();
-    expect(canonicalOf(`${'é'.repeat(32)}a@b.co`)).toBeNull();
-    expect(canonicalOf(`"${'a'.repeat(62)}"@b.co`)).not.toBeNull();
-    expect(canonicalOf(`"${'a'.repeat(63)}"@b.co`)).toBeNull();
+    expect(canonicalize(`${'a'.repeat(64)}@b.co`)).not.toBeNull();
+    expect(canonicalize(`${'a'.repeat(65)}@b.co`)).toBeNull();
+    expect(canonicalize(`${'é'.repeat(32)}@b.co`)).not.toBeNull();
+    expect(canonicalize(`${'é'.repeat(32)}a@b.co`)).toBeNull();
+    expect(canonicalize(`"${'a'.repeat(62)}"@b.co`)).not.toBeNull();
+    expect(canonicalize(`"${'a'.repeat(63)}"@b.co`)).toBeNull();
   });
 
   it('have labels of at most 63 octets, as A-labels', () => {
-    expect(canonicalOf(`a@${'b'.repeat(63)}.co`)).not.toBeNull();
-    expect(canonicalOf(`a@${'b'.repeat(64)}.co`)).toBeNull();
-    expect(canonicalOf(`a@b.${'c'.repeat(64)}`)).toBeNull();
-    expect(canonicalOf(`a@${'ü'.repeat(40)}.co`)).not.toBeNull();
-    expect(canonicalOf(`a@${'ü'.repeat(63)}.co`)).toBeNull();
+    expect(canonicalize(`a@${'b'.repeat(63)}.co`)).not.toBeNull();
+    expect(canonicalize(`a@${'b'.repeat(64)}.co`)).toBeNull();
+    expect(canonicalize(`a@b.${'c'.repeat(64)}`)).toBeNull();
+    expect(canonicalize(`a@${'ü'.repeat(40)}.co`)).not.toBeNull();
+    expect(canonicalize(`a@${'ü'.repeat(63)}.co`)).toBeNull();
   });
 
   it('have at most 254 octets as they go onto the wire', () => {
     const domain = (octets: number) => `${'b.'.repeat(Math.floor((octets - 2) / 2))}${octets % 2 === 0 ? 'co' : 'com'}`;
     const local = 'a'.repeat(64);
-    const most = `${local}@${domain(189)}`;
-    expect(most).toHaveLength(254);
-    expect(canonicalOf(most)).toBe(most);
-    expect(canonicalOf(`${local}@${domain(190)}`)).toBeNull();
+    const longestAddress = `${local}@${domain(189)}`;
+    expect(longestAddress).toHaveLength(254);
+    expect(canonicalize(longestAddress)).toBe(longestAddress);
+    expect(canonicalize(`${local}@${domain(190)}`)).toBeNull();
     // A label is one character as given, and eight octets as an A-label.
-    expect(canonicalOf(`a@${'ü.'.repeat(33)}example`)).toBeNull();
-    expect(canonicalOf(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
+    expect(canonicalize(`a@${'ü.'.repeat(33)}example`)).toBeNull();
+    expect(canonicalize(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
   });
 
   it('of one mebibyte are refused because of their length', () => {
@@ -86,11 +86,11 @@ describe('addresses', () => {
         const address = parseAddress(text);
         if (address === null) throw new Error(`refused ${JSON.stringify(text)}`);
         const key = canonicalAddress(address);
-        expect(canonicalOf(key)).toBe(key);
-        expect(canonicalOf(addrSpec(address))).toBe(key);
+        expect(canonicalize(key)).toBe(key);
+        expect(canonicalize(addrSpec(address))).toBe(key);
         const at = text.lastIndexOf('@');
         const upper = text.slice(0, at).replace(/[a-z]/g, (c) => c.toUpperCase());
-        expect(canonicalOf(upper + text.slice(at))).toBe(key);
+        expect(canonicalize(upper + text.slice(at))).toBe(key);
       }),
       { numRuns: 2000 },
     );
@@ -118,7 +118,7 @@ describe('addresses', () => {
     const readable = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
     await fc.assert(
       fc.asyncProperty(readable, readable, async (from, to) => {
-        const mail = {
+        const message = {
           id: '01890a5d-ac96-774b-bcce-b302099a8057',
           from,
           to,
@@ -126,12 +126,12 @@ describe('addresses', () => {
           message: 'm',
           acceptedAt: 0,
         };
-        const { data, envelopeFrom, envelopeTo } = compose(mail);
+        const { data, envelopeFrom, envelopeTo } = compose(message);
         const parsed = await PostalMime.parse(data);
         const headerFrom = parsed.headers.find((header) => header.key === 'from')?.value;
         const headerTo = parsed.headers.find((header) => header.key === 'to')?.value;
-        expect(readBy(headerFrom)).toBe(unquoted(envelopeFrom));
-        expect(readBy(headerTo)).toBe(unquoted(envelopeTo));
+        expect(readAddress(headerFrom)).toBe(unquote(envelopeFrom));
+        expect(readAddress(headerTo)).toBe(unquote(envelopeTo));
         expect([envelopeFrom, `<${envelopeFrom}>`]).toContain(headerFrom);
         expect([envelopeTo, `<${envelopeTo}>`]).toContain(headerTo);
       }),
@@ -141,14 +141,14 @@ describe('addresses', () => {
 });
 
 /** Returns the only address that postal-mime finds in a header. postal-mime removes the quotes of some local parts. */
-function readBy(header: string | undefined): string {
+function readAddress(header: string | undefined): string {
   const found = addressParser(header ?? '');
   expect(found).toHaveLength(1);
-  return unquoted(found[0]?.address ?? '');
+  return unquote(found[0]?.address ?? '');
 }
 
 /** Returns the address with the content of a quoted local part instead of the quoted string. */
-function unquoted(spec: string): string {
+function unquote(spec: string): string {
   const at = spec.lastIndexOf('@');
   const local = spec.slice(0, at);
   if (!local.startsWith('"')) return spec;

@@ -4,12 +4,12 @@ import { newApiKey } from '../../../src/model/credentials.ts';
 
 test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
   const bits = randomBytes(32);
-  const asked: number[] = [];
+  const requestedBytes: number[] = [];
   const { key } = newApiKey((bytes) => {
-    asked.push(bytes);
+    requestedBytes.push(bytes);
     return bits;
   });
-  expect(asked).toEqual([32]);
+  expect(requestedBytes).toEqual([32]);
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
   expect(Buffer.from(key.slice(3), 'base64url').equals(bits)).toBe(true);
 });
@@ -22,7 +22,7 @@ test('the stored hash is the SHA-256 of the key, and the stored prefix has ten c
 });
 
 test('each key and each hash is unique', () => {
-  const made = Array.from({ length: 100 }, () => newApiKey(randomBytes));
-  expect(new Set(made.map(({ key }) => key)).size).toBe(100);
-  expect(new Set(made.map(({ hash }) => hash)).size).toBe(100);
+  const keys = Array.from({ length: 100 }, () => newApiKey(randomBytes));
+  expect(new Set(keys.map(({ key }) => key)).size).toBe(100);
+  expect(new Set(keys.map(({ hash }) => hash)).size).toBe(100);
 });

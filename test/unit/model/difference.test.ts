@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { listDifferences as differenceIn } from '../../../src/model/audit.ts';
 
-const difference = (before: unknown, after: unknown) =>
+const listDifferences = (before: unknown, after: unknown) =>
   differenceIn(before, after, { time: (ms) => new Date(ms).toISOString(), duration: (ms) => `${ms} ms` });
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
@@ -13,7 +13,7 @@ test('a changed object lists only the members that differ, with limits in readab
     locked: 'unpaid',
     thresholds: { bounceRate: 0.08, complaintRate: 0.0015 },
   };
-  expect(difference(before, after)).toEqual([
+  expect(listDifferences(before, after)).toEqual([
     { member: 'limits: rate', before: '1000 in 3600000 ms', after: null },
     { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
     { member: 'limits: volume expires', before: null, after: '2030-01-01T00:00:00.000Z' },
@@ -23,13 +23,13 @@ test('a changed object lists only the members that differ, with limits in readab
 });
 
 test('a created or deleted object lists all its members, and an unchanged object has no line', () => {
-  expect(difference(null, { name: 'web', keys: ['a active', 'b staged'] })).toEqual([
+  expect(listDifferences(null, { name: 'web', keys: ['a active', 'b staged'] })).toEqual([
     { member: 'name', before: null, after: 'web' },
     { member: 'keys', before: null, after: 'a active, b staged' },
   ]);
-  expect(difference({ address: 'ada@example.com' }, null)).toEqual([
+  expect(listDifferences({ address: 'ada@example.com' }, null)).toEqual([
     { member: 'address', before: 'ada@example.com', after: null },
   ]);
-  expect(difference({ a: 1 }, { a: 1 })).toEqual([]);
-  expect(difference(null, null)).toEqual([]);
+  expect(listDifferences({ a: 1 }, { a: 1 })).toEqual([]);
+  expect(listDifferences(null, null)).toEqual([]);
 });

@@ -17,7 +17,7 @@ const HOUR = 3_600_000;
 const GRACE = 72 * HOUR;
 
 /** Returns the domain as stored after a check. */
-function checked(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
+function applyCheck(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
   const { event: _event, warnings: _warnings, ...state } = evaluateChecks(domain, dkimChecks(domain, found), now);
   return { ...domain, ...state };
 }
@@ -79,29 +79,29 @@ describe('a pending domain', () => {
 });
 
 describe('an authenticated domain', () => {
-  const authenticated = checked(sendingDomain(), 'found', 1000);
+  const authenticated = applyCheck(sendingDomain(), 'found', 1000);
 
   it('that loses a record gets a warning at once, may send for 72 hours, and is then blocked', () => {
-    const lost = evaluateChecks(authenticated, dkimChecks(authenticated, 'missing'), 2000);
-    expect([lost.status, lost.event, lost.failingSince]).toEqual(['failing', 'lost', 2000]);
-    expect(lost.warnings).toHaveLength(2);
-    const failing = { ...authenticated, ...lost };
-    expect(maySend(checked(failing, 'missing', 2000 + GRACE - 1))).toBe(true);
-    expect(maySend(checked(failing, 'missing', 2000 + GRACE))).toBe(false);
+    const afterLoss = evaluateChecks(authenticated, dkimChecks(authenticated, 'missing'), 2000);
+    expect([afterLoss.status, afterLoss.event, afterLoss.failingSince]).toEqual(['failing', 'lost', 2000]);
+    expect(afterLoss.warnings).toHaveLength(2);
+    const failing = { ...authenticated, ...afterLoss };
+    expect(maySend(applyCheck(failing, 'missing', 2000 + GRACE - 1))).toBe(true);
+    expect(maySend(applyCheck(failing, 'missing', 2000 + GRACE))).toBe(false);
     const later = evaluateChecks(failing, dkimChecks(failing, 'wrong'), 2000 + HOUR);
     expect([later.event, later.failingSince]).toEqual([null, 2000]);
   });
 
   it('is not blocked at the end of the grace period while DNS does not answer', () => {
-    const failing = checked(authenticated, 'missing', 2000);
-    const silent = checked(failing, 'unknown', 2000 + GRACE + HOUR);
-    expect(maySend(silent)).toBe(true);
-    const next = evaluateChecks(silent, dkimChecks(silent, 'missing'), 2000 + GRACE + 2 * HOUR);
-    expect([next.event, maySend({ ...silent, ...next })]).toEqual(['blocked', false]);
+    const failing = applyCheck(authenticated, 'missing', 2000);
+    const unanswered = applyCheck(failing, 'unknown', 2000 + GRACE + HOUR);
+    expect(maySend(unanswered)).toBe(true);
+    const next = evaluateChecks(unanswered, dkimChecks(unanswered, 'missing'), 2000 + GRACE + 2 * HOUR);
+    expect([next.event, maySend({ ...unanswered, ...next })]).toEqual(['blocked', false]);
   });
 
   it('has one event when it is blocked', () => {
-    let domain = checked(authenticated, 'missing', 2000);
+    let domain = applyCheck(authenticated, 'missing', 2000);
     const events = [HOUR, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR].map((after) => {
       const next = evaluateChecks(domain, dkimChecks(domain, 'missing'), 2000 + after);
       domain = { ...domain, ...next };
@@ -114,8 +114,8 @@ describe('an authenticated domain', () => {
     const { event, warnings, ...state } = evaluateChecks(authenticated, dkimChecks(authenticated, 'unknown'), 9000);
     expect({ ...authenticated, ...state }).toEqual(authenticated);
     expect([event, warnings.length]).toEqual([null, 2]);
-    const failing = checked(authenticated, 'missing', 2000);
-    expect(checked(failing, 'unknown', 3000)).toEqual(failing);
+    const failing = applyCheck(authenticated, 'missing', 2000);
+    expect(applyCheck(failing, 'unknown', 3000)).toEqual(failing);
     const mixed = [
       dkimCheck(authenticated, 'pr20261121aaaaa', 'found'),
       dkimCheck(authenticated, 'pr20261121aaaae', 'unknown'),
@@ -132,11 +132,11 @@ describe('an authenticated domain', () => {
   });
 
   it('recovers, and has the full grace period after the next loss', () => {
-    const failing = checked(authenticated, 'missing', 2000);
+    const failing = applyCheck(authenticated, 'missing', 2000);
     const recovered = evaluateChecks(failing, dkimChecks(failing, 'found'), 2000 + GRACE + HOUR);
     expect([recovered.status, recovered.event, recovered.failingSince]).toEqual(['authenticated', 'recovered', null]);
-    const again = checked({ ...failing, ...recovered }, 'missing', 2000 + GRACE + 2 * HOUR);
-    expect(maySend(checked(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
+    const again = applyCheck({ ...failing, ...recovered }, 'missing', 2000 + GRACE + 2 * HOUR);
+    expect(maySend(applyCheck(again, 'missing', 2000 + GRACE + 3 * HOUR))).toBe(true);
   });
 
   it('has no event when its records are found again', () => {
@@ -147,13 +147,13 @@ describe('an authenticated domain', () => {
 
 describe('a rotation', () => {
   const DAY = 24 * HOUR;
-  const authenticated = checked(sendingDomain(), 'found', 1000);
-  const fresh = [
+  const authenticated = applyCheck(sendingDomain(), 'found', 1000);
+  const newKeys = [
     dkimKey({ selector: 'newa', createdAt: 5000, activatedAt: null }),
     dkimKey({ selector: 'newe', algorithm: 'ed25519', createdAt: 5000, activatedAt: null }),
   ];
-  const begun = beginRotation(authenticated, fresh);
-  const rotating = { ...authenticated, keys: begun.kind === 'staged' ? begun.keys : [] };
+  const beginning = beginRotation(authenticated, newKeys);
+  const rotating = { ...authenticated, keys: beginning.kind === 'staged' ? beginning.keys : [] };
   const selectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
 
   it('uses the old keys until the record of the new key is found', () => {
@@ -193,7 +193,7 @@ describe('a rotation', () => {
   });
 
   it('does not begin while another rotation is in progress', () => {
-    expect(beginRotation(rotating, fresh)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
+    expect(beginRotation(rotating, newKeys)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
   });
 
   it('can be cancelled, which restores the previous keys', () => {

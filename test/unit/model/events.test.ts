@@ -39,18 +39,20 @@ test('no store defines a history verb', () => {
   const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
     readdirSync(new URL(folder, STORE)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
   );
-  const words = Object.values(RECORDED_EVENTS).map(({ verb }) => verb);
+  const verbs = Object.values(RECORDED_EVENTS).map(({ verb }) => verb);
   for (const file of files) {
     const text = readFileSync(new URL(file, STORE), 'utf8');
     expect(
-      words.filter((word) => text.includes(`verb: '${word}'`) || text.includes(`verb === '${word}'`)),
+      verbs.filter(
+        (historyVerb) => text.includes(`verb: '${historyVerb}'`) || text.includes(`verb === '${historyVerb}'`),
+      ),
       file,
     ).toEqual([]);
   }
 });
 
 test('a message is counted once as an email of the reputation, and each bounce or complaint once', () => {
-  const sum = (...steps: Parameters<typeof reputationDelta>[]): ReputationDelta => {
+  const sumDeltas = (...steps: Parameters<typeof reputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
       const { emails, bounces, complaints } = reputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
@@ -60,22 +62,22 @@ test('a message is counted once as an email of the reputation, and each bounce o
     }
     return total;
   };
-  expect(sum(['sending', 'delivered', false], ['delivered', 'complained', true])).toEqual({
+  expect(sumDeltas(['sending', 'delivered', false], ['delivered', 'complained', true])).toEqual({
     emails: 1,
     bounces: 0,
     complaints: 1,
   });
-  expect(sum(['sending', 'bounced', true], ['bounced', 'complained', false])).toEqual({
+  expect(sumDeltas(['sending', 'bounced', true], ['bounced', 'complained', false])).toEqual({
     emails: 1,
     bounces: 1,
     complaints: 0,
   });
-  expect(sum(['sending', 'delivered', false], ['delivered', 'bounced', true])).toEqual({
+  expect(sumDeltas(['sending', 'delivered', false], ['delivered', 'bounced', true])).toEqual({
     emails: 1,
     bounces: 1,
     complaints: 0,
   });
-  expect(sum(['sending', 'queued', false], ['sending', 'expired', false])).toEqual({
+  expect(sumDeltas(['sending', 'queued', false], ['sending', 'expired', false])).toEqual({
     emails: 0,
     bounces: 0,
     complaints: 0,

@@ -54,9 +54,9 @@ describe('a permanent bounce', () => {
   });
 
   test('that names only another address suppresses no recipient, and the detail contains that address', () => {
-    const after = decideFeedbackChange(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
-    expect(after).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
-    expect(after).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
+    const change = decideFeedbackChange(DELIVERED, [bounce(about('bob@elsewhere.example'))]);
+    expect(change).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
+    expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
   test('about one of several other addresses, with a delivery to another one, changes nothing', () => {
@@ -181,8 +181,8 @@ test('a simulator address of a provider changes the state and suppresses no reci
 test('a detail has a maximum length and is never empty', () => {
   const long = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const none = { status: null, diagnostic: null, reportingHost: null };
-  const details = [long, none].map((told) =>
-    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: told } as FeedbackEvent]),
+  const details = [long, none].map((evidenceCase) =>
+    decideFeedbackChange(DELIVERED, [{ ...bounce(), ...about(), evidence: evidenceCase } as FeedbackEvent]),
   );
   expect(details).toEqual([
     expect.objectContaining({ detail: 'x'.repeat(1_500) }),

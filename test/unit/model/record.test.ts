@@ -47,7 +47,7 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   }),
   fc.record({ kind: fc.constant('unanswered' as const), reply }),
 );
-const mail = fc.record({ acceptedAt: fc.integer({ min: 0, max: 1e9 }), attempts: fc.integer({ min: 1, max: 60 }) });
+const message = fc.record({ acceptedAt: fc.integer({ min: 0, max: 1e9 }), attempts: fc.integer({ min: 1, max: 60 }) });
 const policy = fc.record({
   maxAgeMs: fc.integer({ min: 1, max: 10 * 86_400_000 }),
   onUncertain: fc.constantFrom('resend' as const, 'hold' as const),
@@ -56,34 +56,48 @@ const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
 test('for every outcome, the change is an allowed transition, and only a queued message has a due time', () => {
   fc.assert(
-    fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
-      const now = request.acceptedAt + later;
-      const change = decideAttemptChange(request, newAttempt(what), rules, 'n', now, jitter);
-      expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
-      expect(change.dueAt !== null).toBe(change.to === 'queued');
-      if (change.dueAt !== null) {
-        expect(change.dueAt).toBeGreaterThanOrEqual(now);
-        expect(change.dueAt).toBeLessThanOrEqual(request.acceptedAt + rules.maxAgeMs);
-      }
-    }),
+    fc.property(
+      outcome,
+      message,
+      policy,
+      fc.nat(1e9),
+      random,
+      (outcomeCase, messageCase, policyCase, ageMs, jitter) => {
+        const now = messageCase.acceptedAt + ageMs;
+        const change = decideAttemptChange(messageCase, newAttempt(outcomeCase), policyCase, 'n', now, jitter);
+        expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
+        expect(change.dueAt !== null).toBe(change.to === 'queued');
+        if (change.dueAt !== null) {
+          expect(change.dueAt).toBeGreaterThanOrEqual(now);
+          expect(change.dueAt).toBeLessThanOrEqual(messageCase.acceptedAt + policyCase.maxAgeMs);
+        }
+      },
+    ),
   );
 });
 
 test('only a permanent outcome leads to a permanent state: after an unknown outcome the message stays queued until its maximum age', () => {
   fc.assert(
-    fc.property(outcome, mail, policy, fc.nat(1e9), random, (what, request, rules, later, jitter) => {
-      const { to, suppress } = decideAttemptChange(
-        request,
-        newAttempt(what),
-        rules,
-        'n',
-        request.acceptedAt + later,
-        jitter,
-      );
-      expect(to === 'bounced').toBe(what.kind === 'bounced');
-      expect(to === 'delivered').toBe(what.kind === 'delivered');
-      expect(suppress === 'bounce').toBe(what.kind === 'bounced' && what.suppress);
-    }),
+    fc.property(
+      outcome,
+      message,
+      policy,
+      fc.nat(1e9),
+      random,
+      (outcomeCase, messageCase, policyCase, ageMs, jitter) => {
+        const { to, suppress } = decideAttemptChange(
+          messageCase,
+          newAttempt(outcomeCase),
+          policyCase,
+          'n',
+          messageCase.acceptedAt + ageMs,
+          jitter,
+        );
+        expect(to === 'bounced').toBe(outcomeCase.kind === 'bounced');
+        expect(to === 'delivered').toBe(outcomeCase.kind === 'delivered');
+        expect(suppress === 'bounce').toBe(outcomeCase.kind === 'bounced' && outcomeCase.suppress);
+      },
+    ),
   );
 });
 

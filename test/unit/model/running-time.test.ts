@@ -37,7 +37,7 @@ interface Model {
   readonly messages: readonly { readonly at: number; readonly realMs: number }[];
 }
 
-function lived(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): Model {
+function runHistory(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): Model {
   let time = startRunningTime(START);
   let aheadMs = 0;
   let realMs = 0;
@@ -59,7 +59,7 @@ describe('for every sequence of clock steps', () => {
   test('no message has an age above the real time since its acceptance', () => {
     fc.assert(
       fc.property(HISTORY, (history) => {
-        const { time, realMs, messages } = lived(history);
+        const { time, realMs, messages } = runHistory(history);
         for (const message of messages) {
           expect(runningAge(time, message.at)).toBeLessThanOrEqual(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS);
         }
@@ -71,7 +71,7 @@ describe('for every sequence of clock steps', () => {
   test('every message before the cutoff of an age has at least that age in real time', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
-        const { time, realMs, messages } = lived(history);
+        const { time, realMs, messages } = runHistory(history);
         const before = cutoffForAge(time, ageMs);
         for (const message of messages.filter(({ at }) => at <= before)) {
           expect(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS).toBeGreaterThanOrEqual(ageMs);
@@ -84,7 +84,7 @@ describe('for every sequence of clock steps', () => {
   test('every message before the cutoff of an age has at least that age', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR }), (history, ageMs) => {
-        const { time, messages } = lived(history);
+        const { time, messages } = runHistory(history);
         const before = cutoffForAge(time, ageMs);
         for (const { at } of messages.filter((message) => message.at <= before)) {
           expect(runningAge(time, at)).toBeGreaterThanOrEqual(ageMs);

@@ -221,19 +221,19 @@ test('message ids are strictly increasing for every sequence of clock readings',
   fc.assert(
     fc.property(fc.array(fc.integer({ min: NOW - 5_000, max: NOW + 5_000 }), { maxLength: 200 }), (times) => {
       const ids = createMessageIdGenerator(null, randomUUID);
-      const made = times.map((now) => ids.next(now));
-      expect(increasing(made)).toBe(true);
-      expect(made.every(isMessageId)).toBe(true);
+      const createdIds = times.map((now) => ids.next(now));
+      expect(increasing(createdIds)).toBe(true);
+      expect(createdIds.every(isMessageId)).toBe(true);
     }),
   );
 });
 
 test('more than 4096 ids in one millisecond continue in the next millisecond, still increasing and unique', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
-  const made = Array.from({ length: 10_000 }, () => ids.next(NOW));
-  expect(increasing(made)).toBe(true);
-  expect(made.map(timestampOfId).filter((ms) => ms === NOW)).toHaveLength(4_096);
-  expect(timestampOfId(made.at(-1) ?? '')).toBe(NOW + 2);
+  const createdIds = Array.from({ length: 10_000 }, () => ids.next(NOW));
+  expect(increasing(createdIds)).toBe(true);
+  expect(createdIds.map(timestampOfId).filter((ms) => ms === NOW)).toHaveLength(4_096);
+  expect(timestampOfId(createdIds.at(-1) ?? '')).toBe(NOW + 2);
   // A later clock reading is used again as soon as it is past the ids created in advance.
   expect(timestampOfId(ids.next(NOW + 10))).toBe(NOW + 10);
 });
@@ -244,9 +244,9 @@ test('after a restart, ids continue after the last stored id, also with the cloc
   for (let n = 0; n < 4_096; n += 1) last = before.next(NOW);
   expect(counterOfId(last)).toBe(4_095);
   const after = createMessageIdGenerator(last, randomUUID);
-  const made = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
-  expect(increasing([last, ...made])).toBe(true);
-  expect(made.every(isMessageId)).toBe(true);
+  const createdIds = [after.next(NOW - 3_600_000), after.next(NOW), after.next(NOW + 60_000)];
+  expect(increasing([last, ...createdIds])).toBe(true);
+  expect(createdIds.every(isMessageId)).toBe(true);
 });
 
 test('the last 62 bits of an id are random', () => {

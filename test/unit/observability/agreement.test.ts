@@ -72,7 +72,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   await send('unknown.0@example.com');
   await send('unknown.1@example.com');
   await expect.poll(async () => metric(await metrics(), 'postrider_deferred_total')).toBe(4);
-  const counted = await metrics();
+  const countedValues = await metrics();
   await service.stop();
 
   const store = await openSqliteStore({ path, exclusive: true });
@@ -96,7 +96,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const reputation = await store.readReputation('default', now);
   await store.close();
 
-  const byState = (state: string) => metric(counted, `postrider_messages_total{state="${state}"}`);
+  const byState = (state: string) => metric(countedValues, `postrider_messages_total{state="${state}"}`);
   expect(history).toEqual({
     accepted: ids.length,
     delivered: byState('delivered'),
@@ -104,12 +104,12 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
     complained: byState('complained'),
     suppressed: byState('suppressed'),
     uncertain: byState('uncertain'),
-    deferred: metric(counted, 'postrider_deferred_total'),
+    deferred: metric(countedValues, 'postrider_deferred_total'),
   });
   const { uncertain, ...otherCounts } = history;
   expect(series).toMatchObject(otherCounts);
   expect(uncertain).toBe(2);
-  expect(metric(counted, 'postrider_accepted_total')).toBe(history.accepted);
+  expect(metric(countedValues, 'postrider_accepted_total')).toBe(history.accepted);
   const endedCount = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
   expect(series.ended).toBe(endedCount);
   expect(reputation).toEqual({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });

@@ -56,9 +56,9 @@ test('the warning of an account has the current counts', () => {
 describe('accounts', () => {
   test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
     const rig = await operationRig();
-    const made = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
-    expect(made).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
-    expect(made).not.toHaveProperty('reputation');
+    const created = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
+    expect(created).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
+    expect(created).not.toHaveProperty('reputation');
     expect(
       await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
     ).toMatchObject({
@@ -134,8 +134,8 @@ describe('keys', () => {
 
   test('are created, listed without the secret, rotated and revoked', async () => {
     const rig = await operationRig();
-    const made = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
-    expect(made).toMatchObject({
+    const created = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
+    expect(created).toMatchObject({
       id: 'key_1',
       key: expect.stringMatching(/^pr_/),
       expires: '2030-04-01T00:00:00.000Z',
@@ -151,7 +151,7 @@ describe('keys', () => {
       { id: 'key_1', name: 'default', state: 'active', expires: '2030-01-01T01:00:00.000Z' },
       { id: 'key_2', state: 'revoked', expires: '2030-04-01T00:00:00.000Z' },
     ]);
-    for (const { key } of [made, rotated] as { key: string }[]) expect(JSON.stringify(listed)).not.toContain(key);
+    for (const { key } of [created, rotated] as { key: string }[]) expect(JSON.stringify(listed)).not.toContain(key);
   });
 
   test.each([
@@ -184,8 +184,8 @@ describe('keys', () => {
 describe('tokens and the audit log', () => {
   test('a token is created, listed without the secret, and revoked', async () => {
     const rig = await operationRig();
-    const made = await performChecked(rig, createToken, { name: 'ci' });
-    expect(made).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
+    const created = await performChecked(rig, createToken, { name: 'ci' });
+    expect(created).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
     const reading = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
     expect(reading).toMatchObject({ token: expect.stringMatching(/^por_/) });
@@ -195,7 +195,7 @@ describe('tokens and the audit log', () => {
       { id: 1, name: 'ci', status: 'revoked', readOnly: false },
       { id: 2, name: 'prometheus', status: 'works', readOnly: true },
     ]);
-    expect(JSON.stringify(listed)).not.toContain((made as { token: string }).token);
+    expect(JSON.stringify(listed)).not.toContain((created as { token: string }).token);
   });
 
   test.each([

@@ -74,8 +74,8 @@ test('messages are attempted in turns of the accounts: one message does not wait
   for (let n = 0; n < 1_000; n += 1) ready.enqueue(createLeasedMessage(1, `a${n}`));
   ready.enqueue(createLeasedMessage(2, 'b0'));
   ready.enqueue(createLeasedMessage(3, 'c0'));
-  const taken = Array.from({ length: 5 }, () => ready.dequeue()?.id);
-  expect(taken).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
+  const returned = Array.from({ length: 5 }, () => ready.dequeue()?.id);
+  expect(returned).toEqual(['a0', 'b0', 'c0', 'a1', 'a2']);
   expect(ready.size).toBe(997);
 });
 
@@ -139,7 +139,7 @@ const PATHS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
 };
 
 test('the mode follows its table of transitions; every other transition throws and changes nothing', () => {
-  const taken = MODES.flatMap((from) =>
+  const returned = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
       const mode = createModeHolder();
       for (const step of PATHS[from]) mode.enter(step);
@@ -154,7 +154,7 @@ test('the mode follows its table of transitions; every other transition throws a
       return [];
     }),
   );
-  expect(taken).toEqual(['starting → running', 'starting → draining', 'running → draining', 'draining → stopped']);
+  expect(returned).toEqual(['starting → running', 'starting → draining', 'running → draining', 'draining → stopped']);
 });
 
 test('a dispatcher starts once, and does not start after it has drained', async () => {

@@ -10,7 +10,7 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
 test('the duration of a claim does not depend on the number of queued messages of locked accounts', () => {
   /** Returns the shortest duration of a claim, in ms, while a locked account has this many queued messages. */
-  const claimMs = (locked: number): number => {
+  const measureClaim = (locked: number): number => {
     const database = openDatabase(join(temporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
     const { operations: store, run } = createEngine(database);
@@ -23,16 +23,16 @@ test('the duration of a claim does not depend on the number of queued messages o
     store.accept([message]);
     const times = Array.from({ length: 20 }, () => {
       const startedAt = performance.now();
-      const { messages: mails, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
+      const { messages, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
       const tookMs = performance.now() - startedAt;
-      expect([mails.map(({ id }) => id), more]).toEqual([[message.id], false]);
+      expect([messages.map(({ id }) => id), more]).toEqual([[message.id], false]);
       store.release([{ id: message.id, owner: LEASE.owner, attempts: 1 }], Date.now());
       return tookMs;
     });
     return Math.min(...times);
   };
   // With a scan of the rows, the second claim would be a few hundred times slower than the first.
-  expect(claimMs(30_000)).toBeLessThan(20 * claimMs(10));
+  expect(measureClaim(30_000)).toBeLessThan(20 * measureClaim(10));
 });
 
 test('a transition that is not in the table is rejected', () => {

@@ -4,11 +4,11 @@ import { cacheByCost } from '../../../src/store/cost-cache.ts';
 /** The result of each query is its sequence number. `tookMs` is its duration. */
 function rig() {
   const time = { now: 0, tookMs: 0, fault: false };
-  let asked = 0;
+  let queryCount = 0;
   const figures = cacheByCost(
     async () => {
-      asked += 1;
-      const answer = asked;
+      queryCount += 1;
+      const answer = queryCount;
       await Promise.resolve();
       time.now += time.tookMs;
       if (time.fault) throw new Error('away');

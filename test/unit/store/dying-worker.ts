@@ -9,11 +9,11 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
-function openDying(path: string, locked: boolean): DatabaseSync {
-  const die = () => {
+function openAndExit(path: string, locked: boolean): DatabaseSync {
+  const exitIfRequested = () => {
     if (existsSync(`${path}-die`)) process.exit(7);
   };
-  die();
+  exitIfRequested();
   const database = openDatabase(path, locked);
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
@@ -23,11 +23,11 @@ function openDying(path: string, locked: boolean): DatabaseSync {
       return statement;
     const [all, get] = [statement.all.bind(statement), statement.get.bind(statement)];
     statement.all = () => {
-      die();
+      exitIfRequested();
       return all();
     };
     statement.get = () => {
-      die();
+      exitIfRequested();
       return get();
     };
     return statement;
@@ -35,4 +35,4 @@ function openDying(path: string, locked: boolean): DatabaseSync {
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openDying);
+if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openAndExit);

@@ -9,14 +9,16 @@ import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
 import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-interface Watched {
+interface InterceptedStore {
   readonly store: Store;
   /** Creates an accept function on a database that calls `before` before each statement. */
   readonly accept: Store['accept'];
   readonly names: string[];
 }
 
-async function watched(before: (statement: Statement, store: Store) => Promise<void>): Promise<Watched> {
+async function openInterceptedStore(
+  before: (statement: Statement, store: Store) => Promise<void>,
+): Promise<InterceptedStore> {
   const setting = parsePostgresUrl(await temporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
   const store = await openStore(setting, { exclusive: true });
@@ -52,11 +54,11 @@ async function watched(before: (statement: Statement, store: Store) => Promise<v
 
 test('if a limit is set between locking and reading an account, the transaction is retried with the lock', async () => {
   let done = false;
-  const { store, accept, names } = await watched(async ({ name }, theStore) => {
+  const { store, accept, names } = await openInterceptedStore(async ({ name }, interceptedStore) => {
     if (name !== 'accept_read_accounts' || done) return;
     done = true;
-    await theStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
-    await theStore.accept([newMessage(), newMessage()]);
+    await interceptedStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
+    await interceptedStore.accept([newMessage(), newMessage()]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
   const answers = await accept([newMessage(), newMessage()]);
@@ -68,23 +70,23 @@ test('if a limit is set between locking and reading an account, the transaction 
 test('an idempotency key that another node stores after its lookup is answered with the id of that node', async () => {
   const other = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let done = false;
-  const { store, accept } = await watched(async ({ name }, theStore) => {
+  const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {
     if (name !== 'accept_write_keys' || done) return;
     done = true;
-    await theStore.accept([other]);
+    await interceptedStore.accept([other]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const mine = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
-  const beside = newMessage();
-  const answers = await accept([mine, beside]);
+  const repeated = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const otherMessage = newMessage();
+  const answers = await accept([repeated, otherMessage]);
   expect(answers).toMatchObject([{ kind: 'replayed', id: other.id }, { kind: 'accepted' }]);
-  expect(await store.findMessage(mine.id)).toBeNull();
-  expect((await store.findMessage(beside.id))?.state).toBe('queued');
+  expect(await store.findMessage(repeated.id)).toBeNull();
+  expect((await store.findMessage(otherMessage.id))?.state).toBe('queued');
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
 
 test('a batch of refused messages writes nothing', async () => {
-  const { store, accept, names } = await watched(async () => undefined);
+  const { store, accept, names } = await openInterceptedStore(async () => undefined);
   await store.createAccount(
     'default',
     { ...NO_LIMITS, volume: 1, rate: { limit: 9, periodMs: 3_600_000 } },

@@ -7,22 +7,22 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
 /** Longer than the time limit of one connection attempt and the wait for it. */
-const SOON_MS = 8_000;
+const MAX_FAILURE_MS = 8_000;
 
 /** Returns the error message with which opening the store fails. */
-async function faultOf(url: string): Promise<string> {
+async function openFailure(url: string): Promise<string> {
   const startedAt = performance.now();
   const opened = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : 'no error'),
   );
-  expect(performance.now() - startedAt).toBeLessThan(SOON_MS);
+  expect(performance.now() - startedAt).toBeLessThan(MAX_FAILURE_MS);
   expect(opened).not.toMatch(/[\r\n]/);
   expect(opened).not.toContain(SECRET);
   return opened;
 }
 
-function changed(url: string, change: (parts: URL) => void): string {
+function changeUrl(url: string, change: (parts: URL) => void): string {
   const parts = new URL(url);
   change(parts);
   return parts.href;
@@ -33,14 +33,14 @@ async function urlOfRole(url: string, options: string, sql: string): Promise<str
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}; ${sql.replaceAll('$1', name)}`);
   onTestFinished(() => runStatement(url, `DROP OWNED BY ${name}; DROP ROLE ${name}`));
-  return changed(url, (parts) => {
+  return changeUrl(url, (parts) => {
     parts.username = name;
     parts.password = SECRET;
   });
 }
 
 /** Starts a server on a loopback address with the given behaviour for each connection. */
-async function serverThat(behave: (socket: Socket) => void): Promise<number> {
+async function startServer(behave: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
     sockets.add(socket);
@@ -68,7 +68,7 @@ const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 const int32 = (value: number) => Buffer.concat([int16(value >>> 16), int16(value & 65_535)]);
 
 /** Starts a server that reports the given version and accepts any password. */
-function ofVersion(version: number): (socket: Socket) => void {
+function startServerOfVersion(version: number): (socket: Socket) => void {
   const ready = message('Z', 'I');
   const columns: readonly (readonly [name: string, type: number, value: string])[] = [
     ['version', 23, String(version)],
@@ -101,104 +101,106 @@ function ofVersion(version: number): (socket: Socket) => void {
 
 describe('one line reports', () => {
   test('a port without a server', async () => {
-    const url = changed(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await temporaryDatabase(), (parts) => {
       parts.port = '1';
       parts.password = SECRET;
     });
-    expect(await faultOf(url)).toMatch(
+    expect(await openFailure(url)).toMatch(
       /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: the connection was refused\. Start PostgreSQL, or correct host and port/,
     );
   });
 
   test('a host that does not exist', async () => {
-    expect(await faultOf(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
+    expect(await openFailure(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
       /the host was not found .*POSTRIDER_DATABASE/,
     );
   });
 
   test('a socket that does not exist', async () => {
-    expect(await faultOf(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(/the socket does not exist/);
+    expect(await openFailure(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(
+      /the socket does not exist/,
+    );
   });
 
   test('a host that accepts connections and does not answer', async () => {
-    const port = await serverThat(() => undefined);
-    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    const port = await startServer(() => undefined);
+    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /no connection within 2 s|does not answer/,
     );
   });
 
   test('a port with another kind of server', async () => {
-    const port = await serverThat((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    const port = await startServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /^StoreError: PostgreSQL 127/,
     );
-    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
+    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
       /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: the server is not PostgreSQL\. Correct host and port/,
     );
   });
 
   test('a wrong password', async () => {
-    const url = changed(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await temporaryDatabase(), (parts) => {
       parts.password = SECRET;
     });
-    expect(await faultOf(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
+    expect(await openFailure(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
   });
 
   test('a database that does not exist', async () => {
-    const url = changed(await temporaryDatabase(), (parts) => {
+    const url = changeUrl(await temporaryDatabase(), (parts) => {
       parts.pathname = '/no_such_database';
     });
-    expect(await faultOf(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
+    expect(await openFailure(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
   });
 
   test('a user who may not create tables', async () => {
     const url = await urlOfRole(await temporaryDatabase(), '', '');
-    expect(await faultOf(url)).toMatch(
+    expect(await openFailure(url)).toMatch(
       /the user lacks a permission \(permission denied for schema public\)\. Make the user the owner/,
     );
   });
 
   test('a server with no free connection', async () => {
     const url = await urlOfRole(await temporaryDatabase(), 'CONNECTION LIMIT 0', '');
-    expect(await faultOf(url)).toMatch(/no free connection\. Increase max_connections/);
+    expect(await openFailure(url)).toMatch(/no free connection\. Increase max_connections/);
   });
 
   test('a replica, which accepts no writes', async () => {
     const primary = await startPostgres();
     const replica = await startPostgres({ standbyOf: primary });
-    const fault = await faultOf(replica.url('postgres'));
+    const fault = await openFailure(replica.url('postgres'));
     expect(fault).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
   });
 
   test('a server without TLS if TLS is required', async () => {
-    const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
-    expect(await faultOf(url)).toMatch(
+    const url = changeUrl(await temporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
+    expect(await openFailure(url)).toMatch(
       /the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode=/,
     );
   });
 
   test('a server that is too old', async () => {
-    const port = await serverThat(ofVersion(140_012));
-    expect(await faultOf(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    const port = await startServer(startServerOfVersion(140_012));
+    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /PostgreSQL 14 at 127\.0\.0\.1 is too old; Postrider needs 15 or later/,
     );
   });
 
   test('an option that the server does not know', async () => {
-    const url = changed(await temporaryDatabase(), (parts) =>
+    const url = changeUrl(await temporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );
-    expect(await faultOf(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
+    expect(await openFailure(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
   });
 
   test('the error of each of several hosts', async () => {
-    const port = await serverThat(ofVersion(140_012));
-    const fault = await faultOf(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
+    const port = await startServer(startServerOfVersion(140_012));
+    const fault = await openFailure(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
     expect(fault).toMatch(/127\.0\.0\.1:1\/mail: the connection was refused.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });
 
   test('no error for a server without TLS if TLS is only preferred', async () => {
-    const url = changed(await temporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
-    expect(await faultOf(url)).toBe('it opened');
+    const url = changeUrl(await temporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
+    expect(await openFailure(url)).toBe('it opened');
   });
 });

@@ -24,7 +24,7 @@ function poolOf(url: string): Pool {
 }
 
 /** Creates a folder with the current migrations and an additional one. */
-function withNext(sql: string): URL {
+function createMigrationFolder(sql: string): URL {
   const folder = temporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
   writeFileSync(join(folder, `${String(NEWEST + 1).padStart(4, '0')}-next.sql`), sql);
@@ -64,7 +64,7 @@ test('a start leaves a current schema unchanged', async () => {
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
-  const broken = withNext('CREATE TABLE half (n int); CREATE TABLE account (n int);');
+  const broken = createMigrationFolder('CREATE TABLE half (n int); CREATE TABLE account (n int);');
   await expect(migrate(poolOf(url), broken)).rejects.toThrow(/^PostgreSQL .*relation "account" already exists\.$/);
   expect(await rowsOf(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
     { half: null, version: NEWEST },
@@ -79,7 +79,7 @@ test('a node continues, and can restart, after a newer node has added columns to
   await old.accept([newMessage()]);
   await migrate(
     poolOf(url),
-    withNext('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
+    createMigrationFolder('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
   );
   expect(await rowsOf(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
   const again = await openStore(parsePostgresUrl(url), { exclusive: true });

@@ -21,7 +21,7 @@ function poolOf(url: string): Pool {
   return pool;
 }
 
-const through = (url: string, port: number) => {
+const urlThrough = (url: string, port: number) => {
   const changed = new URL(url);
   changed.port = String(port);
   return changed.href;
@@ -41,11 +41,11 @@ describe('a transaction', () => {
 
   test('with a failed statement stores nothing, even if the work continues', async () => {
     const pool = poolOf(await database());
-    const forgiving = pool.transaction(async (transaction) => {
+    const result = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
       await transaction.query(INSERT, [1]).catch(() => undefined);
     });
-    await expect(forgiving).rejects.toThrow('the transaction was rolled back');
+    await expect(result).rejects.toThrow('the transaction was rolled back');
     await expect(
       pool.transaction(async (transaction) => {
         await transaction.query(INSERT, [1]);
@@ -57,11 +57,11 @@ describe('a transaction', () => {
 
   test('rejects statements that are sent after its end', async () => {
     const pool = poolOf(await database());
-    let straggle: () => Promise<unknown> = async () => undefined;
+    let queryLater: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
-      straggle = () => transaction.query(INSERT, [7]);
+      queryLater = () => transaction.query(INSERT, [7]);
     });
-    await expect(straggle()).rejects.toThrow('after its transaction had ended');
+    await expect(queryLater()).rejects.toThrow('after its transaction had ended');
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
@@ -73,7 +73,7 @@ describe('a transaction', () => {
     let arrived = 0;
     const both = Promise.withResolvers<void>();
     let rounds = 0;
-    const cross = (first: number, second: number, added: number) =>
+    const insertInOrder = (first: number, second: number, added: number) =>
       pool.transaction(async (transaction) => {
         rounds += 1;
         await transaction.query(update, [first]);
@@ -83,7 +83,7 @@ describe('a transaction', () => {
         await transaction.query(update, [second]);
         await transaction.query(INSERT, [added]);
       });
-    await Promise.all([cross(1, 2, 3), cross(2, 1, 4)]);
+    await Promise.all([insertInOrder(1, 2, 3), insertInOrder(2, 1, 4)]);
     expect(rounds).toBe(3);
     expect((await pool.query(ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
   });
@@ -106,7 +106,7 @@ describe('a transaction', () => {
   test('is stored and not repeated if the answer to its commit is lost', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(through(url, proxy.port));
+    const pool = poolOf(urlThrough(url, proxy.port));
     let rounds = 0;
     proxy.loseCommitResponse();
     await pool.transaction(async (transaction) => {
@@ -120,30 +120,30 @@ describe('a transaction', () => {
   test('without an answer to its commit succeeds only if its rows are found, because another transaction may have its id', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(through(url, proxy.port));
+    const pool = poolOf(urlThrough(url, proxy.port));
     for (const found of [true, false]) {
       proxy.loseCommitResponse();
-      const asked: unknown[] = [];
+      const checks: unknown[] = [];
       const ended = pool.transaction(
         async (transaction) => {
           await transaction.query(INSERT, [found ? 1 : 2]);
           return found;
         },
         async (session, value) => {
-          asked.push(value, (await session.query(ALL, [])).length);
+          checks.push(value, (await session.query(ALL, [])).length);
           return found;
         },
       );
       if (found) await expect(ended).resolves.toBe(true);
       else await expect(ended).rejects.toThrow(/^PostgreSQL /);
-      expect(asked).toEqual([found, found ? 1 : 2]);
+      expect(checks).toEqual([found, found ? 1 : 2]);
     }
   });
 
   test('whose commit does not reach the server is terminated on the server and retried', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
-    const pool = poolOf(through(url, proxy.port));
+    const pool = poolOf(urlThrough(url, proxy.port));
     let rounds = 0;
     proxy.loseCommit();
     await pool.transaction(async (transaction) => {
@@ -183,9 +183,9 @@ describe('the connections', () => {
   test('are all closed with the pool after the work in progress completes, and later calls are rejected', async () => {
     const url = await database();
     const pool = poolOf(url);
-    const sleeper: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
+    const sleepStatement: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
     const running = pool.transaction(async (transaction) => {
-      await transaction.query(sleeper, []);
+      await transaction.query(sleepStatement, []);
       await transaction.query(INSERT, [1]);
     });
     await expect.poll(() => waiting(url)).toBe(1);
@@ -194,11 +194,11 @@ describe('the connections', () => {
     await Promise.all([running, closed]);
     const after = poolOf(url);
     expect(await after.query(ALL, [])).toEqual([{ n: 1 }]);
-    const left: Statement = {
+    const remainingSessions: Statement = {
       name: 'test_left',
       text: 'SELECT 1 AS one FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     };
-    await expect.poll(() => after.query(left, [])).toEqual([]);
+    await expect.poll(() => after.query(remainingSessions, [])).toEqual([]);
   });
 
   test('a sync waits until the WAL is on disk', async () => {

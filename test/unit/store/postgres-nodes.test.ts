@@ -12,16 +12,16 @@ import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODES = 3;
-const ROOM = { messages: 100, bytes: 1_000_000 };
+const CLAIM_LIMITS = { messages: 100, bytes: 1_000_000 };
 
-interface Shared {
+interface Installation {
   readonly url: string;
   readonly nodes: readonly Store[];
   readonly first: Store;
 }
 
 /** Starts an installation of several nodes that has accounts with these limits. */
-async function installation(...accounts: readonly AccountLimits[]): Promise<Shared> {
+async function startInstallation(...accounts: readonly AccountLimits[]): Promise<Installation> {
   const url = await temporaryDatabase();
   const nodes = await Promise.all(
     Array.from({ length: NODES }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
@@ -37,7 +37,7 @@ async function installation(...accounts: readonly AccountLimits[]): Promise<Shar
 
 /** Submits batches concurrently to all nodes in turn. Resolves to the results in order. */
 async function acceptEverywhere(
-  { nodes }: Shared,
+  { nodes }: Installation,
   batches: readonly (readonly NewMessage[])[],
 ): Promise<readonly AcceptResult[]> {
   const answers = await Promise.all(batches.map((batch, n) => nodes[n % NODES]?.accept(batch) ?? []));
@@ -49,7 +49,7 @@ const kinds = (answers: readonly AcceptResult[], kind: AcceptResult['kind']) =>
 const leaseOf = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
 /** Opens a connection that holds the locks of the statement until the test ends. */
-async function holding(url: string, statement: string): Promise<pg.Client> {
+async function lockRows(url: string, statement: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
@@ -60,7 +60,7 @@ async function holding(url: string, statement: string): Promise<pg.Client> {
 
 describe('accepting on several nodes at once', () => {
   test('count the volume exactly over all nodes, and refused messages use no volume', async () => {
-    const shared = await installation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
+    const shared = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, n) =>
       Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
     );
@@ -73,7 +73,7 @@ describe('accepting on several nodes at once', () => {
   });
 
   test('accept exactly the number of messages of the rate limit over all nodes', async () => {
-    const shared = await installation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
+    const shared = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const at = Date.now();
     const batches = Array.from({ length: 30 }, (_, n) =>
       Array.from({ length: 5 }, () => newMessage({ acceptedAt: at + (n % 7) })),
@@ -84,46 +84,48 @@ describe('accepting on several nodes at once', () => {
   });
 
   test('count an account without limits exactly, without locking the account', async () => {
-    const shared = await installation(NO_LIMITS);
-    await holding(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
+    const shared = await startInstallation(NO_LIMITS);
+    await lockRows(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
     const batches = Array.from({ length: 12 }, () => [newMessage(), newMessage()]);
     expect(kinds(await acceptEverywhere(shared, batches), 'accepted')).toBe(24);
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
   });
 
   test('apply a new limit exactly, starting with the first batch that reads it', async () => {
-    const shared = await installation(NO_LIMITS);
+    const shared = await startInstallation(NO_LIMITS);
     const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
     const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
     const before = await acceptEverywhere(shared, batches());
     await limit;
     const after = await acceptEverywhere(shared, batches());
-    const counted = [...before, ...after].filter((answer) => answer.kind === 'accepted' && answer.limits.rate !== null);
-    expect(counted).toHaveLength(40);
+    const acceptedAnswers = [...before, ...after].filter(
+      (answer) => answer.kind === 'accepted' && answer.limits.rate !== null,
+    );
+    expect(acceptedAnswers).toHaveLength(40);
   });
 
   test('accept one message per idempotency key, even if several nodes receive the key at the same time', async () => {
-    const shared = await installation(NO_LIMITS);
+    const shared = await startInstallation(NO_LIMITS);
     const keyed = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
-    const mails = Array.from({ length: 30 }, (_, n) => [
+    const messages = Array.from({ length: 30 }, (_, n) => [
       // The batches contain two keys in different orders. Without ordered locks they would deadlock.
       keyed(n % 2 === 0 ? 'a' : 'b', 'same'),
       keyed(n % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
-    const answers = await acceptEverywhere(shared, mails);
+    const answers = await acceptEverywhere(shared, messages);
     expect(kinds(answers, 'accepted')).toBe(2);
     expect(kinds(answers, 'replayed')).toBe(58);
     const stored = (
       await shared.first.listMessages({ accountId: null, state: null, to: null, since: null, limit: 10 })
     ).map(({ id }) => id);
-    const told = answers.flatMap((answer) => (answer.kind === 'replayed' ? [answer.id] : []));
-    expect(new Set(told)).toEqual(new Set(stored));
+    const reportedIds = answers.flatMap((answer) => (answer.kind === 'replayed' ? [answer.id] : []));
+    expect(new Set(reportedIds)).toEqual(new Set(stored));
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(2);
     expect(await acceptEverywhere(shared, [[keyed('a', 'other')]])).toEqual([{ kind: 'idempotency-conflict' }]);
   });
 
   test('one idempotency key with two payloads at once: one is accepted, the other conflicts', async () => {
-    const shared = await installation(NO_LIMITS);
+    const shared = await startInstallation(NO_LIMITS);
     const batches = Array.from({ length: 12 }, (_, n) => [
       newMessage({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
     ]);
@@ -134,7 +136,7 @@ describe('accepting on several nodes at once', () => {
   });
 
   test('a batch submitted again after its answer was lost is neither stored nor counted twice', async () => {
-    const { first } = await installation({ ...NO_LIMITS, volume: 100 });
+    const { first } = await startInstallation({ ...NO_LIMITS, volume: 100 });
     const batch = [newMessage({ lease: leaseOf('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
     // After a rejection the store looks up ids before it stores them.
@@ -150,76 +152,83 @@ describe('accepting on several nodes at once', () => {
 
 describe('claiming on several nodes at once', () => {
   test('every message is leased exactly once', async () => {
-    const shared = await installation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
-    const mails = Array.from({ length: 900 }, (_, n) => newMessage({ accountId: 1 + (n % 3) }));
-    await shared.first.accept(mails);
+    const shared = await startInstallation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
+    const messages = Array.from({ length: 900 }, (_, n) => newMessage({ accountId: 1 + (n % 3) }));
+    await shared.first.accept(messages);
     const leased: string[] = [];
     await Promise.all(
       shared.nodes.map(async (node, n) => {
         for (;;) {
-          const { messages: some, hasMore: more } = await node.claim(ROOM, leaseOf(`node-${n}`), Date.now() + 1);
+          const { messages: some, hasMore: more } = await node.claim(
+            CLAIM_LIMITS,
+            leaseOf(`node-${n}`),
+            Date.now() + 1,
+          );
           leased.push(...some.map(({ id }) => id));
           if (some.length === 0 && !more) return;
         }
       }),
     );
     expect(leased).toHaveLength(900);
-    expect(new Set(leased)).toEqual(new Set(mails.map(({ id }) => id)));
+    expect(new Set(leased)).toEqual(new Set(messages.map(({ id }) => id)));
   });
 
   test('a claim skips rows that another node is leasing and does not wait for them', async () => {
-    const { url, first } = await installation(NO_LIMITS);
-    const mails = Array.from({ length: 10 }, () => newMessage());
-    await first.accept(mails);
-    const held = mails.slice(0, 6).map(({ id }) => id);
-    const other = await holding(url, `SELECT * FROM queue WHERE id IN ('${held.join("','")}') FOR UPDATE`);
-    const taken = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
+    const { url, first } = await startInstallation(NO_LIMITS);
+    const messages = Array.from({ length: 10 }, () => newMessage());
+    await first.accept(messages);
+    const lockedIds = messages.slice(0, 6).map(({ id }) => id);
+    const other = await lockRows(url, `SELECT * FROM queue WHERE id IN ('${lockedIds.join("','")}') FOR UPDATE`);
+    const taken = await first.claim(CLAIM_LIMITS, leaseOf('n'), Date.now() + 1);
     expect(taken.messages.map(({ id }) => id).sort()).toEqual(
-      mails
+      messages
         .slice(6)
         .map(({ id }) => id)
         .sort(),
     );
     await other.query('ROLLBACK');
-    const rest = await first.claim(ROOM, leaseOf('n'), Date.now() + 1);
-    expect(rest.messages.map(({ id }) => id).sort()).toEqual(held.sort());
+    const remaining = await first.claim(CLAIM_LIMITS, leaseOf('n'), Date.now() + 1);
+    expect(remaining.messages.map(({ id }) => id).sort()).toEqual(lockedIds.sort());
   });
 });
 
 describe('the end of leases on several nodes at once', () => {
   test('overlapping settlements in any order all complete, and each lease ends once', async () => {
-    const shared = await installation(NO_LIMITS, NO_LIMITS);
+    const shared = await startInstallation(NO_LIMITS, NO_LIMITS);
     const lease = leaseOf('n');
-    const mails = Array.from({ length: 200 }, (_, n) =>
+    const messages = Array.from({ length: 200 }, (_, n) =>
       newMessage({ accountId: 1 + (n % 2), to: `r${n}@example.com`, lease }),
     );
-    await shared.first.accept(mails);
-    const settlements = mails.map((mail, n) =>
-      newSettlement({ ...mail, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
+    await shared.first.accept(messages);
+    const settlements = messages.map((message, n) =>
+      newSettlement({ ...message, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
     );
-    const orders = [
+    const batches = [
       settlements,
       settlements.toReversed(),
       settlements.toSorted((a, b) => (a.id.slice(-4) < b.id.slice(-4) ? -1 : 1)),
     ];
     const answers = await Promise.all(
-      [...orders, ...orders].map((order, n) => shared.nodes[n % NODES]?.settle(order) ?? []),
+      [...batches, ...batches].map((order, n) => shared.nodes[n % NODES]?.settle(order) ?? []),
     );
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
-    const histories = await Promise.all(mails.map(({ id }) => shared.first.findMessage(id)));
+    const histories = await Promise.all(messages.map(({ id }) => shared.first.findMessage(id)));
     expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
     // Every email is counted once over all nodes.
-    const told = await Promise.all(
+    const reportedIds = await Promise.all(
       ['account-1', 'account-2'].map((name) => shared.first.readReputation(name, Date.now())),
     );
-    expect(told).toMatchObject([{ value: { emails: 100, bounces: 20 } }, { value: { emails: 100, bounces: 20 } }]);
+    expect(reportedIds).toMatchObject([
+      { value: { emails: 100, bounces: 20 } },
+      { value: { emails: 100, bounces: 20 } },
+    ]);
   });
 
   test('leases of a dead node are recovered once, even if several nodes try', async () => {
-    const shared = await installation(NO_LIMITS);
-    const mails = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
-    await shared.first.accept(mails);
+    const shared = await startInstallation(NO_LIMITS);
+    const messages = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
+    await shared.first.accept(messages);
     const taken = await Promise.all(
       shared.nodes.map((node, n) =>
         node.recover({
@@ -232,18 +241,18 @@ describe('the end of leases on several nodes at once', () => {
       ),
     );
     expect(taken.reduce((sum, n) => sum + n, 0)).toBe(300);
-    const histories = await Promise.all(mails.slice(0, 50).map(({ id }) => shared.first.findMessage(id)));
+    const histories = await Promise.all(messages.slice(0, 50).map(({ id }) => shared.first.findMessage(id)));
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
   test('of a settlement and a recovery of the same lease, exactly one succeeds', async () => {
-    const shared = await installation(NO_LIMITS);
+    const shared = await startInstallation(NO_LIMITS);
     const [one, two] = shared.nodes;
     const lease = leaseOf('dead');
-    const mails = Array.from({ length: 100 }, () => newMessage({ lease }));
-    await shared.first.accept(mails);
+    const messages = Array.from({ length: 100 }, () => newMessage({ lease }));
+    await shared.first.accept(messages);
     const [answers, taken] = await Promise.all([
-      one?.settle(mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
+      one?.settle(messages.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
       two?.recover({
         now: Date.now(),
         includeAllLeases: false,
@@ -260,21 +269,24 @@ describe('the end of leases on several nodes at once', () => {
 });
 
 test('a token bucket grants all nodes together no more tokens than it contains', async () => {
-  const { nodes } = await installation(NO_LIMITS, NO_LIMITS);
-  const want = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
-  const given = await Promise.all(
+  const { nodes } = await startInstallation(NO_LIMITS, NO_LIMITS);
+  const tokenRequest = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
+  const answers = await Promise.all(
     Array.from({ length: 30 }, (_, n) =>
-      nodes[n % NODES]?.takeTokens(n % 2 === 0 ? [want(1), want(2)] : [want(2), want(1), want(1)], Date.now()),
+      nodes[n % NODES]?.takeTokens(
+        n % 2 === 0 ? [tokenRequest(1), tokenRequest(2)] : [tokenRequest(2), tokenRequest(1), tokenRequest(1)],
+        Date.now(),
+      ),
     ),
   );
   const byAccount = new Map([
     [1, 0],
     [2, 0],
   ]);
-  for (const [n, grants] of given.entries()) {
+  for (const [n, grants] of answers.entries()) {
     const order = n % 2 === 0 ? [1, 2] : [2, 1, 1];
-    for (const [place, grant] of (grants ?? []).entries()) {
-      const account = order[place] ?? 0;
+    for (const [index, grant] of (grants ?? []).entries()) {
+      const account = order[index] ?? 0;
       byAccount.set(account, (byAccount.get(account) ?? 0) + grant.granted);
     }
   }
@@ -282,7 +294,7 @@ test('a token bucket grants all nodes together no more tokens than it contains',
 });
 
 test('ids of the same time created on several nodes are all stored and found in order', async () => {
-  const shared = await installation(NO_LIMITS);
+  const shared = await startInstallation(NO_LIMITS);
   const at = Date.now() - 60_000;
   const ids = Array.from({ length: 60 }, () => newIdAt(at));
   await acceptEverywhere(
@@ -295,17 +307,17 @@ test('ids of the same time created on several nodes are all stored and found in 
 
 describe('feedback on several nodes at once', () => {
   test('reports about the same recipients do not deadlock, whatever their order on each node', async () => {
-    const { url, nodes, first } = await installation(NO_LIMITS);
+    const { url, nodes, first } = await startInstallation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
     // One node has the recipients in the order of its messages, the other in reverse order.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {
-      const mails = order.map((to) => newMessage({ to, lease: leaseOf('node') }));
-      await first.accept(mails);
+      const messages = order.map((to) => newMessage({ to, lease: leaseOf('node') }));
+      await first.accept(messages);
       await first.settle(
-        mails.map((mail) => newSettlement({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
+        messages.map((mail) => newSettlement({ ...mail, attempts: 1, lease: leaseOf('node') }, { to: 'delivered' })),
       );
-      batches.push(mails.map(({ id }, n) => complaintAbout(id, `${batches.length} ${n}`)));
+      batches.push(messages.map(({ id }, n) => complaintAbout(id, `${batches.length} ${n}`)));
     }
     const answers = await Promise.all(batches.map((batch, n) => nodes[n]?.recordFeedback(batch) ?? []));
     expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));

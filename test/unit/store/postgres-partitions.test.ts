@@ -14,7 +14,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
 /** A time in the middle of a month and of a day that is far from the current date. */
-const THEN = Date.UTC(2031, 4, 15, 12);
+const MONTH_MIDDLE = Date.UTC(2031, 4, 15, 12);
 
 interface Opened {
   readonly store: Store;
@@ -48,7 +48,7 @@ async function partitionsOf(client: pg.Client, parent: string): Promise<string[]
 }
 
 /** Returns the number of rows of a table in each partition. */
-async function placesOf(client: pg.Client, parent: string): Promise<Record<string, number>> {
+async function countRowsByPartition(client: pg.Client, parent: string): Promise<Record<string, number>> {
   const { rows } = await client.query<{ name: string; n: number }>(
     `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
   );
@@ -71,15 +71,15 @@ test('a start creates the partitions of the current and the next periods, by the
   expect(await partitionsOf(client, 'event')).toHaveLength(4);
   expect(await partitionsOf(client, 'body')).toHaveLength(4);
   await store.accept([newMessage(), newMessage({ suppressedBy: 'simulator' })]);
-  expect(await placesOf(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
-  expect(await placesOf(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
+  expect(await countRowsByPartition(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
+  expect(await countRowsByPartition(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
 
 test('many nodes that create partitions at once create each once', async () => {
   const { pool, client } = await opened();
-  await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, THEN)));
+  await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, MONTH_MIDDLE)));
   // A node that found the lock held by another node did not create the remaining partitions.
-  expect(await ensurePartitions(pool, THEN)).toBe(true);
+  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
     'body_20310516',
@@ -92,35 +92,38 @@ test('a partition contains the first and the last id of its period, across the e
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
   for (const at of [newYear - 1, newYear]) await store.accept([newMessage({ acceptedAt: at })]);
-  expect(await placesOf(client, 'mail_request')).toEqual({ mail_request_203112: 1, mail_request_203201: 1 });
-  expect(await placesOf(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
+  expect(await countRowsByPartition(client, 'mail_request')).toEqual({
+    mail_request_203112: 1,
+    mail_request_203201: 1,
+  });
+  expect(await countRowsByPartition(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
 });
 
 test('messages without a matching partition are stored in the default partition, can be read, and are not moved', async () => {
   const { store, pool, client } = await opened();
-  const mail = newMessage({ acceptedAt: THEN });
-  await store.accept([mail]);
-  expect(await ensurePartitions(pool, THEN)).toBe(true);
-  expect(await placesOf(client, 'body')).toEqual({ body_rest: 1 });
+  const message = newMessage({ acceptedAt: MONTH_MIDDLE });
+  await store.accept([message]);
+  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
+  expect(await countRowsByPartition(client, 'body')).toEqual({ body_rest: 1 });
   expect(await partitionsOf(client, 'body')).toContain('body_20310516');
   expect(await partitionsOf(client, 'body')).not.toContain('body_20310515');
-  expect((await store.findMessage(mail.id))?.message).toBe(mail.message);
+  expect((await store.findMessage(message.id))?.message).toBe(message.message);
 });
 
 test('the creation of a partition waits only a short time for other transactions, and the next call creates it', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
-  expect(await ensurePartitions(pool, THEN)).toBe(false);
+  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(false);
   await client.query('ROLLBACK');
-  expect(await ensurePartitions(pool, THEN)).toBe(true);
+  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
 });
 
 test('accepts and reads do not wait while the creation of a partition waits', async () => {
   const { pool, client } = await opened();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
-  const attaching = ensurePartitions(pool, THEN);
+  const attaching = ensurePartitions(pool, MONTH_MIDDLE);
   const modes = async () => {
     const { rows } = await pool
       .query(
@@ -142,19 +145,22 @@ test('accepts and reads do not wait while the creation of a partition waits', as
 
 test('a partition of bodies is dropped only after the retention time of all its messages', async () => {
   const { store, pool, client } = await opened();
-  await ensurePartitions(pool, THEN);
-  const lease = { owner: 'n', until: THEN };
-  const [early, late] = [newMessage({ acceptedAt: THEN, lease }), newMessage({ acceptedAt: THEN, lease })];
+  await ensurePartitions(pool, MONTH_MIDDLE);
+  const lease = { owner: 'n', until: MONTH_MIDDLE };
+  const [early, late] = [
+    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+  ];
   await store.accept([early, late]);
   const ended = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, attempt: null };
-  await store.settle([newSettlement({ ...early, attempts: 1, lease }, ended(THEN + 1))]);
-  const week = THEN + 7 * DAY_MS;
+  await store.settle([newSettlement({ ...early, attempts: 1, lease }, ended(MONTH_MIDDLE + 1))]);
+  const week = MONTH_MIDDLE + 7 * DAY_MS;
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
   await store.settle([newSettlement({ ...late, attempts: 1, lease }, ended(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
   // The day of the partition must have ended.
-  expect(await dropExpiredBodies(pool, THEN + 2)).toEqual(
+  expect(await dropExpiredBodies(pool, MONTH_MIDDLE + 2)).toEqual(
     expect.not.arrayContaining(['body_20310515', 'body_20310516']),
   );
   expect(await dropExpiredBodies(pool, week)).toContain('body_20310515');
@@ -164,14 +170,17 @@ test('a partition of bodies is dropped only after the retention time of all its 
 
 test('bodies are purged individually if other bodies of the same day are retained', async () => {
   const { store, pool, client } = await opened();
-  await ensurePartitions(pool, THEN);
-  const lease = { owner: 'n', until: THEN };
-  const [spent, kept] = [newMessage({ acceptedAt: THEN, lease }), newMessage({ acceptedAt: THEN, lease })];
-  await store.accept([spent, kept]);
-  const event = { at: THEN + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
-  await store.settle([newSettlement({ ...spent, attempts: 1, lease }, { event })]);
-  expect(await store.purgeBodiesAndKeys(THEN + 7 * DAY_MS, 0, 100)).toBe(1);
-  expect((await store.findMessage(spent.id))?.message).toBeNull();
-  expect((await store.findMessage(kept.id))?.message).toBe(kept.message);
-  expect(await placesOf(client, 'body')).toEqual({ body_20310515: 1 });
+  await ensurePartitions(pool, MONTH_MIDDLE);
+  const lease = { owner: 'n', until: MONTH_MIDDLE };
+  const [endedMessage, queuedMessage] = [
+    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+  ];
+  await store.accept([endedMessage, queuedMessage]);
+  const event = { at: MONTH_MIDDLE + 1, verb: 'delivered', by: 'n', detail: null, attempt: null };
+  await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease }, { event })]);
+  expect(await store.purgeBodiesAndKeys(MONTH_MIDDLE + 7 * DAY_MS, 0, 100)).toBe(1);
+  expect((await store.findMessage(endedMessage.id))?.message).toBeNull();
+  expect((await store.findMessage(queuedMessage.id))?.message).toBe(queuedMessage.message);
+  expect(await countRowsByPartition(client, 'body')).toEqual({ body_20310515: 1 });
 });

@@ -15,7 +15,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 const LIMIT_MS = 7_000;
 
 /** Creates a database whose owner has settings with which messages could be lost without an error. */
-async function carelessDatabase(): Promise<URL> {
+async function createUnsafeDatabase(): Promise<URL> {
   const url = new URL(await temporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const admin = url.href;
@@ -36,14 +36,14 @@ async function carelessDatabase(): Promise<URL> {
   return url;
 }
 
-function through(url: URL, port: number, options?: string): string {
+function urlThrough(url: URL, port: number, options?: string): string {
   const changed = new URL(url);
   changed.port = String(port);
   if (options !== undefined) changed.searchParams.set('options', options);
   return changed.href;
 }
 
-async function connected(url: string): Promise<Connection> {
+async function openConnection(url: string): Promise<Connection> {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const connection = await connect({ setting, application: 'postrider test', statementTimeoutMs: LIMIT_MS });
@@ -82,8 +82,8 @@ async function faultOf(url: string): Promise<string> {
 }
 
 test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
-  const url = await carelessDatabase();
-  expect(await settingsOf(await connected(url.href))).toEqual(EXPECTED);
+  const url = await createUnsafeDatabase();
+  expect(await settingsOf(await openConnection(url.href))).toEqual(EXPECTED);
 });
 
 test.each(['refuse', 'drop'] as const)(
@@ -93,20 +93,20 @@ test.each(['refuse', 'drop'] as const)(
     onTestFinished(() => {
       delete process.env.PGOPTIONS;
     });
-    const url = await carelessDatabase();
+    const url = await createUnsafeDatabase();
     const proxy = await startPoolerProxy(Number(url.port), { options });
-    expect(await settingsOf(await connected(through(url, proxy.port)))).toEqual(EXPECTED);
-    expect(await faultOf(through(url, proxy.port))).toBe('it opened');
+    expect(await settingsOf(await openConnection(urlThrough(url, proxy.port)))).toEqual(EXPECTED);
+    expect(await faultOf(urlThrough(url, proxy.port))).toBe('it opened');
     expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
   },
 );
 
 test('an operator’s options also apply behind such a pooler, except for those that durability requires', async () => {
-  const url = await carelessDatabase();
+  const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
-  const given =
+  const options =
     '-c work_mem=4MB -c work_mem=8MB --extra-float-digits=0 -csearch_path=post,\\ public -c synchronous_commit=off';
-  const connection = await connected(through(url, proxy.port, given));
+  const connection = await openConnection(urlThrough(url, proxy.port, options));
   expect(await settingsOf(connection)).toEqual(EXPECTED);
   const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
@@ -122,7 +122,7 @@ test('options that can be set only at the start are sent unchanged', async () =>
   });
   const url = new URL(await temporaryDatabase());
   url.searchParams.set('options', '-c ignore_system_indexes=on');
-  const connection = await connected(url.href);
+  const connection = await openConnection(url.href);
   const text = `SELECT current_setting('ignore_system_indexes') AS value`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ value: 'on' }]);
 });
@@ -136,9 +136,9 @@ test('a value that the server refuses is reported in one line', async () => {
 });
 
 test('a server that does not apply SET is refused in one line', async () => {
-  const url = await carelessDatabase();
+  const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
-  expect(await faultOf(through(url, proxy.port))).toMatch(
+  expect(await faultOf(urlThrough(url, proxy.port))).toMatch(
     /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(its value is off\)\. If a connection pooler is used, set it to session pooling \(PgBouncer: pool_mode = session\)\.$/,
   );
 });

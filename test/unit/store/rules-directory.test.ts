@@ -116,7 +116,7 @@ describe('a token bucket', () => {
   const request = fc.record({
     perSecond: fc.constantFrom(0.25, 1, 2.5, 10),
     burst: fc.integer({ min: 1, max: 20 }),
-    wanted: fc.nat(10),
+    requested: fc.nat(10),
     passedMs: fc.integer({ min: -1_000, max: 5_000 }),
   });
 
@@ -131,12 +131,12 @@ describe('a token bucket', () => {
         for (const one of requests) {
           now += one.passedMs;
           passedMs += Math.max(0, one.passedMs);
-          const taken = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: one.wanted }, now);
-          bucket = taken.bucket;
-          granted += taken.answer.granted;
-          expect(taken.answer.granted).toBeLessThanOrEqual(one.wanted);
-          expect(taken.answer.remaining).toBeGreaterThanOrEqual(0);
-          expect(taken.answer.remaining).toBeLessThanOrEqual(burst);
+          const result = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: one.requested }, now);
+          bucket = result.bucket;
+          granted += result.answer.granted;
+          expect(result.answer.granted).toBeLessThanOrEqual(one.requested);
+          expect(result.answer.remaining).toBeGreaterThanOrEqual(0);
+          expect(result.answer.remaining).toBeLessThanOrEqual(burst);
           expect(granted).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
         }
       }),
@@ -147,8 +147,8 @@ describe('a token bucket', () => {
   test('is full at the start, and a full bucket stays full under a new limit', () => {
     const first = takeTokens(null, { accountId: 1, perSecond: 1, burst: 5, requested: 0 }, NOW);
     expect(first.answer.remaining).toBe(5);
-    const wider = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
-    expect(wider.answer.remaining).toBe(9);
+    const largerBurst = takeTokens(first.bucket, { accountId: 1, perSecond: 1, burst: 9, requested: 0 }, NOW);
+    expect(largerBurst.answer.remaining).toBe(9);
   });
 
   test('reports when the next token is available', () => {

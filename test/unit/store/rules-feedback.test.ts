@@ -120,24 +120,24 @@ describe('reputation', () => {
       accountId: fc.integer({ min: 1, max: 4 }),
       from: fc.constantFrom(...STATES),
       to: fc.constantFrom(...STATES),
-      fresh: fc.boolean(),
+      isNewEvidence: fc.boolean(),
     });
     fc.assert(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
-        const tallies = new ReputationDeltas();
-        for (const [at, { accountId, from, to, fresh }] of events.entries())
-          tallies.add(accountId, from, to, fresh, at);
+        const deltas = new ReputationDeltas();
+        for (const [at, { accountId, from, to, isNewEvidence: fresh }] of events.entries())
+          deltas.add(accountId, from, to, fresh, at);
         const expected = [1, 2, 3, 4].flatMap((accountId) => {
           const added = events.flatMap((one, at) => {
-            const tally = one.accountId === accountId ? reputationDelta(one.from, one.to, one.fresh) : null;
-            return tally === null ? [] : [{ ...tally, at }];
+            const delta = one.accountId === accountId ? reputationDelta(one.from, one.to, one.isNewEvidence) : null;
+            return delta === null ? [] : [{ ...delta, at }];
           });
           const sum = (of: 'emails' | 'bounces' | 'complaints') => added.reduce((total, one) => total + one[of], 0);
           const last = added.at(-1);
           if (last === undefined) return [];
           return [[accountId, sum('emails'), sum('bounces'), sum('complaints'), last.at]];
         });
-        const found = tallies
+        const found = deltas
           .sortedByAccount()
           .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
         expect(found).toEqual(expected);

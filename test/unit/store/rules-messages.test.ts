@@ -155,37 +155,37 @@ test.each([
   [128, 2],
   [512, 8],
   [100_000, 8],
-])('a claim of %i messages leases %i messages of an account in one turn', (mails, rows) => {
-  expect(rowsPerTurn(mails)).toBe(rows);
+])('a claim of %i messages leases %i messages of an account in one turn', (messages, rows) => {
+  expect(rowsPerTurn(messages)).toBe(rows);
 });
 
 test('a claim that leases several rows of an account in one turn serves at least 64 accounts', () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 100_000 }), (mails) => {
-      const rows = rowsPerTurn(mails);
+    fc.property(fc.integer({ min: 1, max: 100_000 }), (messages) => {
+      const rows = rowsPerTurn(messages);
       expect(rows).toBeGreaterThanOrEqual(1);
-      expect(rows === 1 || Math.floor(mails / rows) >= 64).toBe(true);
+      expect(rows === 1 || Math.floor(messages / rows) >= 64).toBe(true);
     }),
     RUNS,
   );
 });
 
 describe('a packed settlement', () => {
-  const mail = { id: newIdAt(NOW), attempts: 2, lease: LEASE };
+  const message = { id: newIdAt(NOW), attempts: 2, lease: LEASE };
 
   test('contains the attempt as JSON, and the provider’s id if the attempt has one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = newAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, attempt };
-    const [packed] = packSettlements([newSettlement(mail, { to: 'delivered', event })]);
-    expect(packed).toMatchObject({ id: mail.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
+    const [packed] = packSettlements([newSettlement(message, { to: 'delivered', event })]);
+    expect(packed).toMatchObject({ id: message.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
   });
 
   test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, attempt: null };
-    const [packed] = packSettlements([{ ...newSettlement(mail, { to, event }), excludedFromReputation: true }]);
+    const [packed] = packSettlements([{ ...newSettlement(message, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.excludedFromReputation).toBe(true);
   });

@@ -23,11 +23,11 @@ function installationInfoRig(firstKey: string | null = 'pr_first') {
     firstKey,
   });
   const start = () => events.publish({ type: 'api.started', at: clock.now(), publicUrl: URL });
-  return { clock, works: validKeys, told: readInfo, start };
+  return { clock, works: validKeys, readInfo, start };
 }
 
 test('the first key is shown for one hour after the start of the public listener', async () => {
-  const { clock, told: readInfo, start } = installationInfoRig();
+  const { clock, readInfo, start } = installationInfoRig();
   expect(readInfo()).toMatchObject({ publicUrl: null, firstKey: null });
   start();
   expect(readInfo()).toMatchObject({ version: '1.2.3', publicUrl: URL, firstKey: 'pr_first' });
@@ -38,13 +38,13 @@ test('the first key is shown for one hour after the start of the public listener
 });
 
 test('a start that creates no key shows none', () => {
-  const { told: readInfo, start } = installationInfoRig(null);
+  const { readInfo, start } = installationInfoRig(null);
   start();
   expect(readInfo()).toMatchObject({ publicUrl: URL, firstKey: null });
 });
 
 test('a key that was not stored or is not valid any more is not shown', () => {
-  const { works: validKeys, told: readInfo, start } = installationInfoRig();
+  const { works: validKeys, readInfo, start } = installationInfoRig();
   start();
   validKeys.clear();
   expect(readInfo().firstKey).toBeNull();

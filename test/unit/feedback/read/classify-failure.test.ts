@@ -35,8 +35,8 @@ describe('precedence', () => {
     ['a suspended mailbox', '550 account temporarily suspended', '5.0.0', TEMPORARY],
     ['a closed mailbox', '550 5.2.1 closed', null, MISSING],
     ['a number of bytes', 'Your message totalled 550 bytes', null, REFUSED],
-  ])('%s', (_, words, status, verdict) => {
-    expect(classifyFailure(words, status)).toMatchObject(verdict);
+  ])('%s', (_, text, status, expected) => {
+    expect(classifyFailure(text, status)).toMatchObject(expected);
   });
 });
 
@@ -51,21 +51,21 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
     'throttled',
     'smtputf8',
   ];
-  for (const { result: verdict, samples } of RULES) {
-    if (!others.includes(verdict.reason)) continue;
+  for (const { result: expected, samples } of RULES) {
+    if (!others.includes(expected.reason)) continue;
     for (const sample of samples) {
-      const words = sample.slice(sample.indexOf(' ') + 1);
-      expect(classifyFailure(words, null).mailboxMissing, words).toBe(false);
+      const text = sample.slice(sample.indexOf(' ') + 1);
+      expect(classifyFailure(text, null).mailboxMissing, text).toBe(false);
     }
   }
 });
 
 test('every sample reply that suppresses during delivery means a missing mailbox in a report', () => {
-  for (const { result: verdict, samples } of RULES) {
-    if (verdict.kind !== 'permanent' || !verdict.suppress) continue;
+  for (const { result: expected, samples } of RULES) {
+    if (expected.kind !== 'permanent' || !expected.suppress) continue;
     for (const sample of samples) {
-      const words = sample.slice(sample.indexOf(' ') + 1);
-      expect(classifyFailure(words, null), words).toMatchObject(MISSING);
+      const text = sample.slice(sample.indexOf(' ') + 1);
+      expect(classifyFailure(text, null), text).toMatchObject(MISSING);
     }
   }
 });

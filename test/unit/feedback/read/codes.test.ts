@@ -22,8 +22,8 @@ test.each([
   ['version 8.5.1.1', null],
   ['host mx4.5.1.example', null],
   ['192.0.2.10 said 450 4.7.1', '4.7.1'],
-])('the text %j has the status %j', (words, status) => {
-  expect(findEnhancedStatus(words)).toBe(status);
+])('the text %j has the status %j', (text, status) => {
+  expect(findEnhancedStatus(text)).toBe(status);
 });
 
 test.each([
@@ -39,6 +39,6 @@ test.each([
   ['order 4711 of 2550 pieces', null],
   ['port 587', null],
   ['Room 421B', null],
-])('the text %j has the reply code %j', (words, code) => {
-  expect(findReplyCode(words)?.code ?? null).toBe(code);
+])('the text %j has the reply code %j', (text, code) => {
+  expect(findReplyCode(text)?.code ?? null).toBe(code);
 });

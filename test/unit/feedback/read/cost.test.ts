@@ -14,7 +14,7 @@ const SEED = 12;
 /**
  * Events of a report. Each event can be classified by its diagnostic, by the section about it and by the whole text.
  */
-const MAX_NOTICES = 100;
+const MAX_EVENTS = 100;
 
 const named = (count: number): string =>
   `X-Failed-Recipients: ${Array.from({ length: count }, (_, i) => `u${i}@kunde.example`).join(',\r\n ')}\r\n`;
@@ -88,9 +88,9 @@ const HOSTILE = fc.record({
 });
 
 function classified(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
-  const judgements = createFailureClassifier();
-  readFeedbackEvents(raw, judgements);
-  return judgements.cost();
+  const classifier = createFailureClassifier();
+  readFeedbackEvents(raw, classifier);
+  return classifier.cost();
 }
 
 /** Processor time in µs: the minimum of several runs, which excludes other load of the machine. */
@@ -120,7 +120,7 @@ test('the classified text grows linearly with the length of generated hostile re
       const { texts, characters } = classified(raw);
       // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
       expect(characters).toBeLessThan(8 * raw.length + 50_000);
-      expect(texts).toBeLessThan(5 * MAX_NOTICES);
+      expect(texts).toBeLessThan(5 * MAX_EVENTS);
     }),
     { seed: SEED, numRuns: 300 },
   );

@@ -16,21 +16,23 @@ describe('compared with postal-mime', () => {
 
   test.each(names)('%s has the same texts and attachments', async (name) => {
     const raw = readFileSync(join(FOLDER, name));
-    const mail = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
+    const expected = await PostalMime.parse(raw, { attachmentEncoding: 'arraybuffer', forceRfc822Attachments: true });
     const entity = readEntity(raw);
     const leaves = leafParts(entity);
     const plain = leaves.filter(({ type }) => type === 'text/plain').map((leaf) => squeezed(leaf.text()));
     // postal-mime joins all texts, and derives a text part from HTML when there is none.
-    if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(mail.text ?? ''));
+    if (plain.length > 0) expect(squeezed(plain.join('\n'))).toBe(squeezed(expected.text ?? ''));
     const attached = leaves.filter(({ type }) => type.startsWith('message/'));
-    const theirs = mail.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
-    expect(attached.map(({ type }) => type)).toEqual(theirs.map(({ mimeType }) => mimeType));
+    const expectedMessages = expected.attachments.filter(({ mimeType }) => mimeType.startsWith('message/'));
+    expect(attached.map(({ type }) => type)).toEqual(expectedMessages.map(({ mimeType }) => mimeType));
     for (const [i, leaf] of attached.entries()) {
-      const content = theirs[i]?.content;
+      const content = expectedMessages[i]?.content;
       const bytes = content instanceof ArrayBuffer ? Buffer.from(content) : Buffer.from(String(content));
       expect(squeezed(leaf.octets())).toBe(squeezed(bytes.toString('latin1')));
     }
-    expect(fieldValue(entity.fields, 'from') ?? '').toBe(mail.headers.find(({ key }) => key === 'from')?.value ?? '');
+    expect(fieldValue(entity.fields, 'from') ?? '').toBe(
+      expected.headers.find(({ key }) => key === 'from')?.value ?? '',
+    );
   });
 
   function squeezed(text: string): string {

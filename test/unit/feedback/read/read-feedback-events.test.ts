@@ -67,8 +67,8 @@ describe('every message has at least one event with valid evidence, and reading 
   test('cases with changed, removed and inserted octets', () => {
     const edit = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
-      take: fc.nat(200),
-      put: fc.oneof(
+      removedCount: fc.nat(200),
+      insertedText: fc.oneof(
         fc.constantFrom(
           '\n',
           '\r\n\r\n',
@@ -92,9 +92,13 @@ describe('every message has at least one event with valid evidence, and reading 
     fc.assert(
       fc.property(cases, ({ seed, edits }) => {
         let octets: Buffer = seed;
-        for (const { at, take, put } of edits) {
+        for (const { at, removedCount, insertedText } of edits) {
           const from = Math.floor(at * octets.length);
-          octets = Buffer.concat([octets.subarray(0, from), Buffer.from(put), octets.subarray(from + take)]);
+          octets = Buffer.concat([
+            octets.subarray(0, from),
+            Buffer.from(insertedText),
+            octets.subarray(from + removedCount),
+          ]);
         }
         expectAllValid(readFeedbackEvents(octets));
       }),

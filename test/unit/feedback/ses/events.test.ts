@@ -26,19 +26,21 @@ const cases = readdirSync(CORPUS)
   .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS, name), 'utf8')) as Case) }));
 
 /** Moves the evidence of an event to the top level, as in the case files. */
-function flat(event: FeedbackEvent): object {
+function flattenEvidence(event: FeedbackEvent): object {
   if (event.kind === 'unknown') return event;
-  const { evidence, ...rest } = event;
-  if (!('alias' in rest)) return { ...rest, ...evidence };
-  const { alias, ...own } = rest;
+  const { evidence, ...fields } = event;
+  if (!('alias' in fields)) return { ...fields, ...evidence };
+  const { alias, ...ownFields } = fields;
   expect(alias).toBeNull();
-  return { ...own, ...evidence };
+  return { ...ownFields, ...evidence };
 }
 
 test.each(cases)('$name ($source) has its expected events', ({ event, expected }) => {
   const read = readSesEvent(typeof event === 'string' ? event : JSON.stringify(event));
   const seen =
-    read.kind === 'feedback' ? { kind: read.kind, reference: read.reference, events: read.events.map(flat) } : read;
+    read.kind === 'feedback'
+      ? { kind: read.kind, reference: read.reference, events: read.events.map(flattenEvidence) }
+      : read;
   expect(seen).toEqual(expected);
 });
 
@@ -176,8 +178,8 @@ test('an event with the tag of Postrider names its message, one with other tags 
     const event = JSON.parse(sesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
-  const ours = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
-  expect(tagged(ours)).toMatchObject({ kind: 'feedback', messageId: id, mayBeOtherProgram: false });
+  const ownTags = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };
+  expect(tagged(ownTags)).toMatchObject({ kind: 'feedback', messageId: id, mayBeOtherProgram: false });
   for (const others of [
     { 'ses:configuration-set': ['news'] },
     { 'postrider-id': ['not one'] },

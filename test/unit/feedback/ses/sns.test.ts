@@ -26,7 +26,7 @@ const rig = (parts: Parameters<typeof snsRig>[1] = {}) => snsRig({ root, signer,
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',
   async (SignatureVersion) => {
-    let record: (taken: RecordResult) => void = () => undefined;
+    let record: (result: RecordResult) => void = () => undefined;
     const { post, reports, refusals, fetched } = await rig({
       recordReport: () => new Promise((resolve) => (record = resolve)),
     });
@@ -56,13 +56,13 @@ describe('a repeated or early message', () => {
   });
 
   test('that cannot be applied or stored gets a 5xx and is recorded later', async () => {
-    const takes: (() => Promise<RecordResult>)[] = [
+    const results: (() => Promise<RecordResult>)[] = [
       async () => 'not-yet',
       () => Promise.reject(new Error('disk full')),
       async () => 'recorded',
     ];
     const { post, refusals } = await rig({
-      recordReport: () => (takes.shift() ?? (async () => 'recorded' as const))(),
+      recordReport: () => (results.shift() ?? (async () => 'recorded' as const))(),
     });
     const message = snsMessage(signer.key, bounceNotification());
     const first = await post(message);
