@@ -1,9 +1,9 @@
 /**
  * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as data. This
- * module applies the first matching rule, enforces the guarantees below, and has a default for replies that match no rule.
+ * module applies the first matching rule, and a default if no rule matches.
  *
- * Guarantees: pure; the cost is linear in the length of the text. A reply with a 4yz, malformed or missing code never bounces a
- * message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is temporary.
+ * Guarantees: the function is pure, and its cost is linear in the length of the text. A reply with a 4yz, malformed or missing
+ * code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
 import { RULES, type Rule, type RuleResult } from './rules.ts';
@@ -37,7 +37,7 @@ export const ALARMING_REASONS = ['configuration', 'reputation'] as const satisfi
 
 type AlarmOutcome = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING_REASONS)[number] };
 
-/** True if an operator must act on the outcome. */
+/** Returns true if an operator must act on the outcome. */
 export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
   return 'reason' in outcome && ALARMING_REASONS.some((reason) => reason === outcome.reason);
 }
@@ -61,7 +61,10 @@ function matchesRule(rule: Rule, reply: Reply, text: string): boolean {
   return exceptPhrases === undefined || !exceptPhrases.some((phrase) => containsPhrase(text, phrase));
 }
 
-/** True if the text contains the phrase as whole words. With a `*` at the end of the phrase, its last word may be a prefix. */
+/**
+ * Returns true if the text contains the phrase as whole words. With a `*` at the end of the phrase, its last word may be a
+ * prefix.
+ */
 function containsPhrase(text: string, phrase: string): boolean {
   const isPrefix = phrase.endsWith('*');
   const literal = isPrefix ? phrase.slice(0, -1) : phrase;
@@ -71,20 +74,20 @@ function containsPhrase(text: string, phrase: string): boolean {
   return false;
 }
 
-/** True for an ASCII letter or digit. Other characters count as word boundaries, because most of them are punctuation. */
+/** Returns true for an ASCII letter or digit. Other characters count as word boundaries, because most of them are punctuation. */
 function isWordCharacter(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
 }
 
-/** `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string a missing code. */
+/** `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string matches a missing code. */
 function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean {
   if (enhanced === null || pattern === '') return pattern === '' && enhanced === null;
   const detail = enhanced.slice(1);
   return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
 }
 
-/** Returns the result for a reply that matches no rule, by its stage and class. */
+/** Returns the result for a reply that matches no rule. The stage and the class of the reply determine the result. */
 function defaultResult(reply: Reply): RuleResult {
   const isAboutMessage = reply.stage === 'rcpt' || reply.stage === 'data' || reply.stage === 'content';
   switch (replyClassOf(reply)) {
@@ -125,7 +128,10 @@ function normalizeReplyText(text: string): string {
   return removeAddresses((from === 0 ? text : out + text.slice(from)).toLowerCase());
 }
 
-/** Removes addresses outside angle brackets: the characters around each `@` up to a delimiter. One pass over the text. */
+/**
+ * Removes addresses outside angle brackets: the characters around each `@` up to a delimiter. The function makes one pass over
+ * the text.
+ */
 function removeAddresses(text: string): string {
   let out = '';
   let from = 0;

@@ -15,9 +15,9 @@ export type RuleResult =
 
 export interface Rule {
   readonly name: string;
-  /** The rule matches a reply at one of these stages; at every stage if absent. */
+  /** The rule matches a reply at one of these stages. If absent, the rule matches a reply at every stage. */
   readonly stages?: readonly Stage[];
-  /** The rule matches a reply with one of these codes; with every code if absent. */
+  /** The rule matches a reply with one of these codes. If absent, the rule matches a reply with every code. */
   readonly codes?: readonly number[];
   /** Patterns of enhanced codes: `5.1.1` in every class, `5.7.` for every code with this subject, empty for no enhanced code. */
   readonly enhancedCodes?: readonly string[];
@@ -26,7 +26,7 @@ export interface Rule {
   /** The rule does not match a text with one of these phrases. */
   readonly exceptPhrases?: readonly string[];
   readonly result: RuleResult;
-  /** Replies of real servers, each after its stage and a space. */
+  /** Replies of real servers. Each sample begins with the stage and a space. */
   readonly samples: readonly string[];
 }
 
@@ -35,7 +35,7 @@ const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 
 const MESSAGE_STAGES: readonly Stage[] = ['rcpt', 'data', 'content'];
 const MAILBOX_STAGES: readonly Stage[] = ['rcpt', 'content'];
 
-/** Phrases of a failed DNS lookup. It does not prove that the domain does not exist. */
+/** Phrases of a failed DNS lookup. A failed lookup does not prove that the domain does not exist. */
 const FAILED_LOOKUP_PHRASES: readonly string[] = [
   'nameserver*',
   'name server*',
@@ -106,7 +106,7 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   'dns*',
   'timeout*',
   'timed out',
-  // Counts and volumes: the server refuses the number of recipients or messages, not this mailbox.
+  // Phrases about counts and volumes. The server refuses the number of recipients or messages, not this mailbox.
   'count',
   'counts',
   'threshold*',

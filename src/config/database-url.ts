@@ -25,7 +25,7 @@ const TLS_MODES: Readonly<Record<string, Postgres['tls']>> = {
   'verify-full': 'verified',
 };
 
-/** True if the text is the URL of a PostgreSQL server. */
+/** Returns true if the text is the URL of a PostgreSQL server. */
 export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:/i.test(text);
 }

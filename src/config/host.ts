@@ -4,7 +4,7 @@ import type { HostPort } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
- * True for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
+ * Returns true for a host name of letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are allowed, because
  * existing host names use them.
  */
 export function isHostName(text: string): boolean {
@@ -13,7 +13,7 @@ export function isHostName(text: string): boolean {
 }
 
 /**
- * True for a host name or an IP address without brackets. A name that consists of digits and dots is refused as a
+ * Returns true for a host name or an IP address without brackets. A name that consists of digits and dots is refused as a
  * mistyped IPv4 address.
  */
 export function isHost(text: string): boolean {
@@ -70,7 +70,7 @@ export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** True for a loopback host, to which only programs on this machine can connect. */
+/** Returns true for a loopback host, to which only programs on this machine can connect. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

@@ -1,4 +1,7 @@
-/** Checks that the next hop is reachable and accepts the credentials, without sending a message. For `capture:`, checks that its folder is writable. */
+/**
+ * Checks that the next hop is reachable and accepts the credentials, without sending a message. For `capture:`, checks that its
+ * folder is writable.
+ */
 import type { TransportSetting } from '../config/settings.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelaySession } from '../transports/smtp/probe.ts';
@@ -88,7 +91,7 @@ async function sesFinding(
   return ok('transport', detail);
 }
 
-/** True when the provider responded or no credentials were found; false when the provider was not reached. */
+/** Returns true when the provider responded or no credentials were found; false when the provider was not reached. */
 function isProviderError(error: unknown): boolean {
   const { name, $metadata } = Object(error) as {
     readonly name?: unknown;

@@ -1,6 +1,6 @@
 /**
- * Writes DKIM key records (RFC 6376 section 3.6.1) and compares them with the records in DNS. The comparison uses the
- * meaning of the tags, not their notation. Pure.
+ * Writes DKIM key records (RFC 6376 section 3.6.1) and compares them with the records in DNS. The comparison uses the meaning
+ * of the tags, not their notation. The functions are pure.
  */
 import type { DkimKey, RecordCheck } from '../model/domain.ts';
 import { listIncludes, parseTags } from './tag-list.ts';

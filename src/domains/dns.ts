@@ -1,6 +1,6 @@
 /**
- * DNS lookups with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or `failed`. Only
- * NXDOMAIN and an empty answer give `none`; a timeout, SERVFAIL, a refusal or a network error give `failed`. Lookups
+ * Looks up DNS records with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or `failed`.
+ * Only NXDOMAIN and an empty answer give `none`; a timeout, SERVFAIL, a refusal or a network error gives `failed`. Lookups
  * never reject.
  */
 import { Resolver as NodeResolver } from 'node:dns/promises';
@@ -18,7 +18,7 @@ export interface MailExchange {
   readonly exchange: string;
 }
 
-/** All names, passed and returned, have no trailing dot. */
+/** Arguments and results are names without a trailing dot. */
 export interface Resolver {
   /**
    * Returns one text for each record, with its strings concatenated (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2).
@@ -33,7 +33,7 @@ export interface Resolver {
 }
 
 export interface ResolverLimits {
-  /** Timeout of the first attempt; each further attempt has twice the timeout, at most 4 s. */
+  /** Timeout of the first attempt. Each further attempt has twice the timeout of the attempt before it, but at most 4 s. */
   readonly timeoutMs: number;
   /** Attempts at each server of the resolver. */
   readonly tries: number;
@@ -80,7 +80,7 @@ export function createResolver(
         await Promise.all([lookUp(() => nodeResolver.resolve4(name)), lookUp(() => nodeResolver.resolve6(name))]),
       );
     },
-    // `nodeResolver.reverse` reads the hosts file first, but only public DNS matters here.
+    // `nodeResolver.reverse` reads the hosts file first, but the checks need the public DNS records.
     reverse: (address) => lookUp(async () => (await nodeResolver.resolvePtr(reverseName(address))).map(normalizeName)),
   };
 }

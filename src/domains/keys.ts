@@ -86,8 +86,8 @@ function associatedData(domain: string, selector: string): string {
 const SELECTOR_SUFFIX: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
 
 /**
- * Creates the common part of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The
- * letter of the algorithm is appended to it.
+ * Creates the common part of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The caller
+ * appends the letter of the algorithm.
  */
 function createSelectorStem(now: number, random: () => number, usedSelectors: readonly string[]): string {
   const day = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');

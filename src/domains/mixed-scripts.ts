@@ -1,6 +1,6 @@
 /**
- * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). Pure. It does not detect a
- * label in a single script that looks like a label in another script.
+ * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). The function is pure. A label in a
+ * single script that looks like a label in another script is not detected.
  */
 
 const SCRIPTS: readonly (readonly [string, RegExp])[] = [
@@ -32,7 +32,7 @@ const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hangul'],
 ];
 
-/** Returns the scripts of the label if their combination is not allowed, else null. */
+/** Returns the scripts of the label if their combination is not allowed. Otherwise returns null. */
 export function findMixedScripts(label: string): readonly string[] | null {
   const scripts = new Set<string>();
   for (const character of label) {

@@ -1,6 +1,6 @@
 /**
  * Checks the typed name of a sending domain and converts it to lower-case A-labels, by the same rules as the domains of
- * addresses. Pure. Every error is one line with the problem and the remedy.
+ * addresses. The functions are pure. Every error is one line with the problem and the remedy.
  */
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
@@ -49,7 +49,7 @@ export function organisationalDomain(name: string): string {
   return parse(name, { allowPrivateDomains: true }).domain ?? name;
 }
 
-/** Returns an error if the text has another form, such as an address or a URL; else null. */
+/** Returns an error if the text has another form, such as an address or a URL. Otherwise returns null. */
 function shapeFault(typed: string): string | null {
   const shown = quote(typed);
   if (typed === '') return `a domain name is missing; ${EXAMPLE}`;

@@ -54,8 +54,8 @@ export function ensureProviderIdentity(
 }
 
 /**
- * Applies `update`. While a previous key retires, it then gives the provider the current signing key, so that a rotation completes
- * in the background. Failures are reported and retried after the next check.
+ * Applies `update`. While a previous key retires, it then gives the provider the current signing key, so that a rotation
+ * completes in the background. A failure is reported to `onError`. The next check repeats the step.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,
@@ -107,8 +107,8 @@ async function withIdentities(
 }
 
 /**
- * Returns the error as one line with the provider's error name, such as `AccessDeniedException: …`, which its
- * documentation explains.
+ * Returns the error as one line with the provider's error name, such as `AccessDeniedException: …`, which the documentation of
+ * the provider explains.
  */
 function errorText(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
@@ -119,7 +119,7 @@ function errorText(error: unknown): string {
   return name === 'Error' || line === '' ? line || name : `${name}: ${line}`;
 }
 
-/** Returns a function that unseals a key of the domain for the provider. It overwrites the unencrypted buffer. */
+/** Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer. */
 function keyOpener(settings: ProviderSettings, { name }: SendingDomain): (selector: string, sealed: string) => SesKey {
   return (selector, sealed) => {
     const opened = unsealKey(sealingKey(settings), name, selector, sealed);

@@ -1,4 +1,7 @@
-/** Creates the DNS records that an operator publishes for a sending domain, and their lines in a zone file. Pure. */
+/**
+ * Creates the DNS records that an operator publishes for a sending domain, and their lines in a zone file. The functions are
+ * pure.
+ */
 
 import { type DnsRecord, dkimRecordName, type SendingDomain } from '../model/domain.ts';
 import { dkimRecordValue } from './dkim-record.ts';
@@ -22,9 +25,9 @@ const RETURN_PATH_PRIORITY = 10;
 const MAX_STRING_OCTETS = 255;
 
 /**
- * Returns all records of the domain in the order of publication: its keys, SPF of the envelope sender's domain, DMARC,
- * and the return path. Retiring keys are included, because messages in transit are signed with them. `provider`
- * contains the records that a provider requires.
+ * Returns all records of the domain in the order of publication: the DKIM keys, SPF of the envelope sender's domain, DMARC, and
+ * the return path. Retiring keys are included, because messages in transit are signed with them. `provider` contains the
+ * records that a provider requires.
  */
 export function recordsFor(
   domain: Pick<SendingDomain, 'name' | 'keys'>,
@@ -77,7 +80,7 @@ function zoneValue({ type, value }: DnsRecord): string {
   }
 }
 
-/** RFC 1035 section 5.1: quoted strings. A verifier concatenates them without a separator. */
+/** RFC 1035 section 5.1 defines quoted strings. A verifier concatenates the strings without a separator. */
 function zoneStrings(value: string): string {
   const strings: string[] = [];
   for (let at = 0; at === 0 || at < value.length; at += MAX_STRING_OCTETS) {

@@ -1,6 +1,6 @@
 /**
- * Data about known relays: the SPF term that authorises their messages, and the header fields that they replace and
- * that must not be signed. Pure.
+ * Contains data about known relays: the SPF term that authorises their messages, and the header fields that they replace. The
+ * replaced fields must not be signed. The function is pure.
  */
 import { isIP } from 'node:net';
 

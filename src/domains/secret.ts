@@ -1,6 +1,6 @@
 /**
- * The secret of the installation (POSTRIDER_SECRET): 256 bits, from the environment or from a file beside the database,
- * and the keys derived from it. Each use has its own key. A key does not reveal any other key.
+ * Reads the secret of the installation (POSTRIDER_SECRET) and derives keys from it. The secret has 256 bits and comes from the
+ * environment or from a file beside the database. Each use has its own key. A key does not reveal any other key.
  *
  * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used, and is never
  * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data cannot
@@ -115,7 +115,7 @@ function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
 }
 
-/** A 256-bit key for one use, such as `dkim` (HKDF, RFC 5869). */
+/** Derives the 256-bit key for one use, such as `dkim` (HKDF, RFC 5869). */
 export function deriveKey(secret: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${purpose}`, 32));
 }

@@ -1,6 +1,6 @@
 /**
- * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES.
- * Pure. An identity that could not be read is `unknown`, never `missing`.
+ * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES. The
+ * functions are pure. An identity that could not be read is `unknown`, never `missing`.
  */
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import type { SesIdentity } from './ses-identity.ts';
@@ -13,8 +13,8 @@ const mailFromValue = (domain: string): string => `MAIL FROM ${domain}`;
 const SPF = 'v=spf1 include:amazonses.com ~all';
 
 /**
- * Returns the DNS records that the provider requires, with MX and SPF of a custom MAIL FROM domain, followed by the
- * status records.
+ * Returns the DNS records that the provider requires, including MX and SPF of a custom MAIL FROM domain. The status records
+ * follow the DNS records.
  */
 export function identityRecords(domain: string, region: string, identity: SesIdentity | null): readonly DnsRecord[] {
   const usesEasyDkim = identity !== null && identity.origin !== 'EXTERNAL';

@@ -29,7 +29,7 @@ export interface SesIdentity {
   readonly tokens: readonly string[];
   /** The DNS zone of the provider's own keys. Newer regions have their own zones. */
   readonly keyZone: string;
-  /** The custom MAIL FROM domain, or null if the provider uses its own. */
+  /** The custom MAIL FROM domain, or null if the provider uses its own MAIL FROM domain. */
   readonly mailFrom: {
     readonly domain: string;
     /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE`. */
@@ -113,14 +113,14 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   };
 }
 
-/** The keys of a new identity: `own` for the key of Postrider, `easy` for keys of the provider. */
+/** Selects the keys of a new identity: `own` is the key of Postrider, `easy` are keys of the provider. */
 export type IdentityKeys = 'own' | 'easy';
 
 type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
 /** Unseals an RSA key. */
 type OpenKey = (selector: string, sealed: string) => SesKey;
 
-/** Returns the identity of the domain. Creates it if it is missing; else updates it as `updateIdentityKey` does. */
+/** Returns the identity of the domain. Creates a missing identity, and updates an existing one as `updateIdentityKey` does. */
 export async function ensureIdentity(
   identities: SesIdentities,
   domain: IdentityDomain,
@@ -135,8 +135,9 @@ export async function ensureIdentity(
 }
 
 /**
- * Returns the identity of the domain, or null if there is none. If the identity has a previous key, replaces it with the current
- * signing key. The provider checks the record of its key repeatedly, and refuses messages once the record is missing for days.
+ * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key, replaces it
+ * with the current signing key. The provider checks the record of its key repeatedly, and refuses messages if the record is
+ * missing for days.
  */
 export async function updateIdentityKey(
   identities: SesIdentities,
@@ -156,7 +157,7 @@ function signingKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | 
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
-/** True if the identity has a previous key of Postrider and the record of the current signing key is published. */
+/** Returns true if the identity has a previous key of Postrider and the record of the current signing key is published. */
 function isOutdated(
   { origin, tokens }: SesIdentity,
   { published }: Pick<SendingDomain, 'published'>,

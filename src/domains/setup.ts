@@ -1,4 +1,4 @@
-/** The setup of sending domains from the settings, and the evaluation of DNS checks. All commands use it. */
+/** Sets up sending domains from the settings, and evaluates DNS checks. All commands use this module. */
 
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, realpathSync } from 'node:fs';
@@ -79,15 +79,15 @@ export function secretPath({ database }: Pick<Settings, 'database'>): string {
 /** The remedy for `secretWarning`. */
 export const SECRET_REMEDY = 'set it to the content of this file on every node of the database';
 
-/** Returns a warning if several nodes can share the database and this node uses its own secret file, else null. */
+/** Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns null. */
 export function secretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;
   return `POSTRIDER_SECRET is not set, so this node uses its own file ${secretPath({ database })}`;
 }
 
 /**
- * Returns the folder for the files of this node: the folder of the embedded database, else `data` in the working
- * directory.
+ * Returns the folder for the files of this node: the folder of the embedded database or, with a database server, `data` in the
+ * working directory.
  */
 export function dataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';

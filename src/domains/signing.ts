@@ -1,8 +1,8 @@
 /**
- * DKIM signing: a cache of sending domains and their keys, the composition of outgoing messages, and the signatures.
+ * Signs messages with DKIM: caches sending domains and their keys, composes outgoing messages and adds the signatures.
  *
- * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache; a change applies from the next call
- * after `apply`.
+ * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache. A change applies from the
+ * next call after `apply`.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -57,13 +57,16 @@ export class DomainCache {
     if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
-  /** True if the account can send from this domain (lower-case A-label). */
+  /** Returns true if the account can send from this domain (lower-case A-label). */
   isAuthenticated(accountId: number, name: string): boolean {
     const domain = this.#find(accountId, name);
     return domain !== null && maySend(domain);
   }
 
-  /** The keys that must sign messages of the account from this domain, or null if it was never authenticated for the account. */
+  /**
+   * Returns the keys that must sign messages of the account from this domain, or null if the domain was never authenticated for
+   * the account.
+   */
   signingFor(accountId: number, name: string): DomainSigning | null {
     const domain = this.#find(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
@@ -93,13 +96,14 @@ export interface PrepareParts {
   readonly domains: Pick<DomainCache, 'signingFor'>;
   readonly signer: Signer;
   /**
-   * True if senders must be authenticated: messages of a domain that no longer is authenticated are deferred. If false, messages of a
-   * domain that never was authenticated are sent unsigned, and those of a domain that lost its authentication are signed with its keys.
+   * True if senders must be authenticated: messages of a domain that is no longer authenticated are deferred. If false,
+   * messages of a domain that never was authenticated are sent unsigned, and those of a domain that lost its authentication are
+   * signed with its keys.
    */
   readonly mustSign: boolean;
   /** Called for each message that could not be signed and is deferred. An operator has to act. */
   readonly onError: (error: unknown) => void;
-  /** Domain and key of return paths, or null: the envelope sender is the From address. */
+  /** Domain and key of return paths. If null, the envelope sender is the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
 }
 
@@ -151,8 +155,9 @@ export function createPrepare({
 
 // Signs messages with the keys of their domain on the threads of libuv's pool, which does not block the event loop.
 //
-// Guarantees: a result has one signature per key; it rejects if one cannot be made, and never resolves with an unsigned message. Keys are
-// unsealed once and cached; the least recently used keys are evicted. They are never logged, and no error contains one.
+// Guarantees: a signed message has one signature per key. If a signature cannot be made, `sign` rejects and never resolves with
+// an unsigned message. Keys are unsealed once and cached; the least recently used keys are evicted. They are never logged, and
+// no error contains one.
 
 export interface SigningKey extends SignatureIdentity {
   /** The private key, sealed. */
@@ -169,15 +174,15 @@ interface Signer {
 }
 
 interface SignerParts {
-  /** Returns the private key as PKCS#8 DER; throws if it cannot be unsealed. */
+  /** Returns the private key as PKCS#8 DER. Throws if the key cannot be unsealed. */
   readonly openKey: (domain: string, selector: string, sealed: string) => Buffer;
-  /** Header fields, lower case, that the next hop replaces. They are not signed. */
+  /** Header fields, in lower case, that the next hop replaces. These fields are not signed. */
   readonly unsignedHeaders?: ReadonlySet<string>;
   /** The maximum number of cached keys. */
   readonly maxKeys?: number;
 }
 
-/** Two keys for each of 2,000 domains; a key needs about 4 KB. */
+/** The cache has two keys for each of 2,000 domains. A key needs about 4 KB. */
 const MAX_KEYS = 4_000;
 
 interface OpenKey {
@@ -211,7 +216,7 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
   };
 
   const loadKey = (signingKey: SigningKey, name: string): KeyObject => {
-    // Both are written into the header unchanged.
+    // The selector and the domain are written into the header unchanged.
     const host = `${signingKey.selector}.${signingKey.domain}`;
     if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is not a valid name of a DKIM key`);
     const der = openKey(signingKey.domain, signingKey.selector, signingKey.sealed);

@@ -1,12 +1,12 @@
 /**
- * Checks SPF records (RFC 7208): a domain must have exactly one, and it must be valid. The hosts that it allows are not
- * checked. Pure.
+ * Checks SPF records (RFC 7208). A domain must have exactly one record, and the record must be valid. The hosts that the record
+ * allows are not checked. The functions are pure.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { RecordFinding } from './dkim-record.ts';
 
 const VERSION = 'v=spf1';
-/** RFC 7208 section 4.6.4: maximum number of terms that need a lookup; more cause an error. */
+/** RFC 7208 section 4.6.4: maximum number of terms that need a lookup. More terms cause an error. */
 const MAX_LOOKUPS = 10;
 
 /** RFC 7208 section 4.5: the version is followed by a space or by the end. */

@@ -1,4 +1,4 @@
-/** Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records. Pure, one pass. */
+/** Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records, in one pass. The functions are pure. */
 
 /**
  * Returns the values by tag, without surrounding white space. Returns null if the text is not a tag list or has a tag
@@ -29,7 +29,7 @@ function isTagName(name: string): boolean {
   return name !== '';
 }
 
-/** True if the colon-separated list contains one of the `accepted` values. */
+/** Returns true if the colon-separated list contains one of the `accepted` values. */
 export function listIncludes(value: string, accepted: readonly string[]): boolean {
   return value.split(':').some((item) => accepted.includes(item.trim().toLowerCase()));
 }

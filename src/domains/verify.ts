@@ -11,7 +11,7 @@ import { organisationalDomain } from './name.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
-/** The maximum number of characters that are stored of a record; an RSA-4096 key has 750 characters. */
+/** The maximum number of characters that are stored of a record. An RSA-4096 key has 750 characters. */
 const MAX_SEEN_CHARACTERS = 1_000;
 /** The maximum number of records that are stored of an answer. */
 const MAX_SEEN_RECORDS = 20;
@@ -60,8 +60,8 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
 }
 
 /**
- * Many DNS hosts append the domain to the entered name. A missing record is therefore also looked up under the doubled name; if that
- * lookup fails, only the hint is missing.
+ * Many DNS hosts append the domain to the entered name. A missing record is therefore also looked up under the doubled name. If
+ * that lookup fails, only the hint is missing.
  */
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
@@ -112,8 +112,8 @@ async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> 
 const MAX_EXCHANGES = 10;
 
 /**
- * The operator chooses the host that receives the bounces, so its name is not known here. The record is found if each of its hosts has an
- * address, as `doctor` requires.
+ * The operator chooses the host that receives the bounces, so the expected host is not known here. The record is found if each
+ * host of the record has an address, as `doctor` requires.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
@@ -145,7 +145,7 @@ function mxText({ priority, exchange }: MailExchange): string {
   return exchange === '' ? `${priority} . (null MX)` : `${priority} ${exchange}`;
 }
 
-/** Found if one of the answers names the expected host. The operator chooses the priority. */
+/** Returns `found` if one of the answers names an expected host. The operator chooses the priority. */
 function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
@@ -170,7 +170,7 @@ function unknown(reason: string): Finding {
   return { found: 'unknown', detail: `the lookup failed (${reason}), so the status is unknown`, seen: [] };
 }
 
-/** The values without control characters and of limited length, as they are stored and shown. */
+/** Returns the values as they are stored and shown: without control characters, and with limited length. */
 function limitSeen(values: readonly string[]): readonly string[] {
   return values.slice(0, MAX_SEEN_RECORDS).map((value) => {
     const short = value.length > MAX_SEEN_CHARACTERS ? `${value.slice(0, MAX_SEEN_CHARACTERS - 1)}…` : value;

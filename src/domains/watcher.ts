@@ -40,7 +40,7 @@ export interface WatcherParts {
   readonly list: () => Promise<readonly SendingDomain[]>;
   /** Reads the current domain. Resolves to null if it no longer exists. */
   readonly find: (name: string) => Promise<SendingDomain | null>;
-  /** Checks the records and returns the update; null if no lookup was answered. */
+  /** Checks the records. Resolves to the update, or to null if no lookup was answered. */
   readonly check: (
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
@@ -70,8 +70,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
 
   /** Checks one domain. Resolves to true if the check was answered. */
   async function checkDomain(name: string): Promise<boolean> {
-    // The domain is read again, because it may have changed since the round began, and an update of the old version
-    // would be stale.
+    // The domain is read again, because it may have changed since the round began. An update of the old version would be stale.
     const domain = await find(name);
     if (domain === null) return true;
     const result = await check(domain);
@@ -96,7 +95,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       for (const { id, name } of due.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (stopped) return;
         const failures = (unanswered.get(id)?.failures ?? 0) + 1;
-        // Set before the check, so a domain whose check throws does not delay the others.
+        // The entry is set before the check, so a domain whose check throws does not delay the others.
         unanswered.set(id, { at: clock.now(), failures });
         try {
           if (await checkDomain(name)) unanswered.delete(id);

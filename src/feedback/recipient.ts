@@ -1,20 +1,23 @@
 /**
- * The recipients that the feedback listener accepts: return paths of this installation's messages until they expire, and the
- * role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are deterministic.
+ * Defines the recipients that the feedback listener accepts: return paths of this installation's messages until they expire,
+ * and the role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are deterministic.
  */
 
 import { readReturnPath } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
-/** Validity of a return path: retries take a day, slow gateways a week, complaints several weeks. */
+/**
+ * How long a return path is valid. Retries continue for a day, slow gateways report after a week, complaints arrive for several
+ * weeks.
+ */
 export const MAX_RETURN_PATH_AGE_DAYS = 45;
 /** The day in a return path has 16 bits. */
 const DAY_MODULUS = 65_536;
 
 export type FeedbackRecipient =
   | { readonly kind: 'return-path'; readonly id: string }
-  /** `postmaster` or `abuse`: for the operator. */
+  /** `postmaster` or `abuse`. Their messages are for the operator. */
   | { readonly kind: 'role' }
   | { readonly kind: 'refused'; readonly reason: 'expired' | 'unknown' | 'relay' };
 

@@ -10,23 +10,26 @@ interface Rate {
   readonly perSecond: number;
 }
 
-/** All messages of one peer. */
+/** Rate limit for all messages of one peer. */
 export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
-/** Messages to `postmaster` and `abuse` from one peer and in total. Any client can send them, and each one is stored. */
+/**
+ * Rate limits for messages to `postmaster` and `abuse`, from one peer and in total. Any client can send them, and each one is
+ * stored.
+ */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
 export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
-/** Bytes of messages that are being received or recorded, per peer and in total. */
+/** Maximum number of bytes of messages that are being received or recorded, per peer and in total. */
 export const MAX_BUFFERED_BYTES = { perPeer: 16 * 1_048_576, total: 64 * 1_048_576 } as const;
-/** Peers with a bucket. When there are more, peers with full buckets are removed first. */
+/** Maximum number of peers with a bucket. Above this number, peers with full buckets are removed first. */
 const MAX_PEERS = 10_000;
 
 /** The kind of recipient: a return path of this installation, or a role mailbox, to which any client can send. */
 export type RecipientKind = 'return-path' | 'role';
 
 export interface PeerLimits {
-  /** True if this address may send one more message at `now` (ms). Consumes no token. */
+  /** Returns true if this address may send one more message at `now` (ms). Consumes no token. */
   allows(address: string, kind: RecipientKind, now: number): boolean;
-  /** Returns the same result. Consumes the tokens if the result is true. */
+  /** Returns the result of `allows`. If the result is true, consumes the tokens. */
   charge(address: string, kind: RecipientKind, now: number): boolean;
   /** Reserves bytes for a message. If the result is true, the caller must release the bytes. */
   reserveBytes(address: string, bytes: number): boolean;
@@ -81,7 +84,7 @@ interface Buckets {
   consume(peer: string, now: number): void;
 }
 
-/** One token bucket per peer. */
+/** Creates one token bucket per peer. */
 function createBuckets({ burst, perSecond }: Rate): Buckets {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
@@ -93,7 +96,7 @@ function createBuckets({ burst, perSecond }: Rate): Buckets {
 
   function evictBuckets(now: number): void {
     for (const peer of buckets.keys()) if (available(peer, now) >= burst) buckets.delete(peer);
-    // All buckets are in use: remove the oldest one. Its peer starts with a full bucket.
+    // All buckets are in use, so the oldest one is removed. Its peer starts again with a full bucket.
     for (const peer of buckets.keys()) {
       if (buckets.size < MAX_PEERS) return;
       buckets.delete(peer);

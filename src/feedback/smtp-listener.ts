@@ -4,8 +4,8 @@
  *
  * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
  * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,
- * rate, commands and time of every session are bounded. The bounds are short until the peer gives a valid recipient. Every socket
- * has an error listener from its first event on, so a reset never ends the process.
+ * rate, commands and time of every session are bounded. The time limits are short until the peer gives a valid recipient. Every
+ * socket has an error listener from its first event on, so a reset never ends the process.
  */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -75,7 +75,7 @@ export interface SmtpListenerParts {
 }
 
 export interface SmtpListener {
-  /** Rejects with an Error whose one-line message names setting and address. */
+  /** Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<HostPort>;
   /** Uses a renewed certificate for all later sessions. */
   renewCertificate(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
@@ -279,7 +279,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.stage = stage;
   }
 
-  /** Counts an envelope command. True when there are too many without a message. */
+  /** Counts an envelope command. Returns true when there are too many commands without a message. */
   function exceedsEnvelopeCommands(peerSession: Session): boolean {
     peerSession.envelopeCommands += 1;
     if (peerSession.envelopeCommands <= MAX_ENVELOPE_COMMANDS) return false;

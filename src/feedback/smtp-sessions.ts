@@ -1,11 +1,11 @@
 /**
- * The open sessions of the feedback listener. When the limit is reached, a new session evicts the session that has been idle
- * longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A session for a return path
- * is evicted only after one minute without activity. A session whose report is being recorded is never evicted.
+ * Manages the open sessions of the feedback listener. When the limit is reached, a new session evicts the session that has been
+ * idle longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A session for a return
+ * path is evicted only after one minute without activity. A session whose report is being recorded is never evicted.
  */
 import { peerNetworkOf } from '../model/address.ts';
 
-/** Sessions per peer and in total. */
+/** Maximum number of sessions per peer and in total. */
 export const MAX_SESSIONS = { perPeer: 20, total: 200 } as const;
 /** If a peer has reached its limit, a new session of the peer evicts a session of the peer that has been idle for this time. */
 const MIN_PEER_IDLE_MS = 10_000;
@@ -42,7 +42,7 @@ export function createOpenSessions(): OpenSessions {
     if (peerSessions?.size === 0) byPeer.delete(peer);
   }
 
-  /** Evicts one session. False when none may be evicted. */
+  /** Evicts one session. Returns false when no session may be evicted. */
   function evictOne(candidates: Iterable<OpenSession>, now: number, minIdleMs: number): boolean {
     let candidate: OpenSession | null = null;
     for (const session of candidates) {

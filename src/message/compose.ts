@@ -1,10 +1,10 @@
 /**
  * Composes the bytes of an RFC 5322 message, and its envelope, from an accepted message.
  *
- * Guarantees: pure, so every attempt sends the same bytes. The output is 7-bit unless a local part needs SMTPUTF8.
- * Lines end in CRLF and have at most 998 octets. The envelope and the header are written from the same parsed
- * addresses. The decoded body is the submitted message with CRLF line ends. Throws only for a message that was not
- * validated or for a malformed extra header; both are bugs of the caller.
+ * Guarantees: the functions are pure, so every attempt sends the same bytes. The output is 7-bit unless a local part needs
+ * SMTPUTF8. Lines end in CRLF and have at most 998 octets. The envelope and the header are written from the same parsed
+ * addresses. The decoded body is the submitted message with CRLF line ends. Throws only for a message that was not validated or
+ * for a malformed extra header. Both are bugs of the caller.
  */
 
 import { type Address, addrSpec, parseAddress } from '../model/address.ts';
@@ -32,7 +32,7 @@ const SUBJECT_COLUMN = 'Subject: '.length;
 const PLAIN = 'text/plain; charset=utf-8';
 const HTML = 'text/html; charset=utf-8';
 
-/** Composes `message`. The `extra` fields follow its own fields. */
+/** Composes `message`. The `extra` fields follow the fields of the message. */
 export function compose(message: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
   const from = parseRequiredAddress(message.from, 'from');
   const to = parseRequiredAddress(message.to, 'to');
@@ -139,21 +139,21 @@ function joinChunks(
 
 /** The fields of an accepted message that composition needs. */
 export interface MessageSource {
-  /** Lower-case UUIDv7; also the part of the Message-ID before the `@`. */
+  /** Lower-case UUIDv7. The Message-ID contains the id before the `@`. */
   readonly id: string;
   /** Addresses as submitted: addr-specs that `parseAddress` accepts. */
   readonly to: string;
   readonly from: string;
   readonly subject: string;
   readonly message: string;
-  /** Milliseconds since the epoch. It becomes the Date header, which is the same on every attempt. */
+  /** Milliseconds since the epoch. The Date header contains this time, so the header is the same on every attempt. */
   readonly acceptedAt: number;
 }
 
 // Detects HTML messages by their beginning.
 
 /**
- * True if the message begins, after white space, with `<!doctype html` or `<html` in any case. The following characters
+ * Returns true if the message begins, after white space, with `<!doctype html` or `<html` in any case. The following characters
  * do not matter, so `<htmlfoo` matches too, as the interface specifies.
  */
 function isHtml(message: string): boolean {
@@ -171,20 +171,20 @@ function startsWithTag(text: string, tag: string): boolean {
 
 interface EncodedText {
   readonly encoding: 'quoted-printable' | 'base64';
-  /** Lines of at most 76 columns; no line break is added at the end. */
+  /** Lines have at most 76 columns. No line break is added at the end. */
   readonly bytes: Buffer;
 }
 
 /**
- * Quoted-printable is used if it is longer than base64 by at most this number of octets, because it is readable. Short
- * texts therefore do not switch to base64 for one accented character.
+ * Quoted-printable is used if its output has at most this number of octets more than base64, because quoted-printable is
+ * readable. A short text with one accented character is therefore not encoded in base64.
  */
 const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Holds the UTF-8 of a text only during its encoding. Larger texts use their own buffer. */
+/** Contains the UTF-8 of a text while the text is encoded. Larger texts use their own buffer. */
 const SCRATCH_BYTES = 48 * 1024;
 const scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
@@ -205,7 +205,7 @@ export function encodeText(text: string): EncodedText {
 }
 
 /**
- * False if quoted-printable is certainly longer than base64, so the attempt is not necessary. Each octet by which the
+ * Returns false if quoted-printable is certainly longer than base64, so the attempt is not necessary. Each octet by which the
  * UTF-8 is longer than the number of UTF-16 units implies at least one and a half escaped octets, which add three
  * octets to the output. Base64 adds less than 0.4 octets for each octet.
  */
@@ -240,7 +240,7 @@ function withCrlf(source: Uint8Array, length: number): Uint8Array {
   return out;
 }
 
-// Base64 in lines (RFC 2045 section 6.8), written directly into a buffer.
+// Writes base64 in lines (RFC 2045 section 6.8) directly into a buffer.
 
 /** Number of input octets of a line of 76 columns. */
 const OCTETS_PER_LINE = 57;
@@ -256,7 +256,7 @@ export function base64Length(length: number): number {
   return Math.ceil(length / 3) * 4 + 2 * Math.max(0, Math.ceil(length / OCTETS_PER_LINE) - 1);
 }
 
-/** Encodes `source` in lines of 76 columns; no line break is added at the end. */
+/** Encodes `source` in lines of 76 columns. No line break is added at the end. */
 export function encodeBase64(source: Uint8Array): Buffer {
   const length = source.length;
   const out = Buffer.allocUnsafe(base64Length(length));
@@ -293,7 +293,7 @@ function lineBreak(out: Uint8Array, at: number): number {
   return at + 2;
 }
 
-// Quoted-printable (RFC 2045 section 6.7). CRLF, bare CR and bare LF each become CRLF. All other octets decode to
+// Encodes quoted-printable (RFC 2045 section 6.7). CRLF, bare CR and bare LF each become CRLF. All other octets decode to
 // themselves, including white space at line ends.
 //
 // The encoder reads UTF-8 octets: 2 KB of ASCII take 4 µs, while reading the characters of the string takes 6 µs.
@@ -302,7 +302,7 @@ const TAB = 0x09;
 const SPACE = 0x20;
 const EQUALS = 0x3d;
 
-/** Rule 5: a line has 76 columns; the last one is reserved for the `=` of a soft line break. */
+/** Rule 5: a line has at most 76 columns. The last column is reserved for the `=` of a soft line break. */
 const MAX_COLUMNS = 75;
 
 /** Maximum number of octets that one iteration, or the end, writes: a full line, an escape of 12 octets, some line breaks. */
@@ -397,8 +397,8 @@ function escapeOctet(out: Uint8Array, at: number, octet: number): number {
 }
 
 /**
- * Returns the length of the UTF-8 character that begins with this octet (RFC 3629 section 3); 1 for an octet that
- * begins no character.
+ * Returns the length of the UTF-8 character that begins with this octet (RFC 3629 section 3). Returns 1 for an octet that does
+ * not begin a character.
  */
 function utf8Length(octet: number): number {
   if (octet < 0xc0) return 1;

@@ -1,6 +1,6 @@
 /**
- * Builds DKIM signatures (RFC 6376, RFC 8463): the bytes that a key signs, and the header field with the signature.
- * Pure. domains/signing.ts computes the signature.
+ * Builds DKIM signatures (RFC 6376, RFC 8463): the bytes that a key signs, and the header field with the signature. The
+ * functions are pure. domains/signing.ts computes the signature.
  *
  * Guarantees: the canonicalization is relaxed/relaxed. There is no `l=`, so nothing can be appended to the body, and no
  * `x=`. `t=` is the time of acceptance, so every attempt with the same keys has the same signature. Lines are folded at
@@ -37,7 +37,7 @@ export interface SignableMessage {
 /** The beginning of a DKIM-Signature field, which is the same for all messages with the same signed fields. */
 interface SignaturePrefix {
   readonly names: readonly string[];
-  /** Its canonical form up to `s=`. */
+  /** The canonical form of the field up to `s=`. */
   readonly canonical: string;
   /** The folded text of the same part, and the column at its end. */
   readonly text: string;
@@ -108,9 +108,9 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, in
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * Caches of the parts that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and
- * the excluded fields, and the signature prefix of each key for that list. They are most of the text and need most of
- * the memory.
+ * Caches of the parts that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and the
+ * excluded fields, and the signature prefix of each key for that list. These parts are most of the text of a signature and need
+ * most of its memory.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
@@ -170,8 +170,8 @@ function listNames(counts: readonly number[], excluded: ReadonlySet<string>): re
 }
 
 /**
- * Builds the DKIM-Signature field of one key without the signature. `at` is milliseconds since the epoch; `t=` has
- * whole seconds.
+ * Builds the DKIM-Signature field of one key without the signature. `at` is milliseconds since the epoch; `t=` contains whole
+ * seconds.
  */
 export function signatureInput(
   { header, bodyHash }: SignableMessage,
@@ -185,8 +185,8 @@ export function signatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: the field itself is last, with an empty b= and without a CRLF. It is folded only at spaces,
-  // so its relaxed form does not depend on the folds.
+  // RFC 6376 section 3.7: the field itself is last, with an empty b= and without a CRLF. The field is folded only at spaces, so
+  // its relaxed form does not depend on the folds.
   const bytes = Buffer.from(`${header.text}${prefix.canonical} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFolded(prefix.text, prefix.column, [timeTag, bodyHashTag]),
@@ -239,12 +239,12 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
   return signed;
 }
 
-// The relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a relay changes
-// folds and white space.
+// Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a relay
+// changes folds and white space.
 //
-// Guarantees: pure, one pass, and no copy if the message is already canonical. Expects CRLF line ends, as composition
-// guarantees; a bare CR or LF is treated as any other octet. Header text has one character per octet (latin1), so the
-// UTF-8 of SMTPUTF8 messages is preserved. White space is space and tab, as in the RFC.
+// Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. The functions expect
+// CRLF line ends, which composition guarantees. A bare CR or LF is treated as any other octet. Header text has one character
+// per octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White space means space and tab, as in the RFC.
 
 interface HeaderField {
   /** In lower case, without surrounding white space. */
@@ -326,8 +326,8 @@ export function relaxedBody(data: Buffer, bodyAt: number): Buffer {
 }
 
 /**
- * Returns the index of the first white space that is doubled, is a tab, or is at the end of a line; -1 if there is
- * none.
+ * Returns the index of the first white space that is doubled, is a tab, or is at the end of a line. Returns -1 if there is no
+ * such white space.
  */
 function findExcessWhiteSpace(data: Buffer, from: number): number {
   for (let i = from; i < data.length; i++) {

@@ -14,7 +14,7 @@ export class HeaderWriter {
   #text = '';
   readonly #utf8: boolean;
 
-  /** With `utf8`, values may contain UTF-8 (RFC 6532 section 3.2); otherwise they must be ASCII. */
+  /** With `utf8`, values may contain UTF-8 (RFC 6532 section 3.2). Otherwise they must be ASCII. */
   constructor(utf8: boolean) {
     this.#utf8 = utf8;
   }
@@ -91,7 +91,7 @@ export function subjectLines(subject: string, column: number): string | readonly
 }
 
 /**
- * True if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains nothing that
+ * Returns true if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains nothing that
  * parsers could decode as an encoded word.
  */
 function isPlain(subject: string): boolean {
@@ -105,8 +105,8 @@ function isPlain(subject: string): boolean {
 }
 
 /**
- * Folds the subject at single spaces into lines of at most 78 columns. It does not fold inside a run of spaces, because
- * some parsers preserve only one of them. Returns null if a word is too long.
+ * Folds the subject at single spaces into lines of at most 78 columns. It does not fold inside a run of spaces, because some
+ * parsers preserve only one space of the run. Returns null if a word is too long.
  */
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
@@ -130,7 +130,7 @@ function isLoneSpace(subject: string, at: number): boolean {
   );
 }
 
-// Encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete characters. Decoders ignore
+// Writes encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete characters. Decoders ignore
 // the white space between adjacent words (section 6.2), so the words decode to the exact text.
 
 /** RFC 2047 section 2: maximum length of an encoded word, and of a line that contains one. */
@@ -230,7 +230,7 @@ export function decodeEncodedWords(value: string): string {
   let decodedText = '';
   let bytes: Uint8Array[] = [];
   const flush = (): void => {
-    // Concatenated before decoding, because other writers split characters between two words.
+    // The bytes are concatenated before decoding, because other programs split characters between two words.
     if (bytes.length > 0) decodedText += Buffer.concat(bytes).toString('utf8');
     bytes = [];
   };

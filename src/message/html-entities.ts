@@ -51,7 +51,7 @@ function splitWords(data: string): readonly string[] {
   return data.replaceAll('\n', ' ').split(' ');
 }
 
-/** Decodes the character references in `text`. Unknown and malformed references are not changed. Linear. */
+/** Decodes the character references in `text`. Unknown and malformed references are not changed. The time is linear. */
 export function decodeEntities(text: string): string {
   let ampersand = text.indexOf('&');
   if (ampersand === -1) return text;

@@ -1,15 +1,16 @@
 /**
  * Derives the plain-text part of an HTML message: the visible text, with the targets of links.
  *
- * Guarantees: one pass without recursion and without a tree, so the time is linear for any page. Never throws. The
- * library `html-to-text` was measured first: it takes 26 µs for 300 bytes and 100 µs for 1.7 KB, eight times as long as
- * this file, and 50 ms to load. It takes 25 to 33 s for 1 MiB of nested lists or of unmatched end tags, because its
- * parser is quadratic in the depth; its limits do not prevent this. A test compares the words of both results.
+ * Guarantees: the parser makes one pass without recursion and without a tree, so the time is linear for any page. It never
+ * throws. The library `html-to-text` was measured first: it takes 26 µs for 300 bytes and 100 µs for 1.7 KB, eight times as
+ * long as this parser. Loading the library takes 50 ms. It takes 25 to 33 s for 1 MiB of nested lists or of unmatched end tags,
+ * because its parser is quadratic in the depth. The limits of the library do not prevent this. A test compares the words of
+ * both results.
  */
 import { decodeEntities } from './html-entities.ts';
 import { TextBuilder } from './text-builder.ts';
 
-/** Line breaks before and after an element: 1 ends the line, 2 ends the paragraph. */
+/** Number of line breaks before and after an element: 1 ends the line, 2 ends the paragraph. */
 const BREAKS: ReadonlyMap<string, number> = new Map([
   ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'p', 'pre', 'blockquote', 'table'].map((name) => [name, 2] as const),
   ...['div', 'section', 'article', 'aside', 'header', 'footer', 'main', 'nav', 'form', 'fieldset', 'address', 'center']

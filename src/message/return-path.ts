@@ -1,11 +1,11 @@
 /**
- * The local part of the envelope sender in the return-path domain: a token with the message id and the day. The token
- * is authenticated with a key, so it cannot be forged. It contains no secret and no data about the recipient. Pure; the
- * key is a parameter.
+ * Creates and decodes the local part of the envelope sender in the return-path domain: a token with the message id and the day.
+ * The token is authenticated with a key, so it cannot be forged. It contains no secret and no data about the recipient. The
+ * functions are pure.
  *
- * The token is `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, and 10 of HMAC-SHA256 (80 bits). It
- * has 47 octets; a local part can have 64 (RFC 5321 section 4.5.3.1.1). It is in lower case, because some servers
- * change the case of local parts.
+ * The token is `b-` and 45 characters of base32: 16 octets of the id, 2 of the day, and 10 of HMAC-SHA256 (80 bits). It has 47
+ * octets; a local part can have 64 (RFC 5321 section 4.5.3.1.1). The token is in lower case, because some servers change the
+ * case of local parts.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 
@@ -31,7 +31,7 @@ interface ReturnPath {
   readonly day: number;
 }
 
-/** Returns the local part for a message that was accepted at `at` (ms). It is the same on every attempt. */
+/** Returns the local part for a message that was accepted at `at` (ms). The local part is the same on every attempt. */
 export function returnPathToken(key: Buffer, id: string, at: number): string {
   const octets = Buffer.alloc(SIGNED_OCTETS + MAC_OCTETS);
   octets.write(id.replaceAll('-', ''), 0, 'hex');
@@ -63,7 +63,7 @@ function computeMac(key: Buffer, octets: Buffer): Buffer {
   return hmac(octets.subarray(0, SIGNED_OCTETS)).subarray(0, MAC_OCTETS);
 }
 
-/** RFC 4648 section 6, lower case, without padding. */
+/** The alphabet of RFC 4648 section 6 in lower case. Tokens have no padding. */
 function toBase32(octets: Buffer): string {
   let text = '';
   let bits = 0;
@@ -101,8 +101,8 @@ function fromBase32(text: string): Buffer | null {
   return pending === 0 ? octets : null;
 }
 
-// HMAC-SHA256 (RFC 2104) with a prepared key. `createHmac` of `node:crypto` takes 13.7 µs for 18 octets, because it
-// builds a context for each call; two one-shot hashes over prepared pads take 2.3 µs. A test compares the values with
+// Computes HMAC-SHA256 (RFC 2104) with a prepared key. `createHmac` of `node:crypto` takes 13.7 µs for 18 octets, because it
+// builds a context for each call. Two one-shot hashes over prepared pads take 2.3 µs. A test compares the values with
 // `createHmac`.
 
 const BLOCK_OCTETS = 64;

@@ -16,9 +16,9 @@ export class TextBuilder {
   #breaks = 0;
   #space = false;
   #bullet = '';
-  /** For each open list the number of its next item, or 0 for a list without numbers. */
+  /** Contains for each open list the number of the next item, or 0 for a list without numbers. */
   readonly #lists: number[] = [];
-  /** The text written since `beginSpan`, up to its limit; null outside a span. */
+  /** The text written since `beginSpan`, up to the limit of the span; null outside a span. */
   #span: string | null = null;
   #spanLimit = 0;
 
@@ -117,7 +117,7 @@ export class TextBuilder {
     this.#breaks = breaks;
   }
 
-  /** Returns the text. It ends in a line break unless it is empty. */
+  /** Returns the text. A text that is not empty ends in a line break. */
   finish(): string {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }
@@ -137,7 +137,7 @@ export class TextBuilder {
   }
 }
 
-/** True for the white space of HTML, and for the no-break space, which HTML messages use to fill table cells. */
+/** Returns true for the white space of HTML, and for the no-break space, which HTML messages use to fill table cells. */
 function isWhiteSpace(c: number): boolean {
   return c === SPACE || (c >= 0x09 && c <= 0x0d) || c === NO_BREAK_SPACE;
 }

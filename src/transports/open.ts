@@ -19,7 +19,7 @@ export interface OpenTransportParts {
   readonly clock: MonotonicClock;
   /** The directory of the Maildir of `capture:`. */
   readonly inboxPath: string;
-  /** Called with a failure that prevents no delivery but needs an operator's attention. */
+  /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
 

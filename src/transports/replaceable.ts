@@ -1,12 +1,16 @@
 /**
- * A transport whose implementation can be replaced while the service runs, for a changed password of the relay.
+ * Creates a transport whose implementation can be replaced while the service runs, for example after a change of the relay's
+ * password.
  *
  * Guarantees: an attempt that has begun ends on the implementation that began it.
  */
 import type { LocalAnswer, Transport } from './transport.ts';
 
 export interface ReplaceableTransport extends Transport {
-  /** Later attempts use `next`. The previous implementation is closed when its attempts have ended, `timeoutMs` later at most. */
+  /**
+   * Replaces the implementation. Later attempts use `next`. The previous implementation is closed when its attempts have ended,
+   * at most `timeoutMs` later.
+   */
   replace(next: Transport, timeoutMs: number): void;
 }
 
@@ -14,7 +18,7 @@ export function createReplaceableTransport(first: Transport): ReplaceableTranspo
   let current = first;
   const closing = new Set<Promise<void>>();
   return {
-    // Read each time: some transports follow the rate that the provider allows.
+    // The value is read each time, because some transports adapt to the provider's rate limit.
     get concurrency() {
       return current.concurrency;
     },

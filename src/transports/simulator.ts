@@ -1,8 +1,8 @@
 /**
- * Answers messages to the addresses `…@simulator.postrider.test` instead of a transport, so a developer can test every
+ * Answers messages to addresses of the domain `simulator.postrider.test` instead of a transport, so a developer can test every
  * final state of a message.
  *
- * Guarantees: no message to these addresses reaches the transport. A simulated bounce suppresses no recipient.
+ * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
  * `localAnswer` tells the queue to add the complaint, and to suppress a message to `suppressed` when it is accepted.
  */
 import type { Clock } from '../clock.ts';
@@ -12,7 +12,7 @@ import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 /** Wraps `transport` with the simulator. */
 export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
-    // Read each time, because some transports adapt to the provider's rate limit.
+    // The value is read each time, because some transports adapt to the provider's rate limit.
     get concurrency() {
       return transport.concurrency;
     },
@@ -86,7 +86,7 @@ function outcomeFor(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Reached only by a message that was accepted without `localAnswer`.
+      // Only a message that was accepted without `localAnswer` gets this answer.
       return bounce('simulated: this address is on the suppression list');
     case null:
       return bounce(
@@ -104,7 +104,7 @@ function reply(code: number, enhanced: string, text: string): Outcome['reply'] {
   return { stage: 'content', code, enhanced, text };
 }
 
-// The simulator's addresses. Pure.
+// Reads the addresses of the simulator. The functions are pure.
 
 const DOMAIN = 'simulator.postrider.test';
 
@@ -113,13 +113,13 @@ type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed'
 /** The local parts of the simulator. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
 
-/** True for every address at the simulator's domain, also with an unknown local part. */
+/** Returns true for every address at the simulator's domain, including addresses with an unknown local part. */
 export function isSimulated(address: string): boolean {
   const at = address.length - DOMAIN.length - 1;
   return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === DOMAIN;
 }
 
-/** Returns the local part without `+label`, in lower case; null if it is not a simulator address. */
+/** Returns the local part without `+label`, in lower case. Returns null if the address is not an address of the simulator. */
 export function simulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const local = address.slice(0, address.length - DOMAIN.length - 1).toLowerCase();

@@ -1,4 +1,4 @@
-/** The interface between the queue and the transports. */
+/** Defines the interface between the queue and the transports. */
 import type { Attempt } from '../model/outcome.ts';
 
 export interface OutgoingMessage {
@@ -13,9 +13,9 @@ export interface OutgoingMessage {
 }
 
 /**
- * How a transport answers messages to an address without a next hop. `outcome`: the attempt has a local outcome.
- * `complaint`: a complaint follows the delivery. `suppression`: the message is suppressed when it is accepted. The
- * history records `by` as the source.
+ * The answer of a transport to messages that have no next hop. `outcome`: the attempt has a local outcome. `complaint`: a
+ * complaint follows the delivery. `suppression`: the message is suppressed when it is accepted. The history records `by` as the
+ * source.
  */
 export type LocalAnswer =
   | { readonly kind: 'outcome' | 'suppression'; readonly by: string }
@@ -25,14 +25,14 @@ export interface Transport {
   /** The number of attempts that may run at the same time. */
   readonly concurrency: number;
   /**
-   * Makes one delivery attempt. Never rejects. The transport calls `beforeCompletion` at most once, immediately before
-   * the bytes that complete the message (the final dot, the provider call), and awaits it. If it rejects, the message
-   * is not completed and the outcome is deferred.
+   * Makes one delivery attempt. Never rejects. The transport calls `beforeCompletion` at most once, immediately before the
+   * bytes that complete the message (the final dot, the provider call), and awaits it. If `beforeCompletion` rejects, the
+   * message is not completed and the outcome is deferred.
    */
   attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt>;
   /**
-   * Returns the local answer for a recipient (the simulator addresses), or null if a next hop answers. A local answer
-   * changes no circuit breaker and no reputation. If the member is absent, a next hop answers every message.
+   * Returns the local answer for a recipient (the simulator addresses), or null if a next hop answers. A local answer does not
+   * change a circuit breaker or a reputation. If the member is absent, a next hop answers every message.
    */
   readonly localAnswer?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */

@@ -6,7 +6,7 @@ import { type Field, fieldValue, readFieldGroups, readFields } from './fields.ts
 
 const MAX_RECIPIENTS = 100;
 const MAX_TYPE_LENGTH = 40;
-/** Maximum number of characters that are read of a text part. */
+/** Maximum number of characters that are read from a text part. */
 const MAX_TEXT_LENGTH = 8_192;
 
 /** The media type of the machine-readable part, and the types that gateways change it to. */
@@ -16,7 +16,10 @@ const REPORT_TYPES: readonly string[] = [
   'application/feedback-report',
 ];
 
-/** Returns one complaint per recipient, or one complaint without a recipient if the report names none. Empty if the message is no report. */
+/**
+ * Returns one complaint per recipient, or one complaint without a recipient if the report names none. Returns an empty list if
+ * the message is not a report.
+ */
 export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     const fields = findReportFields(part);
@@ -35,7 +38,10 @@ export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   return readOutlookComplaints(message);
 }
 
-/** Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1; else none. */
+/**
+ * Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1. Returns no
+ * fields for other parts.
+ */
 function findReportFields(part: Entity): readonly Field[] {
   if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.text()).flat();
   if (part.type !== 'text/plain') return [];
@@ -44,7 +50,7 @@ function findReportFields(part: Entity): readonly Field[] {
 }
 
 /**
- * Reads the format of Outlook.com, which forwards the message without a report and has the recipient in an extra field.
+ * Reads the format of Outlook.com: the original message without a report. An extra field names the recipient.
  * https://sendersupport.olc.protection.outlook.com/snds/ (its "JMRP").
  */
 function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
@@ -73,7 +79,7 @@ function isToken(text: string): boolean {
   return true;
 }
 
-/** Section 3.2: one `Original-Rcpt-To` per recipient. Some reporters use other fields. */
+/** Section 3.2 defines one `Original-Rcpt-To` field per recipient. Some reporters use other fields. */
 const RECIPIENT_FIELDS: readonly string[] = [
   'original-rcpt-to',
   'original-recipient',
@@ -91,7 +97,7 @@ function readRecipients(fields: readonly Field[]): readonly (string | null)[] {
   return [null];
 }
 
-/** Returns the reporting program and the source address as diagnostic. */
+/** Returns the names of the reporting program and the source address as the diagnostic. */
 function buildDiagnostic(fields: readonly Field[]): string | null {
   const agent = fieldValue(fields, 'user-agent');
   const source = fieldValue(fields, 'source-ip');
@@ -99,7 +105,7 @@ function buildDiagnostic(fields: readonly Field[]): string | null {
   return parts.length === 0 ? null : parts.join(', ');
 }
 
-/** Returns the optional field of section 3.2, or the domain of the report's sender. */
+/** Returns the reporting host from the optional field of section 3.2, or the domain of the report's author. */
 function readReportingHost(fields: readonly Field[], message: Entity): string | null {
   const reportingMta = fieldValue(fields, 'reporting-mta');
   if (reportingMta !== null) return stripType(reportingMta);

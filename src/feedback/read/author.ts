@@ -13,12 +13,18 @@ import { containsPhrase } from './phrases.ts';
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 
-/** True for a reply. A bounce is never a reply, so a reply is from a person, not from a server with an unusual sender name. */
+/**
+ * Returns true for a reply. A bounce is never a reply. A reply is therefore from a person, not from a server with an unusual
+ * author name.
+ */
 export function isReply(message: Entity, subject: string): boolean {
   return subject.startsWith('re:') || fieldValue(message.fields, 'in-reply-to') !== null;
 }
 
-/** Determines the author by header fields and the normalized subject; `person` when nothing indicates another author. */
+/**
+ * Determines the author from the header fields and the normalized subject. Returns `person` when nothing indicates another
+ * author.
+ */
 export function detectAuthor(message: Entity, subject: string): AuthorKind {
   // RFC 8098: the mail client of the recipient reports that the message was displayed or deleted.
   if (leafParts(message).some(({ type }) => type === 'message/disposition-notification')) return 'machine';
@@ -26,7 +32,7 @@ export function detectAuthor(message: Entity, subject: string): AuthorKind {
   const isBounce = containsPhrase(subject, FAILURE_PHRASES) || containsPhrase(subject, DELAY_PHRASES);
   const isAutoReply = containsPhrase(subject, AUTO_REPLY_SUBJECTS);
   if (isAutoReply && !isBounce) return 'machine';
-  if (isServer(message)) return 'server';
+  if (isFromServer(message)) return 'server';
   const precedence = fieldValue(message.fields, 'precedence')?.toLowerCase() ?? '';
   // RFC 3834 section 5.2. Mail servers set the field in bounces too, so this check follows the server check.
   const isAutomatic = fieldValue(message.fields, 'auto-submitted')?.toLowerCase().startsWith('auto-replied') === true;
@@ -35,7 +41,7 @@ export function detectAuthor(message: Entity, subject: string): AuthorKind {
   return isBounce || fieldValue(message.fields, 'return-path') === '<>' ? 'server' : 'person';
 }
 
-function isServer(message: Entity): boolean {
+function isFromServer(message: Entity): boolean {
   if (message.parameters.get('report-type')?.toLowerCase() === 'delivery-status') return true;
   if (fieldValue(message.fields, 'x-failed-recipients') !== null) return true;
   const from = fieldValue(message.fields, 'from')?.toLowerCase() ?? '';

@@ -108,7 +108,7 @@ function matchesMissing(text: string): boolean {
   return CAUSE_RULES.some(({ cause, phrases }) => cause === 'missing' && containsPhrase(text, phrases));
 }
 
-/** True when the reply code or the status has class 4. */
+/** Returns true when the reply code or the status has class 4. */
 function isTemporaryClass(code: number | null, enhanced: string | null): boolean {
   if (code !== null && code < 500) return true;
   return enhanced?.startsWith('4.') === true;
@@ -121,7 +121,7 @@ function isGeneric(status: string | null): boolean {
 /** `disabled`: the mailbox exists but is disabled. */
 type ReplyClassification = FailureClassification & { readonly disabled: boolean };
 
-/** Classifies by the reply rules; null when no rule matches. */
+/** Classifies a reply by the reply rules. Returns null when no rule matches. */
 function classifyReplyText(text: string, code: number | null, enhanced: string | null): ReplyClassification | null {
   const reply: Reply = { stage: 'rcpt', code: code ?? 550, enhanced, text: text.slice(0, MAX_REPLY_LENGTH) };
   return classifyReply(reply) ?? classifyReply({ ...reply, stage: 'content' });

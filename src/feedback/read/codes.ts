@@ -1,17 +1,23 @@
 /** Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws. */
 
-/** Maximum searched text. Later text is about another server or another message. */
+/** Maximum number of characters that are searched. Later text is about another server or another message. */
 const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
 
-/** Parses the status code (RFC 3463 section 2) at the beginning of `value`; removes leading zeros. Null without one. */
+/**
+ * Parses the status code (RFC 3463 section 2) at the beginning of `value` and removes leading zeros. Returns null if there is
+ * no status code.
+ */
 export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
   return parseStatusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
 }
 
-/** Finds the first status code of class 4 or 5 in `text`, or null. A part of an address, a version or a number is not a status code. */
+/**
+ * Finds the first status code of class 4 or 5 in `text`, or null. A part of an address, a version or a number is not a status
+ * code.
+ */
 export function findEnhancedStatus(text: string): string | null {
   const end = Math.min(text.length, MAX_LENGTH);
   for (let at = 0; at < end; at += 1) {
@@ -33,7 +39,7 @@ function parseStatusAt(text: string, from: number): { readonly status: string } 
   const at = from + 3 + subject.length;
   const detail = readDigits(text, at);
   const after = text.charCodeAt(at + detail.length);
-  // With a fourth number it is an IP address.
+  // Four numbers are an IP address.
   if (detail === '' || isDigit(after) || (after === DOT && isDigit(text.charCodeAt(at + detail.length + 1))))
     return null;
   return { status: `${kind}.${Number(subject)}.${Number(detail)}` };
@@ -47,13 +53,13 @@ function readDigits(text: string, from: number): string {
 
 export interface FoundCode {
   readonly code: number;
-  /** Index of its first character. */
+  /** Index of the first digit of the code. */
   readonly at: number;
 }
 
 /**
- * Finds the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number is a reply code at the beginning
- * of the text, or after a punctuation mark or a word that introduces it, when text or a status code follows.
+ * Finds the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A number is a reply code if it is at
+ * the beginning of the text, or after a punctuation mark or an introducing word, and if text or a status code follows.
  */
 export function findReplyCode(text: string): FoundCode | null {
   const end = Math.min(text.length, MAX_LENGTH);
@@ -69,7 +75,7 @@ export function findReplyCode(text: string): FoundCode | null {
   return null;
 }
 
-/** True after a punctuation mark, at the beginning of a line, and after a word that mail servers write before a code. */
+/** Returns true if `at` follows a punctuation mark, the beginning of a line, or a word that mail servers write before a code. */
 function isCodeStart(text: string, at: number): boolean {
   const before = text.charAt(at - 1);
   if (':;("\'[#=>|\n'.includes(before)) return true;
@@ -111,7 +117,10 @@ const WORDS_BEFORE_CODE: readonly string[] = [
   'erreur',
 ];
 
-/** True before the end, and before a space or hyphen that no unit follows. */
+/**
+ * Returns true if a code can end at `at`: at the end of the text, before punctuation, or before a space or hyphen without a
+ * unit.
+ */
 function isCodeEnd(text: string, at: number): boolean {
   const next = text.charAt(at);
   if (
@@ -134,7 +143,7 @@ function isCodeEnd(text: string, at: number): boolean {
   return !UNITS_AFTER_NUMBER.some((unit) => word.startsWith(unit));
 }
 
-/** Units: the number before one of these is not a reply code. */
+/** Units. A number before a unit is not a reply code. */
 const UNITS_AFTER_NUMBER: readonly string[] = [
   'bytes',
   'byte',

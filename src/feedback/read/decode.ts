@@ -1,6 +1,6 @@
 /**
  * Decodes transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of untrusted messages. Each function
- * makes one pass, has bounded output and never throws. Content with a wrong declaration is decoded by its actual form.
+ * makes one pass, has bounded output and never throws. Content with a wrong declaration is decoded by its actual encoding.
  */
 
 const EQUALS = 0x3d;
@@ -10,10 +10,10 @@ const SPACE = 0x20;
 const TAB = 0x09;
 const ESCAPE = 0x1b;
 
-/** Maximum characters of one header value. */
+/** Maximum number of characters of one header value. */
 const MAX_VALUE_LENGTH = 16_384;
 
-/** Decodes `body` (one character per octet) by the name of its encoding. An unknown encoding counts as none. */
+/** Decodes `body` (one character per octet) with the named encoding. Returns the octets unchanged if the encoding is unknown. */
 export function decodeTransfer(body: string, encoding: string): Uint8Array {
   switch (firstWord(encoding)) {
     case 'base64':
@@ -57,17 +57,23 @@ function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array
   return octets.subarray(0, length);
 }
 
-/** Finds the end of a soft line break (rule 5), with the trailing white space of rule 3. -1 when there is no soft line break. */
+/**
+ * Returns the index after a soft line break (rule 5) and the white space before it (rule 3). Returns -1 if there is no soft
+ * line break.
+ */
 function findSoftBreakEnd(body: string, from: number): number {
   let at = from;
-  // Lines have at most 76 columns. The bound keeps a line of equals signs and spaces linear.
+  // Lines have at most 76 columns. The limit keeps the cost linear for a line of equals signs and spaces.
   while (at < from + 80 && (body.charCodeAt(at) === SPACE || body.charCodeAt(at) === TAB)) at += 1;
   if (body.charCodeAt(at) === CR) at += 1;
   if (body.charCodeAt(at) === LF) return at + 1;
   return at >= body.length ? body.length : -1;
 }
 
-/** Returns the value of a hexadecimal digit, or a number that makes every sum with it negative. */
+/**
+ * Returns the value of a hexadecimal digit. For other characters, returns a number so low that the value of the octet is
+ * negative.
+ */
 function hexDigit(c: number): number {
   if (c >= 0x30 && c <= 0x39) return c - 0x30;
   const letter = c | 0x20;
@@ -143,7 +149,7 @@ export function decodeEncodedWords(value: string): string {
   return out;
 }
 
-/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`; null for any other text. */
+/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`. Returns null for any other text. */
 function parseEncodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, extra] = token.slice(2, -2).split('?');

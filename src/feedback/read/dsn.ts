@@ -40,7 +40,10 @@ export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** Returns one event per recipient of the first machine-readable part; empty if there is no such part. The number is bounded. */
+/**
+ * Returns one event per recipient of the first machine-readable part, or an empty list if there is no such part. The number of
+ * events is bounded.
+ */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of leafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -51,8 +54,8 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
 }
 
 /**
- * Reads at most `limit` events from the fields of a report; empty if no field is about a recipient. The function stops at the
- * limit, because each group without a recipient gets all recipients of the header.
+ * Reads at most `limit` events from the fields of a report. Returns an empty list if no field is about a recipient. The
+ * function stops at the limit, because each group without a recipient gets all recipients of the header.
  */
 export function readStatusEvents(
   text: string,
@@ -85,7 +88,10 @@ interface Groups {
   readonly recipients: readonly (readonly Field[])[];
 }
 
-/** Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers omit it. */
+/**
+ * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers
+ * omit it.
+ */
 function sortGroups(groups: readonly (readonly Field[])[]): Groups {
   const message: Field[] = [];
   const recipients: Field[][] = [];
@@ -173,7 +179,10 @@ function createEvent(
   }
 }
 
-/** RFC 3464 section 2.3.1: the original recipient is the address of the message; the final recipient is the address after forwarding. */
+/**
+ * RFC 3464 section 2.3.1: the original recipient is the address of the message; the final recipient is the address after
+ * forwarding.
+ */
 function readRecipients(fields: readonly Field[]): {
   readonly recipient: string | null;
   readonly alias: string | null;
@@ -181,7 +190,7 @@ function readRecipients(fields: readonly Field[]): {
   const final = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
   const original = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
   if (original === null) return { recipient: final, alias: null };
-  // When the undecoded address equals the final one, it was not xtext-encoded.
+  // If the undecoded address equals the final recipient, the address is not xtext-encoded.
   const raw = parseFieldAddress(fieldValue(fields, 'original-recipient') ?? '', true);
   if (final !== null && (isSameAddress(original, final) || (raw !== null && isSameAddress(raw, final))))
     return { recipient: final, alias: null };
@@ -251,7 +260,7 @@ function joinDiagnostics(fields: readonly Field[]): string {
     .join(' ');
 }
 
-/** Classifies by diagnostic and status. If these are unknown, the free text determines the result. */
+/** Classifies a failure by its diagnostics and its status. If these are unknown, the free text determines the result. */
 function classifyFields(
   diagnostics: string,
   status: string | null,

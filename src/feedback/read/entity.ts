@@ -14,7 +14,7 @@ const MAX_HEADER_LENGTH = 131_072;
 const MAX_BOUNDARY_LENGTH = 250;
 /** Parameters of one Content-Type, including repeated ones. */
 const MAX_PARAMETERS = 64;
-/** Default number of characters that are decoded of a leaf. Reports have their content before this point. */
+/** Default maximum number of characters that are decoded from a leaf. Reports have their content before this point. */
 const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {

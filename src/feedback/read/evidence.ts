@@ -1,15 +1,18 @@
-/** Prepares the evidence of a report for storage and display: one bounded line each, without control characters. */
+/** Prepares the evidence of a report for storage and display. Each value is one bounded line without control characters. */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
-/** Characters that are scanned for one line, because a text can consist of white space. */
+/** Maximum number of characters that are scanned for one line. The limit bounds the cost for a text of white space. */
 const MAX_SCANNED = 16_384;
 /** RFC 5321 section 4.5.3.1: local part, at sign, domain. */
 const MAX_ADDRESS_LENGTH = 320;
 
-/** Reduces a text to one line of at most `maxLength` characters. Control characters and white space become single spaces. Null for an empty line. */
+/**
+ * Reduces a text to one line of at most `maxLength` characters. Control characters and white space become single spaces.
+ * Returns null if the line is empty.
+ */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   let line = '';
   let hasPendingSpace = false;
@@ -25,7 +28,7 @@ export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGT
   return line === '' ? null : line;
 }
 
-/** True for white space, control characters, line separators and bidirectional formatting characters. */
+/** Returns true for white space, control characters, line separators and bidirectional formatting characters. */
 function isSeparator(code: number): boolean {
   if (code <= 0x20 || (code >= 0x7f && code <= 0xa0)) return true;
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || (code >= 0xd800 && code <= 0xdfff);
@@ -44,7 +47,10 @@ export function createEvidence(
   };
 }
 
-/** Removes the type of a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence separates no type. */
+/**
+ * Removes the type of a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence does not
+ * separate a type.
+ */
 export function stripType(value: string): string {
   const semicolon = value.indexOf(';');
   if (semicolon < 0) return value.trim();
@@ -55,8 +61,8 @@ export function stripType(value: string): string {
 }
 
 /**
- * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1); null without one. `asWritten` disables
- * the decoding of `+2B` and `+3D` (RFC 3461 section 4), for an address that contains these characters.
+ * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1). Returns null if there is no address.
+ * `asWritten` disables the decoding of `+2B` and `+3D` (RFC 3461 section 4), for an address that contains these characters.
  */
 export function parseFieldAddress(value: string, asWritten: boolean = false): string | null {
   const addressText = stripType(value);

@@ -14,9 +14,9 @@ export interface ClassifierCost {
 }
 
 export interface FailureClassifier {
-  /** Classifies a text and a status; cached. */
+  /** Classifies a text and a status, and caches the result. */
   readonly classify: (text: string, status: string | null) => FailureClassification;
-  /** True if the text says that a server still retries; cached. */
+  /** Returns true if the text says that a server still retries, and caches the result. */
   readonly reportsDelay: (text: string) => boolean;
   readonly cost: () => ClassifierCost;
 }

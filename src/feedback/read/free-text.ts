@@ -14,15 +14,15 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 
 const MAX_RECIPIENTS = 100;
-/** Maximum characters of the text before the returned message. */
+/** Maximum number of characters of the text before the returned message. */
 const MAX_LENGTH = 32_768;
-/** Maximum characters that are classified for one recipient, and for all recipients. */
+/** Maximum number of characters that are classified for one recipient, and for all recipients. */
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
 /** A longer line is not a heading. */
 const MAX_HEADING_LENGTH = 120;
 
-/** A recipient in the text, and its other address. */
+/** A failed recipient that the text names, and its second address (alias). */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
@@ -32,7 +32,10 @@ export interface FreeTextRecipient {
 export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
-  /** Classifies the failure of this recipient; of all recipients when the text does not name it. */
+  /**
+   * Classifies the failure of this recipient. If the text does not name the recipient, classifies the failure of all
+   * recipients.
+   */
   readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
   /** Returns the text about this recipient. */
   readonly section: (recipient: string | null) => string;
@@ -80,7 +83,10 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
   };
 }
 
-/** Selects the failed recipients: those that the text names, else those of the returned message, else the only address in the text. */
+/**
+ * Selects the failed recipients: those that the text names, else those of the returned message, else the only address in the
+ * text.
+ */
 function selectRecipients(found: readonly FoundAddress[], recipients: ReadonlySet<string>): readonly FoundAddress[] {
   const named = found.filter(({ role }) => role === 'named' || role === 'origin');
   if (named.length > 0) return named;
@@ -94,7 +100,7 @@ export interface FreeTextReport {
   /** Normalized by `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
-  /** True for a person's reply. */
+  /** True if the message is a reply of a person. */
   readonly isReply: boolean;
   /** Failed recipients in a header field of the bounce. */
   readonly failedRecipients: readonly string[];
@@ -136,7 +142,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   });
 }
 
-/** True if the code in the text is permanent. */
+/** Returns true if the code in the text is permanent. */
 function isFinal(text: string): boolean {
   const reply = findReplyCode(text);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;
@@ -192,7 +198,7 @@ function shareReasons(sections: readonly Section[]): void {
   }
 }
 
-/** True when the text contains nothing but addresses. */
+/** Returns true when the text contains nothing but addresses. */
 function hasOnlyAddresses(text: string): boolean {
   const normalized = normalizeText(text);
   for (let i = 0; i < normalized.length; i += 1) {
@@ -234,7 +240,7 @@ function textBeforeReturnedMessage(text: string): string {
   return text;
 }
 
-/** True for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
+/** Returns true for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
 function isHeading(line: string): boolean {
   const hasMark = HEADING_MARKS.some((mark) => line.startsWith(mark));
   const unmarked = removeMarks(line);

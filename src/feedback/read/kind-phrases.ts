@@ -142,7 +142,7 @@ export const AUTO_REPLY_FIELDS: readonly string[] = parsePhrases(`
 /** Values of Precedence in automatic replies. */
 export const AUTO_REPLY_PRECEDENCE: readonly string[] = parsePhrases('auto_reply, auto-reply, autoreply');
 
-/** Start of quoted header lines. They describe the message, not the failure. */
+/** Beginnings of quoted header lines. These lines describe the message, not the failure. */
 export const QUOTED_HEADER_PREFIXES: readonly string[] = parsePhrases(`
   received:, return-path:, message-id:, message id:, references:, in-reply-to:, from:, sender:, reply-to:, errors-to:
   cc:, bcc:, delivered-to:, subject:, date:, sent:, sent by:, mime-version:, content-, list-, precedence:, thread-

@@ -34,7 +34,7 @@ export const ORIGINAL_RECIPIENT_PREFIXES: readonly string[] = parsePhrases(`
   forwarded from, aliased from, alias of, resent from
 `);
 
-/** Start of a To line of the returned message's header. */
+/** Beginnings of the To line in the header of the returned message. */
 export const QUOTED_TO_PREFIXES: readonly string[] = parsePhrases(
   'to:, an:, à:, para:, a:, aan:, til:, till:, do:, komu:, кому:, 宛先:, 收件人:',
 );

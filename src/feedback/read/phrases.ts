@@ -21,7 +21,7 @@ export function normalizeText(text: string): string {
     .join(' ');
 }
 
-/** Changes `<someone@host.example>...` to `<@>...`. Enclosing characters stay. */
+/** Replaces each address by `@`: `<someone@host.example>...` becomes `<@>...`. The enclosing characters remain. */
 function removeAddresses(word: string): string {
   let out = '';
   let from = 0;
@@ -38,7 +38,10 @@ function removeAddresses(word: string): string {
 
 const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
-/** True when the normalized text contains one of the phrases. A phrase that begins with a letter matches only at the beginning of a word. */
+/**
+ * Returns true when the normalized text contains one of the phrases. A phrase that begins with a letter matches only at the
+ * beginning of a word.
+ */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => matchesPhrase(text, phrase));
 }

@@ -1,7 +1,7 @@
 /**
  * Reads the feedback events in a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an
- * automatic reply (RFC 3834), a free-text bounce, or an unknown message. Pure. The cost is linear in the size of the message, and the
- * result is bounded. It never throws and returns at least one event.
+ * automatic reply (RFC 3834), a free-text bounce, or an unknown message. The function is pure and never throws. It returns at
+ * least one event. The cost is linear in the size of the message, and the number of events is bounded.
  */
 import { textFromHtml } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
@@ -24,13 +24,13 @@ import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } 
 import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
-/** Maximum octets of a message that are read. Reports have their content before the returned message. */
+/** Maximum number of octets of a message that are read. Reports have their content before the returned message. */
 const MAX_BYTES = 10 * 1_048_576;
-/** Maximum characters of the free text. */
+/** Maximum number of characters of the free text. */
 const MAX_TEXT_LENGTH = 131_072;
-/** Gateways can wrap a bounce in another message, also repeatedly. */
+/** Maximum depth of embedded messages. Gateways can wrap a bounce in another message more than once. */
 const MAX_WRAPPING_DEPTH = 3;
-/** Maximum text of a gateway around a forwarded bounce. */
+/** Maximum number of characters that a gateway writes around a forwarded bounce. */
 const MAX_WRAPPER_TEXT = 200;
 
 /**
@@ -85,7 +85,7 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   if (bounces.length > 0) return bounces;
   const wrapped =
     depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT ? findOnlyMessage(message) : null;
-  // A leading message has been read above.
+  // The embedded message `leading` has already been read.
   const inner = wrapped === null || wrapped === leading ? [] : readEmbedded(wrapped, depth, classifier);
   if (inner.length > 0) return inner;
   return [{ kind: 'unknown', reason: unknownReason(author, freeText) }];
@@ -150,7 +150,7 @@ function parseAddresses(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
-/** True when a text part contains the two required fields of a report. */
+/** Returns true when a text part contains the two required fields of a report. */
 function hasStatusFields(part: Entity): boolean {
   if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
   const text = part.text().toLowerCase();

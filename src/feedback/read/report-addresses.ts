@@ -37,7 +37,7 @@ const LOCAL_CHARACTERS = new Uint8Array(128);
 for (const c of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
   LOCAL_CHARACTERS[c.charCodeAt(0)] = 1;
 }
-/** Characters before an address that are not a part of it. */
+/** Characters before an address that are not part of the address. */
 const LEADING_CHARACTERS = "'*`{|/-=.~!#";
 
 /** Returns the addresses of `text` in order. */
@@ -88,7 +88,7 @@ function readAddressAt(text: string, atSign: number, from: number): ParsedAddres
   while (end < maxEnd && isHostCharacter(text.charCodeAt(end))) end += 1;
   const plain = trimDomainEnd(text.slice(start, end));
   if (parseAddress(plain) !== null) return { address: plain, at: start, end };
-  // An internationalized domain (RFC 6531). No space has to separate it from the surrounding words.
+  // An internationalized domain (RFC 6531). A space is not required between the domain and the surrounding words.
   while (end < maxEnd && (isHostCharacter(text.charCodeAt(end)) || isLetter(text.charCodeAt(end)))) end += 1;
   const internationalized = trimDomainEnd(text.slice(start, end));
   return parseAddress(internationalized) === null ? null : { address: internationalized, at: start, end };
@@ -105,7 +105,7 @@ function findLocalPartStart(text: string, atSign: number, from: number): number 
   while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
   if (start === atSign) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < atSign && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
-  // `to=a@b.example` of a log line. The equals sign of a VERP address stays.
+  // A log line contains `to=a@b.example`. The equals sign within a VERP address is not removed.
   const local = text.slice(start, atSign);
   const equals = local.lastIndexOf('=');
   return equals > 0 && LOG_KEYS.includes(local.slice(0, equals).toLowerCase()) ? start + equals + 1 : start;
@@ -130,7 +130,7 @@ function isHostCharacter(c: number): boolean {
   return (c >= 0x61 && c <= 0x7a) || (c >= 0x41 && c <= 0x5a) || (c >= 0x30 && c <= 0x39) || c === 0x2d || c === 0x2e;
 }
 
-/** True for non-ASCII characters except general punctuation, CJK punctuation and full-width forms. */
+/** Returns true for non-ASCII characters except general punctuation, CJK punctuation and full-width forms. */
 function isLetter(c: number): boolean {
   return c >= 0xc0 && !(c >= 0x2000 && c <= 0x206f) && !(c >= 0x3000 && c <= 0x303f) && c < 0xff00;
 }
@@ -171,7 +171,7 @@ function removeBrackets(text: string): string {
   return text.replaceAll('<', ' ').replaceAll('"', ' ').trim();
 }
 
-/** True for a line with an address and at most two more words. */
+/** Returns true for a line with an address and at most two more words. */
 function isListLine(line: string): boolean {
   return line.includes('@') && line.trim().split(' ').length <= 3;
 }
@@ -180,20 +180,20 @@ function indentOf(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/** True when the line ends with a letter or a comma. A line before a list ends with a colon or is blank. */
+/** Returns true when the line ends with a letter or a comma. A line before a list ends with a colon or is blank. */
 function isBrokenSentence(line: string): boolean {
   const last = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
   return last === 0x2c || (last >= 0x61 && last <= 0x7a);
 }
 
-/** True when the text ends with the phrase, and the phrase begins at a word boundary. */
+/** Returns true when the text ends with the phrase, and the phrase begins at a word boundary. */
 function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const before = text.charCodeAt(text.length - phrase.length - 1);
   return !(before >= 0x61 && before <= 0x7a) && !(isLetter(before) && before < 0x3000);
 }
 
-/** True when the text contains only bullets, quotes, brackets and similar characters. */
+/** Returns true when the text contains only bullets, quotes, brackets and similar characters. */
 function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const c = text.charCodeAt(i);

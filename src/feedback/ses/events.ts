@@ -1,6 +1,6 @@
 /**
  * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of a
- * configuration set (`eventType`). Pure; never throws, whatever the JSON contains.
+ * configuration set (`eventType`). The functions are pure. They never throw, whatever the JSON contains.
  */
 
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
@@ -16,7 +16,10 @@ export type SesEvent =
       readonly reference: string;
       /** The id of the message if the event has the tag of Postrider, otherwise null. */
       readonly messageId: string | null;
-      /** True if the event has tags without the tag of Postrider. Another program sent the message, unless the provider's id is known. */
+      /**
+       * True if the event has tags without the tag of Postrider. Another program sent the message, unless the provider's id is
+       * known.
+       */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly events: readonly FeedbackEvent[];
@@ -58,7 +61,8 @@ export function readSesEvent(text: string): SesEvent {
 
 /**
  * Reads the tag of Postrider. An event of a configuration set contains all tags of its message. Without the tag of Postrider,
- * another program with the same account probably sent the message. Null for notifications of identities, which contain no tags.
+ * another program with the same account probably sent the message. Returns null for notifications of identities, which contain
+ * no tags.
  */
 function readTag(tags: unknown): string | 'other' | null {
   const found = toObject(tags);
@@ -112,7 +116,7 @@ function hasNoStatus({ action, status, diagnosticCode }: Json): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
-/** Transient and undetermined bounces are soft. For a permanent one, the sub-type and the server's diagnostic decide. */
+/** Transient and undetermined bounces are soft bounces. For a permanent bounce, the sub-type and the server's diagnostic decide. */
 function classifyBounce(
   type: string,
   subType: string,

@@ -6,7 +6,10 @@ import { readSesEvent } from './events.ts';
 
 const MAX_STORED_BYTES = 65_536;
 
-/** Builds the report of an event; null if the event is ignored. `isFinal` is true if the sender will not send the event again. */
+/**
+ * Builds the report of an event. Returns null if the event is ignored. `isFinal` is true if the sender will not send the event
+ * again.
+ */
 export function createSesReport(
   text: string,
   { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
@@ -56,9 +59,9 @@ export function createUnknownReport(
 }
 
 /**
- * Records an event in the store. Also with `isFinal`, the intake first waits for the outcome of the message, because the event can
- * arrive before it after an outage of the store. If the event still cannot be applied and `isFinal` is true, the store keeps the
- * event for the operator. Rejects if the store fails.
+ * Records an event in the store. Even if `isFinal` is true, the intake first waits for the outcome of the message, because
+ * after an outage of the store the event can arrive before the outcome. If the event still cannot be applied and `isFinal` is
+ * true, the store keeps the event for the operator. Rejects if the store fails.
  */
 export async function recordSesEvent(
   text: string,

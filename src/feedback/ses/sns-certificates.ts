@@ -67,14 +67,17 @@ export function createSnsCertificates({ fetch: fetchUrl, roots, now }: SnsCertif
     if (downloaded.kind !== 'fetched') return downloaded;
     const [leaf, ...included] = parseCertificates(downloaded.octets);
     if (leaf === undefined) return refused('the file contains no certificate');
-    // The certificates of SNS have its global name. A regional name is valid too.
+    // The certificates of SNS have the global name of SNS. A regional name is valid too.
     const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
       (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
     );
     return hasSnsName ? verifyChain(leaf, included) : refused('the certificate does not have the name of SNS');
   }
 
-  /** Follows the chain of issuers to a root. Each issuer must have signed the certificate before it and be a certificate authority. */
+  /**
+   * Follows the chain of issuers to a root. Each issuer must have signed the certificate before it and be a certificate
+   * authority.
+   */
   async function verifyChain(
     leaf: X509Certificate,
     included: readonly X509Certificate[],
@@ -193,7 +196,7 @@ function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): bool
 const BEGIN = '-----BEGIN CERTIFICATE-----';
 const END = '-----END CERTIFICATE-----';
 
-/** Reads all certificates of a PEM file or the one of a DER file. Throws when a certificate is malformed. */
+/** Reads all certificates of a PEM file, or the only certificate of a DER file. Throws when a certificate is malformed. */
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(BEGIN)) return [new X509Certificate(octets)];

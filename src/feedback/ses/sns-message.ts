@@ -1,6 +1,6 @@
 /**
  * Parses messages of Amazon SNS to an HTTP endpoint and builds the signed content ("Verifying the signatures of Amazon SNS
- * messages" in the SNS Developer Guide). Pure.
+ * messages" in the SNS Developer Guide). The functions are pure.
  */
 
 export interface SnsMessage {
@@ -13,7 +13,7 @@ export interface SnsMessage {
   readonly signatureVersion: '1' | '2';
   readonly signature: Buffer;
   readonly signingCertUrl: URL;
-  /** Of a subscription confirmation; null otherwise. */
+  /** The URL of a subscription confirmation; null for other messages. */
   readonly subscribeUrl: URL | null;
   /** The signed octets. */
   readonly signedContent: Buffer;
@@ -82,7 +82,7 @@ export function parseSns(body: string): ParsedSns {
   };
 }
 
-/** Parses an https URL of SNS in this region, without user, password, port or fragment; null for any other text. */
+/** Parses an https URL of SNS in this region, without user, password, port or fragment. Returns null for any other text. */
 export function snsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

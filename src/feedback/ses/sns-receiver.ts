@@ -66,7 +66,7 @@ export interface SnsReceiverParts {
 }
 
 export interface SnsReceiver {
-  /** Rejects with an Error whose one-line message names setting and address. */
+  /** Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<HostPort>;
   renewCertificate(certificate: SnsCertificatePair): void;
   close(): Promise<void>;

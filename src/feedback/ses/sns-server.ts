@@ -1,8 +1,9 @@
 /**
  * The HTTP server of the SNS receiver: limits, request bodies and one-line responses.
  *
- * Slow, oversized and malformed requests get a response and lose their connection. Memory is bounded to one body per connection.
- * Disconnected clients are not logged. After a refusal the connection ends, and the remaining body is not read.
+ * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded to one
+ * body per connection. Disconnected clients are not logged. After a refusal the connection ends, and the remaining body is not
+ * read.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';

@@ -15,7 +15,7 @@ import { createUnknownReport, recordSesEvent } from './report.ts';
 /** The maximums of SQS. */
 const WAIT_S = 20;
 const MAX_BATCH = 10;
-/** Concurrent receive requests, so that network latency does not limit a busy queue. */
+/** Number of concurrent receive requests. With several requests, network latency does not limit the throughput of a busy queue. */
 const RECEIVERS = 4;
 /** The queue delivers an event again after this time when the outcome of its message is not recorded yet. */
 const RETRY_VISIBILITY_S = 30;
@@ -34,7 +34,7 @@ export interface SqsPollerParts {
   /** Used when the URL contains no region. */
   readonly region: string;
   readonly clock: Clock;
-  /** From 0 up to 1. */
+  /** Returns a number from 0 up to, but not including, 1. */
   readonly random: () => number;
   /** Accepted topics of messages that SNS puts into the queue; every topic when the list is empty. */
   readonly topics: readonly string[];
@@ -94,7 +94,10 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     }
   }
 
-  /** Deletes recorded messages and delays early ones. Resolves to the error of the store, after which the receiver must back off. */
+  /**
+   * Deletes recorded messages, and delays messages that must be received again. Resolves to the error of the store, after which
+   * the receiver must back off.
+   */
   async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
@@ -196,8 +199,8 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or the legacy
- * `eu-west-1.queue.amazonaws.com`. Null for a host name without a region, such as `localhost`.
+ * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or the
+ * legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
  */
 export function queueRegion(host: string): string | null {
   const labels = host.split('.');

@@ -22,7 +22,7 @@ const MAX_LIMIT = 1_000;
  */
 const MTIME_STEP_MS = 2_000;
 
-/** Creates the inbox of `createCaptureTransport(directory, …)`. It is empty if the directory does not exist yet. */
+/** Creates the inbox of `createCaptureTransport(directory, …)`. The inbox is empty if the directory does not exist yet. */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = maildirAt(directory);
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);

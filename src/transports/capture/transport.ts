@@ -1,5 +1,5 @@
 /**
- * The transport `capture:`. It writes each message to a file of a Maildir and does not send it.
+ * Implements the transport `capture:`, which writes each message to a file of a Maildir and sends no message.
  *
  * Guarantees: the file of a `delivered` message is written, synced and renamed into `new/`. A second attempt with the
  * same id replaces the first file atomically. A full disk or a missing permission defers the message, with the remedy
@@ -62,7 +62,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been removed: the next attempt creates it.
+      // The directory may have been removed. The next attempt creates it.
       prepared = null;
       await unlink(temporary).catch(() => undefined);
       return deferred(writeFaultText(directory, error), 'transport');
@@ -145,7 +145,7 @@ function textOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** True if the address contains a control character, which could begin a further header line. */
+/** Returns true if the address contains a control character, which could begin a further header line. */
 function hasControl(address: string): boolean {
   for (let i = 0; i < address.length; i += 1) {
     const unit = address.charCodeAt(i);
@@ -154,8 +154,8 @@ function hasControl(address: string): boolean {
   return false;
 }
 
-// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened
-// while the last one ran. A failed `fsync` rejects with the system's error for all its callers.
+// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened while
+// the last one ran. If an `fsync` fails, all its callers get a rejection with the system's error.
 
 class DirectorySync {
   readonly #path: string;
@@ -200,7 +200,7 @@ class DirectorySync {
   }
 }
 
-// The Maildir of captured messages. The file names are message ids.
+// Defines the Maildir of captured messages. The file names are message ids.
 
 /** Length of a UUID in text. */
 const UUID_LENGTH = 36;
@@ -217,7 +217,7 @@ export function maildirAt(directory: string): Maildir {
   return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
 }
 
-/** True for a lower-case UUID. Only such names become part of a path. */
+/** Returns true for a lower-case UUID. Only such names become part of a path. */
 export function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {

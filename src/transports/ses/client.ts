@@ -1,6 +1,6 @@
 /**
- * A client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no memory for
- * it. The SDK does not retry; the queue does.
+ * Creates a client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no memory for
+ * it. The queue retries failed requests, not the SDK.
  */
 
 import type { Clock } from '../../clock.ts';
@@ -9,7 +9,7 @@ import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
-  /** URL of another API endpoint; null for the endpoint of the region. */
+  /** URL of another API endpoint. If null, the client uses the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }

@@ -19,8 +19,8 @@ export interface SesError {
 const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
 /**
- * Returns the meaning of the first matching rule. Without a rule, a request that was sent may have been accepted, so it
- * is `unanswered`.
+ * Returns the meaning of the first matching rule. If no rule matches a request that was sent, the provider may have accepted
+ * it, so the result is `unanswered`.
  */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matches(rule, error))?.meaning;

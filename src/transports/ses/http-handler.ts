@@ -1,9 +1,9 @@
 /**
- * The HTTP handler of the SDK, with reused connections. Unlike the SDK's own handler, it reports whether a request was
- * sent completely before its connection failed, which decides between `deferred` and `unanswered`. It also limits the
- * size of a response.
+ * Creates an HTTP handler for the SDK that reuses connections. Unlike the SDK's own handler, this handler reports whether a
+ * request was sent completely before its connection failed, which decides between `deferred` and `unanswered`. It also limits
+ * the size of a response.
  *
- * Fails with the system's error, or an HttpHandlerError.
+ * A call rejects with the system's error or with an HttpHandlerError.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -44,7 +44,7 @@ export interface HttpHandler {
 
 export interface HandlerLimits {
   readonly connectMs: number;
-  /** From the first byte of the request to the last byte of the response; connecting is not included. */
+  /** Time from the first byte of the request to the last byte of the response. The time to connect is not included. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
   /** An idle connection is closed after this time, so that the peer does not close it during its next use. */
@@ -108,7 +108,7 @@ export function createHttpHandler(
         };
         abortSignal?.addEventListener('abort', aborted, { once: true });
         outgoing.on('socket', (socket) => {
-          // A reused connection, or one that a proxy has opened, is ready.
+          // A reused connection is ready, and so is a connection that a proxy has opened.
           if (isReady(socket)) connected();
           else socket.once(tls ? 'secureConnect' : 'connect', connected);
         });

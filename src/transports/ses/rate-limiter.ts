@@ -1,7 +1,7 @@
 /**
- * The rate limiter of the SES transport. It uses the send rate of the account, and a lower rate after the provider has
- * throttled a request. Several nodes share the rate of an account: each lowers its share when it is throttled and then
- * raises it again.
+ * Limits the rate of the SES transport to the send rate of the account, and to a lower rate after the provider has throttled a
+ * request. Several nodes share the rate of an account. Each node lowers its share when a request is throttled, and then raises
+ * the share again.
  */
 import type { Clock } from '../../clock.ts';
 
@@ -21,7 +21,7 @@ const BURST_SECONDS = 0.1;
 export interface RateLimiter {
   /** Resolves to true when the next message may be sent, or to false once the limiter is closed. */
   acquire(): Promise<boolean>;
-  /** Sets the account's send rate in messages per second; null if it is unknown. */
+  /** Sets the account's send rate in messages per second. Null means that the rate is unknown. */
   setRate(perSecond: number | null): void;
   /** Lowers the rate after a throttled request. */
   slowDown(): void;

@@ -1,5 +1,5 @@
 /**
- * The rules for errors of the SESv2 API, as data with samples. The first matching rule decides. No rule suppresses a
+ * Contains the rules for errors of the SESv2 API, as data with samples. The first matching rule decides. No rule suppresses a
  * recipient, because the API responds before Amazon SES contacts the recipient's server.
  *
  * The rules of classify/rules.ts match SMTP replies by stage, reply code and enhanced code. An API error has a name and
@@ -27,7 +27,10 @@ export interface SesRule {
   readonly samples: readonly string[];
 }
 
-/** The configuration of this service is wrong. It concerns every message, opens the circuit breaker and raises an alarm. */
+/**
+ * The configuration of this service is wrong. The failure concerns every message, opens the circuit breaker and raises an
+ * alarm.
+ */
 const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
 const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
 /** The names of errors for an invalid request, in both versions of the API. */

@@ -1,10 +1,10 @@
 /**
- * The transport `ses:`. It sends messages to Amazon SES (SESv2, SendEmail with the raw message). The provider replaces
- * Date and Message-ID, and adds its own signature if the identity has DKIM.
+ * Implements the transport `ses:`, which sends messages to Amazon SES (SESv2, SendEmail with the raw message). The provider
+ * replaces Date and Message-ID, and adds its own signature if the identity has DKIM.
  *
- * Guarantees: it never exceeds the account's send rate, and slows down when throttled. Every error becomes an outcome
- * (errors.ts). A request that may have been accepted without a response is `unanswered`. The outcome contains the
- * provider's message id, which identifies the message in provider events.
+ * Guarantees: the transport never exceeds the account's send rate, and lowers its rate when the provider throttles a request.
+ * Every error becomes an outcome (errors.ts). A request that may have been accepted without a response is `unanswered`. The
+ * outcome contains the provider's message id, which identifies the message in provider events.
  */
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
@@ -15,7 +15,7 @@ import { createRateLimiter } from './rate-limiter.ts';
 
 /** Interval between two reads of the send rate while messages are sent. */
 const READ_RATE_EVERY_MS = 60_000;
-/** Maximum number of requests for a throttled message; then it is deferred. */
+/** Maximum number of requests for a throttled message. After the last request the message is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
 const MAX_CONNECTIONS = 200;
@@ -25,9 +25,9 @@ const MAX_ID_LENGTH = 200;
 
 export interface SesParts {
   readonly clock: Clock;
-  /** Creates the client at the first attempt; `createSesClient` by default. */
+  /** Creates the client at the first attempt. The default is `createSesClient`. */
   readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
-  /** Called with a failure that prevents no delivery but needs an operator's attention. */
+  /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
 
@@ -144,7 +144,7 @@ export function createSesTransport(
 
   return {
     get concurrency() {
-      // The number of messages per second, so latency does not limit the rate.
+      // The concurrency equals the number of messages per second, so latency does not limit the rate.
       const perSecond = isRateKnown ? Math.ceil(rateLimiter.currentRate) : MIN_CONNECTIONS;
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },

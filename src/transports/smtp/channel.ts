@@ -1,9 +1,9 @@
 /**
- * An SMTP socket. It writes commands, returns the replies in order, and enforces the time limits.
+ * Wraps an SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
  *
- * Guarantees: `nextReply` never rejects; it resolves to a reply or to the loss of the connection. After a loss every
- * call resolves to the same loss. A connection has one timer, whose deadline each wait changes. Listeners are added
- * once per socket and removed when TLS uses the socket.
+ * Guarantees: `nextReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every call
+ * resolves to the same loss. A connection has one timer, whose deadline each wait changes. Listeners are added once per socket
+ * and removed when TLS uses the socket.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
@@ -95,7 +95,10 @@ export class Channel {
     this.#socket.uncork();
   }
 
-  /** The next reply, or the loss of the connection. With `limited` false the deadline of `beginWork` does not apply. */
+  /**
+   * Resolves to the next reply, or to the loss of the connection. If `limited` is false, the deadline of `beginWork` does not
+   * apply.
+   */
   nextReply(what: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
@@ -122,8 +125,8 @@ export class Channel {
   }
 
   /**
-   * Starts TLS on this connection. Bytes received in clear text are discarded and never parsed as a reply (RFC 3207
-   * section 4.2).
+   * Starts TLS on this connection. Bytes received in clear text are discarded and are never parsed as a reply (RFC 3207 section
+   * 4.2).
    */
   startTls(
     secure: (options: ConnectionOptions) => TLSSocket,
@@ -161,7 +164,7 @@ export class Channel {
     });
   }
 
-  /** `TLSv1.3 TLS_AES_256_GCM_SHA384`, or null in clear text. */
+  /** Returns a text such as `TLSv1.3 TLS_AES_256_GCM_SHA384`, or null for a connection in clear text. */
   tlsDescription(): string | null {
     if (!this.#secure || !('getCipher' in this.#socket)) return null;
     const tls = this.#socket as TLSSocket;
@@ -300,8 +303,8 @@ export class Channel {
   };
 }
 
-// The SMTP transcript of one attempt, which `message show` prints. Lines of the client begin with `C: `, lines of the
-// server with `S: `, and remarks with `* `. It has at most 100 lines of 500 characters. Callers omit credentials and
+// Records the SMTP transcript of one attempt, which `message show` prints. Lines of the client begin with `C: `, lines of the
+// server with `S: `, and remarks with `* `. A transcript has at most 100 lines of 500 characters. Callers omit credentials and
 // content.
 
 const MAX_LINES = 100;
@@ -355,7 +358,7 @@ function connectFault(peer: string, error: NodeJS.ErrnoException): string {
   }
 }
 
-/** Returns OpenSSL's reason without its file names and line break; null without an error. */
+/** Returns OpenSSL's reason without its file names and line break. Returns null without an error. */
 function handshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
@@ -363,25 +366,28 @@ function handshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// The time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a slow server is
-// not abandoned too early. Shorter limits are safe here because the queue retries. The limit after the final dot is the
-// longest one of the steps, because a timeout there can cause a duplicate.
+// Defines the time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a client does
+// not give up on a slow server too early. Shorter limits are safe here because the queue retries. The limit after the final dot
+// is the longest one of the steps, because a timeout there can cause a duplicate.
 
 export interface SmtpLimits {
-  /** TCP connection, including name resolution. */
+  /** Time for the TCP connection, including name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
-  /** Each reply to EHLO, AUTH, MAIL, RCPT, DATA. */
+  /** Time for each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
   readonly commandMs: number;
-  /** From the final dot to its reply. */
+  /** Time from the final dot to its reply. */
   readonly contentMs: number;
-  /** From the beginning of an attempt to its final dot, over all steps and connections. */
+  /** Time from the beginning of an attempt to its final dot, over all steps and connections. */
   readonly attemptMs: number;
   readonly quitMs: number;
   /** How long an unused connection remains open. */
   readonly idleMs: number;
-  /** Maximum number of messages per connection. The connection then ends with QUIT, so a relay can balance its load. */
+  /**
+   * Maximum number of messages per connection. After the last message the connection ends with QUIT, so a relay can balance its
+   * load.
+   */
   readonly messagesPerConnection: number;
   /** How long `tls=offered` uses clear text after a failed TLS handshake. */
   readonly plaintextAfterTlsFailureMs: number;

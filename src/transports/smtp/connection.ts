@@ -2,8 +2,8 @@
  * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle
  * connections.
  *
- * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies received
- * before TLS are discarded (RFC 3207 section 4.2). A failure returns the deferred outcome to record.
+ * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies received before
+ * TLS are discarded (RFC 3207 section 4.2). On a failure, opening returns the deferred outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -17,13 +17,13 @@ import { authLogin, authPlain, helloCommand, type ServerReply, toReply } from '.
 /** The network functions, injected for tests. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
-  /** Creates a socket that connects; `node:net` by default. */
+  /** Creates a socket that connects. The default uses `node:net`. */
   readonly connect?: (host: string, port: number) => Socket;
-  /** Creates TLS over a connected socket; `node:tls` by default. */
+  /** Creates TLS over a connected socket. The default uses `node:tls`. */
   readonly connectTls?: (options: ConnectionOptions) => TLSSocket;
 }
 
-/** How to open one connection. */
+/** The parameters for opening one connection. */
 interface Opening {
   readonly transcript: Transcript;
   /** If true, STARTTLS is not used even if the server offers it. */
@@ -131,7 +131,7 @@ function describe(channel: Channel, peer: string): string {
   return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.tlsDescription() ?? 'clear text'}`;
 }
 
-// EHLO and the extensions that the server offers (RFC 5321 section 4.1.1.1); HELO for servers without EHLO.
+// Sends EHLO and reads the extensions that the server offers (RFC 5321 section 4.1.1.1). Servers without EHLO get HELO.
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
 
@@ -174,8 +174,8 @@ function extensionsOf(reply: ServerReply): Extensions {
   };
 }
 
-// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before the first MAIL
-// does not depend on the message, so it never bounces one.
+// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before the
+// first MAIL does not depend on the message, so it never bounces a message.
 
 /** The extensions in the reply to EHLO (RFC 5321 section 4.1.1.1). */
 interface Extensions {
@@ -191,11 +191,11 @@ interface Extensions {
 export interface Connection {
   readonly channel: Channel;
   readonly extensions: Extensions;
-  /** `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
+  /** A text such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
   /** Number of messages that were started on this connection. */
   served: number;
-  /** True if a transaction is still open on the server; the next one begins with RSET. */
+  /** True if a transaction is still open on the server. The next transaction begins with RSET. */
   needsReset: boolean;
 }
 
@@ -239,8 +239,8 @@ function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): Ope
   return failed(outcome.kind === 'deferred' ? outcome : deferred(reply, 'unknown'), true);
 }
 
-// Authentication (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No transcript
-// and no error contains them.
+// Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
+// transcript and no error contains them.
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
@@ -278,18 +278,18 @@ async function authenticate(
   return answer.code === 235 ? null : refuseOpening(channel, 'auth', answer);
 }
 
-/** True for a loopback address, including an IPv4-mapped one. */
+/** Returns true for a loopback address, including an IPv4-mapped one. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-// A pool of up to `size` connections. It does not handle messages. A caller acquires an idle connection, or the
+// Manages a pool of up to `size` connections. The pool does not handle messages. A caller acquires an idle connection, or the
 // permission to open one, and releases it later.
 //
 // Guarantees: at most `size` connections exist at the same time, including closing ones. The most recently used
 // connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served in order.
 
-/** A connection, the permission to open one (`opened` or `freed` follows), or `closed`: the pool is closed. */
+/** A connection, the permission to open one (the caller then calls `opened` or `freed`), or `closed` if the pool is closed. */
 type Acquired = Connection | 'open' | 'closed';
 
 export class ConnectionPool {
@@ -310,7 +310,7 @@ export class ConnectionPool {
   }
 
   /**
-   * Acquires a connection or a permission. With `requireNew` it never returns an idle connection; a full pool closes an
+   * Acquires a connection or a permission. With `requireNew` the pool never returns an idle connection. A full pool closes an
    * idle connection first.
    */
   acquire(requireNew: boolean): Acquired | Promise<Acquired> {
@@ -323,7 +323,7 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldest = this.#idle[0];
-      // The callback of `idle` below frees its slot at once.
+      // The callback of `idle` below frees the slot of the connection at once.
       if (oldest !== undefined) oldest.channel.destroy();
     }
     if (this.#count < this.#size) {
@@ -335,12 +335,12 @@ export class ConnectionPool {
     });
   }
 
-  /** The caller has opened a connection with its permission. */
+  /** Records that the caller has opened a connection with its permission. */
   opened(connection: Connection): void {
     this.#busy.add(connection);
   }
 
-  /** The caller returns its permission without a connection. */
+  /** Frees the permission of a caller that did not open a connection. */
   freed(): void {
     this.#count -= 1;
     if (this.#closed) {
@@ -354,7 +354,7 @@ export class ConnectionPool {
     }
   }
 
-  /** The caller returns a connection, also one that is closed. */
+  /** Returns a connection to the pool. The connection may be closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.alive) {

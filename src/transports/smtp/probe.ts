@@ -1,6 +1,6 @@
 /**
- * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is
- * opened by the same code as for messages. Never rejects. The result contains no credentials.
+ * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is opened by
+ * the same code as for messages. The probe never rejects. The result contains no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
@@ -21,7 +21,10 @@ export type RelaySession =
 
 export interface RelayProbe {
   readonly session: RelaySession;
-  /** The first line of the server and its time (ms since the epoch, by this machine's clock); or null. */
+  /**
+   * The first line of the server and its time (ms since the epoch, by this machine's clock), or null if the server sent no
+   * line.
+   */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
@@ -34,7 +37,7 @@ const PROBE_LIMITS: SmtpLimits = {
   commandMs: 10_000,
 };
 
-/** Ends after `timeoutMs` at the latest. */
+/** Tests the relay. Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
   const first = await runSession(setting, clock, deadline, false);

@@ -1,5 +1,5 @@
 /**
- * SMTP command lines and replies. Pure.
+ * Writes SMTP command lines and parses replies. The functions are pure.
  *
  * This file writes all command lines. A text that cannot be part of one command line (CR, LF, NUL, another control
  * character, 8-bit text without SMTPUTF8, too many octets) throws before a byte is sent. Otherwise a line break in an
@@ -27,7 +27,7 @@ export interface EnvelopeLines {
   readonly rcpt: string;
 }
 
-/** `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets (an empty `from` is the null path). */
+/** Returns `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets. An empty `from` is the null path. */
 export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return {
@@ -52,28 +52,28 @@ function pathCommand(verb: string, part: string, address: string, smtputf8: bool
   return `${verb}${address}>`;
 }
 
-/** `MAIL FROM:<…>` with its parameters. */
+/** Returns `MAIL FROM:<…>` with its parameters. */
 export function mailCommand(line: string, size: number | null, smtputf8: boolean): string {
   const command = `${line}${size === null ? '' : ` SIZE=${size}`}${smtputf8 ? ' SMTPUTF8' : ''}`;
   if (command.length + 2 > MAX_COMMAND_OCTETS) throw new CommandError('the MAIL command is too long');
   return command;
 }
 
-/** `EHLO name` or `HELO name`. Throws if `name` is not a single printable word. */
+/** Returns `EHLO name` or `HELO name`. Throws if `name` is not a single printable word. */
 export function helloCommand(verb: 'EHLO' | 'HELO', name: string): string {
   checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
   return `${verb} ${name}`;
 }
 
-/** `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
+/** Returns `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
 export function authPlain(user: string, pass: string): string {
   const command = `AUTH PLAIN ${Buffer.from(`\0${credential('user', user)}\0${credential('password', pass)}`).toString('base64')}`;
   if (command.length + 2 > MAX_AUTH_OCTETS) throw new CommandError('the credentials are too long');
   return command;
 }
 
-/** The two answers of `AUTH LOGIN`. */
+/** Returns the two answers of `AUTH LOGIN`. */
 export function authLogin(user: string, pass: string): readonly [string, string] {
   const answers = [credential('user', user), credential('password', pass)].map((part) =>
     Buffer.from(part).toString('base64'),
@@ -104,8 +104,9 @@ function checkText(what: string, text: string, eightBit: boolean, maxOctets: num
 
 // Parses the bytes of a server into SMTP replies, for any chunks.
 //
-// Guarantees: linear time; bounded memory (2 KiB per line, 16 KiB per reply; RFC 5321 section 4.5.3.1.5 has 512 octets
-// per line); accepts a bare LF as a line end. On an error it returns one line; the connection is then unusable.
+// Guarantees: the time is linear. The memory is bounded to 2 KiB per line and 16 KiB per reply (RFC 5321 section 4.5.3.1.5 has
+// 512 octets per line). A bare LF is accepted as a line end. On an error the parser returns one line, and the connection is
+// then unusable.
 
 const MAX_LINE_OCTETS = 2_048;
 const MAX_REPLY_OCTETS = 16_384;
@@ -120,7 +121,7 @@ export interface ServerReply {
   readonly lines: readonly string[];
 }
 
-/** The parser of one connection. Calls `onReply` for each complete reply, in order. */
+/** Parses the replies of one connection. Calls `onReply` for each complete reply, in order. */
 export class ReplyParser {
   readonly #onReply: (reply: ServerReply) => void;
   #buffer: Buffer | null = null;
@@ -239,7 +240,7 @@ function replaceControls(text: string): string {
   return out;
 }
 
-/** True for C0, DEL, C1 and the two Unicode line separators. */
+/** Returns true for C0, DEL, C1 and the two Unicode line separators. */
 function isControl(unit: number): boolean {
   return unit < 32 || (unit >= 127 && unit < 160) || unit === 0x2028 || unit === 0x2029;
 }

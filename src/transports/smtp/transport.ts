@@ -1,5 +1,5 @@
 /**
- * The transport `smtp:` and `smtps:`. It sends messages to one relay over pooled connections.
+ * Implements the transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections.
  *
  * Guarantees: an attempt never rejects, and calls `beforeCompletion` once, immediately before the final dot. If the
  * server closes a reused connection before the final dot, the same attempt uses a new connection.
@@ -147,7 +147,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           transcript.remark('the reused connection was closed; repeated over a new one');
         }
       } catch (error) {
-        // A bug of this code or of the caller: temporary, and only for this message.
+        // The error is a bug of this code or of the caller. The failure is temporary and concerns only this message.
         const text =
           error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
         return finish(localFailure('unknown', text, 'message'));
@@ -160,11 +160,11 @@ function localFailure(reason: 'connection' | 'unknown', text: string, scope: 'me
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
-// One message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). If
+// Sends one message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). If
 // the server offers PIPELINING (RFC 2920), the commands are sent in one write.
 //
-// Guarantees: never rejects. If the connection is lost when the final dot may have been sent, the outcome is
-// `unanswered`; before that it is deferred. `stale` means that a reused connection was closed and the server did not
+// Guarantees: sending never rejects. If the connection is lost when the final dot may have been sent, the outcome is
+// `unanswered`. Before that, the outcome is deferred. `stale` means that a reused connection was closed and the server did not
 // accept the message.
 
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
@@ -172,7 +172,10 @@ const COPY_BELOW_BYTES = 65_536;
 
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
-/** Sends `message`. `'stale'` requires another connection. Afterwards the connection is usable or destroyed. */
+/**
+ * Sends `message`. After `'stale'` the caller must use another connection. In every case the connection is then either usable
+ * or destroyed.
+ */
 async function transact(
   connection: Connection,
   message: OutgoingMessage,
@@ -188,7 +191,7 @@ async function transact(
   connection.served += 1;
   const mail = mailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
-  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group, DATA only at its end.
+  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group. DATA may be only at the end of a group.
   let group = '';
   if (connection.needsReset) {
     transcript.client('RSET');
@@ -236,8 +239,8 @@ async function transact(
   if (dataAnswer.kind === 'lost') return refusal === null ? lostBefore('data', dataAnswer, reused) : outcomeOf(refusal);
   if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
   if (refusal !== null) {
-    // RFC 2920 section 3.1: 354 without a valid recipient. A final dot ends the empty message, which the server
-    // refuses.
+    // RFC 2920 section 3.1: the server may answer 354 without a valid recipient. A final dot ends the empty message, which the
+    // server refuses.
     channel.command('.');
     await channel.nextReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal);
@@ -270,8 +273,8 @@ async function sendContent(
   }
   const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // Without a flush the operating system has not received the final dot. With TLS this is unknown, because TLS has
-    // its own buffer.
+    // Without a flush the operating system has not received the final dot. With TLS a missing flush proves nothing, because TLS
+    // has its own buffer.
     if (!flushed && !channel.secure) return lostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
@@ -344,8 +347,8 @@ function smtputf8Unsupported(): Outcome {
   };
 }
 
-// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2).
-// Linear. A message in which no line begins with a dot is not copied.
+// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2). The time
+// is linear. A message in which no line begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;
@@ -354,7 +357,7 @@ const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * Returns the content to send before the final dot; `data` itself if nothing changes. A dot after a bare LF is doubled
+ * Returns the content to send before the final dot. Returns `data` itself if nothing changes. A dot after a bare LF is doubled
  * too, because a server that accepts a bare LF as a line end could otherwise read it as the end of the message.
  */
 export function dotStuff(data: Buffer): Buffer {
