@@ -15,13 +15,26 @@ type Postgres = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
 const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;
-const PARAMETERS = ['sslmode', 'host', 'port', 'options', 'target_session_attrs', 'application_name'];
+const PARAMETERS = [
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+  'schema',
+  'host',
+  'port',
+  'options',
+  'target_session_attrs',
+  'application_name',
+];
+/** A part of the names that PostgreSQL permits: no comma, which separates schemas, and no space. */
+const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
 const TLS_MODES: Readonly<Record<string, Postgres['tls']>> = {
   disable: 'never',
   allow: 'preferred',
   prefer: 'preferred',
   require: 'required',
-  'verify-ca': 'verified',
+  'verify-ca': 'verified-chain',
   'verify-full': 'verified',
 };
 
@@ -63,6 +76,14 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
   if (tls === undefined) return invalid(`${shown}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
+  const certificates = parseCertificates(parameters, tls);
+  if (typeof certificates === 'string') return invalid(`${shown}: ${certificates}`);
+  const schema = parameters.get('schema') ?? null;
+  const options = parameters.get('options') ?? null;
+  if (schema !== null && !SCHEMA_NAME.test(schema))
+    return invalid(`${shown}: schema must be one name of at most 63 letters, digits, _, - and $`);
+  if (schema !== null && options !== null && /search[-_]path/i.test(options))
+    return invalid(`${shown}: schema and search_path in options are both set; remove one of them`);
   const attributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (attributes !== 'read-write' && attributes !== 'primary' && attributes !== 'any') {
     return invalid(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
@@ -75,9 +96,31 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
     user: user === '' ? userInfo().username : user,
     password,
     database,
-    tls: hosts.every(({ host }) => host.startsWith('/')) ? 'never' : tls,
-    options: parameters.get('options') ?? null,
+    tls: hosts.every(({ host }) => host.startsWith('/')) ? 'never' : certificates.tls,
+    tlsFiles: certificates.files,
+    schema,
+    options,
   });
+}
+
+/**
+ * Returns the files and the mode of TLS, or the error as text. As in libpq, `require` with `sslrootcert` checks the
+ * certificate chain.
+ */
+function parseCertificates(
+  parameters: ReadonlyMap<string, string>,
+  tls: Postgres['tls'],
+): { readonly tls: Postgres['tls']; readonly files: Postgres['tlsFiles'] } | string {
+  const [rootCert = null, cert = null, key = null] = ['sslrootcert', 'sslcert', 'sslkey'].map((name) =>
+    parameters.get(name),
+  );
+  const empty = ['sslrootcert', 'sslcert', 'sslkey'].find((name) => parameters.get(name) === '');
+  if (empty !== undefined) return `${empty} is empty; give the path of a PEM file`;
+  if (rootCert !== null && (tls === 'never' || tls === 'preferred'))
+    return 'sslrootcert needs sslmode=verify-full, which checks the certificate of the server';
+  if ((cert === null) !== (key === null)) return 'sslcert and sslkey need each other; set both, or remove both';
+  if (cert !== null && tls === 'never') return 'sslcert needs TLS; set sslmode=verify-full';
+  return { tls: tls === 'required' && rootCert !== null ? 'verified-chain' : tls, files: { rootCert, cert, key } };
 }
 
 /**

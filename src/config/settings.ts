@@ -17,8 +17,19 @@ export type DatabaseSetting =
       readonly user: string;
       readonly password: string | null;
       readonly database: string;
-      /** `sslmode`: `preferred` uses TLS if the server supports it; `verified` also checks the certificate. */
-      readonly tls: 'never' | 'preferred' | 'required' | 'verified';
+      /**
+       * `sslmode`: `preferred` uses TLS if the server supports it; `verified-chain` also checks that the certificate is
+       * signed by a trusted authority; `verified` also checks the host name.
+       */
+      readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
+      /** Paths of PEM files: the trusted authorities, and the client certificate with its key. */
+      readonly tlsFiles: {
+        readonly rootCert: string | null;
+        readonly cert: string | null;
+        readonly key: string | null;
+      };
+      /** The schema of the tables; null for the search path of the role. */
+      readonly schema: string | null;
       /** The parameter `options` of libpq, or null. */
       readonly options: string | null;
     };

@@ -199,7 +199,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
-    'The database. `sqlite:FILE` is the embedded database in one file; a relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share.',
+    'The database. `sqlite:FILE` is the embedded database in one file; a relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
   ),
   transport: spec(
     'POSTRIDER_TRANSPORT',

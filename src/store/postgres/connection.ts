@@ -26,9 +26,11 @@ import {
   requiredSettings,
   type ServerSetting,
   STATEMENT_TIMEOUT_SETTING,
+  searchPathOf,
   VERSION_17_SETTINGS,
 } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
+import { tlsOptions } from './tls.ts';
 
 export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
@@ -106,12 +108,17 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       } catch (error) {
         // Only a server without TLS support is tried again without TLS. Any other error would recur.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
-        faults.push(hosts.length === 1 ? error : toStoreError(error, describeServer([host], setting.database)));
+        faults.push(hosts.length === 1 ? error : describeFault(error, describeServer([host], setting.database)));
         break;
       }
     }
   }
   throw faults.length === 1 ? faults[0] : new AggregateError(faults);
+}
+
+/** Returns a StoreError that names the host and keeps the error as its cause. */
+function describeFault(error: unknown, server: string): StoreError {
+  return new StoreError(toStoreError(error, server).message, { cause: error });
 }
 
 /** Returns hosts and database for error messages. */
@@ -126,17 +133,18 @@ function isWithoutTls(error: unknown): boolean {
 async function connectTo(
   { setting, application, statementTimeoutMs = DEFAULT_STATEMENT_TIMEOUT_MS }: ConnectOptions,
   host: HostPort,
-  tls: 'never' | 'required' | 'verified',
+  tls: Exclude<PostgresSetting['tls'], 'preferred'>,
 ): Promise<Connection> {
   const { user, password, database, hosts } = setting;
   const { settings, atStart } = parseOptions(setting.options ?? '');
+  const operatorSettings = setting.schema === null ? settings : [...settings, searchPathOf(setting.schema)];
   const client = new pg.Client({
     host: host.host,
     port: host.port,
     user,
     database,
     ...(password === null ? {} : { password }),
-    ssl: tls === 'never' ? false : { rejectUnauthorized: tls === 'verified' },
+    ssl: tls === 'never' ? false : tlsOptions(tls, setting.tlsFiles),
     application_name: application,
     query_timeout: statementTimeoutMs,
     keepAlive: true,
@@ -156,7 +164,7 @@ async function connectTo(
   try {
     await client.connect();
     const applied = await applySettings(client, {
-      operatorSettings: settings,
+      operatorSettings,
       required: requiredSettings(statementTimeoutMs),
       host,
       database,

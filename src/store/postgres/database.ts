@@ -284,6 +284,8 @@ export interface Pool extends Database {
   sync(): Promise<void>;
   /** Hosts, ports and database for error messages. */
   readonly server: string;
+  /** The schema that the setting names, or null. */
+  readonly schema: string | null;
   /** Waits for calls in progress, then closes every connection. */
   close(): Promise<void>;
 }
@@ -465,6 +467,7 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     server,
+    schema: options.setting.schema,
     query,
     transaction: (work, stored) => withRetries(() => runOnce(work, stored)),
     connect: connections.connectAlone,

@@ -28,6 +28,9 @@ export class UnknownCommitResult extends StoreError {
   }
 }
 
+/** An error that only a change by the operator can correct. */
+export class ConfigurationFault extends StoreError {}
+
 /** Returns the SQLSTATE or Node's error code, or an empty string. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -70,21 +73,28 @@ export function endsConnection(error: unknown): boolean {
 
 /** Returns true if only a change by the operator can correct the error. */
 export function isConfigurationError(error: unknown): boolean {
+  if (error instanceof ConfigurationFault) return true;
+  // With several hosts, another host may work later.
+  if (isPerHost(error)) return error.errors.every(isConfigurationError);
+  if (error instanceof StoreError && error.cause !== undefined) return isConfigurationError(error.cause);
   const code = errorCode(error);
-  return code.startsWith('28') || ['3D000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
+  return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
+}
+
+/** An AggregateError with one error per host. Node's own, with one error per address of a host, has a code. */
+function isPerHost(error: unknown): error is AggregateError {
+  return error instanceof AggregateError && errorCode(error) === '';
 }
 
 /** Maps an error to a StoreError. Returns a StoreError unchanged. `server` contains host, port and database. */
 export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
-  // This AggregateError contains one error per host. Node's own AggregateError, with one error per address of a host,
-  // has a code.
-  if (error instanceof AggregateError && errorCode(error) === '')
+  if (isPerHost(error))
     return new StoreError(error.errors.map((hostError) => toStoreError(hostError, server).message).join(' '));
   const detail = error instanceof Error ? oneLine(error.message) : oneLine(String(error));
   if (isTlsFault(error)) {
     return new StoreError(
-      `${server}: the TLS connection failed (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the certificate of the server. For a private certificate authority, set NODE_EXTRA_CA_CERTS.`,
+      `${server}: the TLS connection failed (${detail}). Correct sslmode= in POSTRIDER_DATABASE, or the certificate of the server. For a private certificate authority, add sslrootcert=FILE.`,
     );
   }
   if (detail.includes('error establishing an SSL connection')) {
@@ -123,7 +133,11 @@ export function toStoreError(error: unknown, server: string): StoreError {
       );
     case '42501':
       return new StoreError(
-        `${server}: the user lacks a permission (${detail}). Make the user the owner of the database.`,
+        `${server}: the user lacks a permission (${detail}). Make the user the owner of the database, or of a schema, and add schema=NAME to POSTRIDER_DATABASE.`,
+      );
+    case '3F000':
+      return new StoreError(
+        `${server}: no schema of the search path exists (${detail}). Create a schema, and add schema=NAME to POSTRIDER_DATABASE.`,
       );
     case '42704':
       return new StoreError(

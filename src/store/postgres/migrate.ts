@@ -9,7 +9,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';
 import type { Pool } from './database.ts';
-import { toStoreError } from './fault.ts';
+import { ConfigurationFault, toStoreError } from './fault.ts';
+import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
@@ -21,6 +22,7 @@ const STATEMENT_TIMEOUT_MS = 3_600_000;
 const FIND_SCHEMA: Statement = {
   name: 'schema_found',
   text: `SELECT to_regclass('postrider') IS NOT NULL AS ours,
+    CASE WHEN current_schema() IS NOT NULL THEN 'usable' WHEN to_regnamespace($1::text) IS NULL THEN 'missing' ELSE 'denied' END AS state,
     (SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')) AS tables`,
 };
@@ -29,7 +31,7 @@ const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory
 const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
 
 /**
- * Migrates the schema to the current version. If it fails, it rejects with a StoreError of one line and the schema is
+ * Migrates the schema to the current version. Creates the schema that the setting names if it does not exist. If it fails, it rejects with a StoreError of one line and the schema is
  * unchanged.
  */
 export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise<void> {
@@ -37,13 +39,15 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const latestVersion = files.length;
-  if ((await readVersion(pool, pool.server, latestVersion)) === latestVersion) return;
+  const { schema } = pool;
+  if ((await readSchema(pool, pool, latestVersion)).version === latestVersion) return;
   const connection = await pool.connect(STATEMENT_TIMEOUT_MS);
   try {
     await connection.command('BEGIN');
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
-    const version = await readVersion(connection, pool.server, latestVersion);
+    const { version, isMissing } = await readSchema(connection, pool, latestVersion);
+    if (isMissing && schema !== null) await connection.command(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
     for (const name of files.slice(version)) await connection.command(readFileSync(new URL(name, folder), 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
     await connection.command('COMMIT');
@@ -54,14 +58,28 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
   }
 }
 
+interface FoundSchema {
+  /** 0 for an empty database. */
+  readonly version: number;
+  /** True if the configured schema does not exist. */
+  readonly isMissing: boolean;
+}
+
 /**
- * Resolves to the version of the schema, or to 0 for an empty database. Rejects if the database is not a Postrider
- * database or its schema is too new.
+ * Reads the version of the schema. Rejects if the database is not a Postrider database or its schema is too new.
  */
-async function readVersion(session: Session, server: string, latestVersion: number): Promise<number> {
-  const [found = {}] = await session.query(FIND_SCHEMA, []);
+async function readSchema(
+  session: Session,
+  { server, schema }: Pick<Pool, 'server' | 'schema'>,
+  latestVersion: number,
+): Promise<FoundSchema> {
+  const [found = {}] = await session.query(FIND_SCHEMA, [schema === null ? null : quoteIdentifier(schema)]);
   if (found.ours !== true) {
-    if (found.tables === 0) return 0;
+    if (found.state === 'denied')
+      throw new ConfigurationFault(
+        `${server}: the user lacks a permission (permission denied for schema ${schema}). Make the user the owner of the schema.`,
+      );
+    if (found.tables === 0) return { version: 0, isMissing: found.state === 'missing' };
     throw new StoreError(
       `${server} is not a Postrider database. Create a database with \`createdb\`, and set POSTRIDER_DATABASE to it.`,
     );
@@ -74,5 +92,5 @@ async function readVersion(session: Session, server: string, latestVersion: numb
     );
   }
   // During a rolling upgrade, the schema may be newer and still work with this version.
-  return Math.min(version, latestVersion);
+  return { version: Math.min(version, latestVersion), isMissing: false };
 }

@@ -57,6 +57,16 @@ export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
  */
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
+/** Returns the search path that contains only `schema`. */
+export function searchPathOf(schema: string): ServerSetting {
+  return { name: 'search_path', value: quoteIdentifier(schema) };
+}
+
+/** Returns the name as an SQL identifier, with its case preserved. */
+export function quoteIdentifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
 /**
  * Parses the `options` of a connection URL as the server does: white space separates words, and a backslash escapes the
  * next character. `-c NAME=VALUE` and `--NAME=VALUE` become `settings`, which are applied after connecting. All other

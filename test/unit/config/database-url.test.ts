@@ -12,6 +12,8 @@ const BASE = {
   password: null,
   database: 'mail',
   tls: 'preferred',
+  tlsFiles: { rootCert: null, cert: null, key: null },
+  schema: null,
   options: null,
 } as const;
 
@@ -54,6 +56,16 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://me@db.example/mail?sslmode=disable', { ...BASE, tls: 'never' }],
     ['postgres://me@db.example/mail?sslmode=require', { ...BASE, tls: 'required' }],
     ['postgres://me@db.example/mail?sslmode=verify-full', { ...BASE, tls: 'verified' }],
+    ['postgres://me@db.example/mail?sslmode=verify-ca', { ...BASE, tls: 'verified-chain' }],
+    [
+      'postgres://me@db.example/mail?sslmode=verify-full&sslrootcert=/etc/ca.pem&sslcert=me.pem&sslkey=me.key',
+      { ...BASE, tls: 'verified', tlsFiles: { rootCert: '/etc/ca.pem', cert: 'me.pem', key: 'me.key' } },
+    ],
+    [
+      'postgres://me@db.example/mail?sslmode=require&sslrootcert=ca.pem',
+      { ...BASE, tls: 'verified-chain', tlsFiles: { rootCert: 'ca.pem', cert: null, key: null } },
+    ],
+    ['postgres://me@db.example/mail?schema=my_mail', { ...BASE, schema: 'my_mail' }],
     ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
   ])('%s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
@@ -76,6 +88,13 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?ssl=true', 'unknown parameter ssl'],
     ['postgres://db.example/mail?sslmod=require', 'did you mean sslmode?'],
     ['postgres://db.example/mail?sslmode=yes', 'sslmode must be one of'],
+    ['postgres://db.example/mail?sslrootcert=ca.pem', 'sslrootcert needs sslmode=verify-full'],
+    ['postgres://db.example/mail?sslmode=require&sslrootcert=', 'sslrootcert is empty'],
+    ['postgres://db.example/mail?sslmode=require&sslcert=me.pem', 'set both, or remove both'],
+    ['postgres://db.example/mail?sslmode=disable&sslcert=me.pem&sslkey=me.key', 'sslcert needs TLS'],
+    ['postgres://db.example/mail?schema=a,b', 'schema must be one name'],
+    ['postgres://db.example/mail?schema=', 'schema must be one name'],
+    ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
   ])('%s is refused with an error of one line', (text, part) => {
     const parsed = parseDatabaseUrl(text);

@@ -1,0 +1,73 @@
+/**
+ * The TLS options of a server connection. The files are read for each connection, so that a renewed certificate needs
+ * no restart. A file that cannot be used is a ConfigurationFault of one line that names the parameter of
+ * POSTRIDER_DATABASE and the file; connecting is not retried.
+ */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { type ConnectionOptions, createSecureContext } from 'node:tls';
+import type { PostgresSetting } from './connection.ts';
+import { ConfigurationFault, errorCode, oneLine } from './fault.ts';
+
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+type FileParameter = 'sslrootcert' | 'sslcert' | 'sslkey';
+
+/** Returns the options of a connection with TLS. Throws a ConfigurationFault. */
+export function tlsOptions(
+  mode: Exclude<PostgresSetting['tls'], 'never' | 'preferred'>,
+  { rootCert, cert, key }: PostgresSetting['tlsFiles'],
+): ConnectionOptions {
+  return {
+    rejectUnauthorized: mode !== 'required',
+    ...(mode === 'verified-chain' ? { checkServerIdentity: () => undefined } : {}),
+    ...(rootCert === null ? {} : { ca: readCertificates('sslrootcert', rootCert) }),
+    ...(cert === null || key === null ? {} : readClientCertificate(cert, key)),
+  };
+}
+
+function readClientCertificate(certPath: string, keyPath: string): { readonly cert: string; readonly key: string } {
+  const cert = readCertificates('sslcert', certPath).join('\n');
+  const key = readPem('sslkey', keyPath);
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    const remedy =
+      errorCode(error) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
+        ? 'is not the key of sslcert'
+        : `is not a usable private key (${errorDetail(error)})`;
+    throw fault('sslkey', keyPath, `${remedy}. Give the PEM file of the key of sslcert, without a passphrase`);
+  }
+  return { cert, key };
+}
+
+/** Returns the certificates of a PEM file. Node ignores a file without certificates, which would trust nothing. */
+function readCertificates(parameter: FileParameter, path: string): string[] {
+  const certificates = readPem(parameter, path).match(PEM_CERTIFICATE) ?? [];
+  if (certificates.length === 0) throw fault(parameter, path, 'contains no certificate. Give the path of a PEM file');
+  for (const certificate of certificates) {
+    try {
+      new X509Certificate(certificate);
+    } catch (error) {
+      const problem = `contains an invalid certificate (${errorDetail(error)})`;
+      throw fault(parameter, path, `${problem}. Give the path of a PEM file`);
+    }
+  }
+  return certificates;
+}
+
+function readPem(parameter: FileParameter, path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw fault(parameter, path, `cannot be read (${errorCode(error)}). Give the path of a readable PEM file`);
+  }
+}
+
+function errorDetail(error: unknown): string {
+  return errorCode(error) || oneLine(String(error));
+}
+
+function fault(parameter: FileParameter, path: string, problem: string): ConfigurationFault {
+  return new ConfigurationFault(`POSTRIDER_DATABASE: ${parameter}=${oneLine(path)} ${problem}.`);
+}

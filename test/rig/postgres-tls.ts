@@ -1,0 +1,83 @@
+/**
+ * A PostgreSQL server with TLS. Its certificate is signed by a test authority and is valid for `localhost` only. The
+ * role `certified` signs in with a client certificate and no password.
+ */
+import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { generate } from 'selfsigned';
+import { expect, vi } from 'vitest';
+import { type PostgresServer, startPostgres } from './postgres.ts';
+
+export interface Pem {
+  readonly cert: string;
+  readonly private: string;
+}
+
+export interface TlsServer {
+  readonly server: PostgresServer;
+  readonly authority: Pem;
+  /** A client certificate for the role `certified`. */
+  readonly client: Pem;
+  /** URL of a new database with these parameters. */
+  url(parameters: Readonly<Record<string, string>>, host?: string): Promise<string>;
+}
+
+/** Creates a certificate authority. */
+export function createAuthority(name: string): Promise<Pem> {
+  return generate([{ name: 'commonName', value: name }], {
+    algorithm: 'sha256',
+    extensions: [{ name: 'basicConstraints', cA: true, critical: true }],
+  });
+}
+
+function createCertificate(name: string, issuer: Pem): Promise<Pem> {
+  return generate([{ name: 'commonName', value: name }], {
+    algorithm: 'sha256',
+    ca: { key: issuer.private, cert: issuer.cert },
+    extensions: [{ name: 'subjectAltName', altNames: [{ type: 2, value: name }] }],
+  });
+}
+
+/** Starts a server with TLS and stops it at the end of the test. */
+export async function startTlsServer(): Promise<TlsServer> {
+  const authority = await createAuthority('Test authority');
+  const [certificate, client, server] = await Promise.all([
+    createCertificate('localhost', authority),
+    createCertificate('certified', authority),
+    startPostgres(),
+  ]);
+  const data = join(server.folder, 'data');
+  const rules = `hostssl all certified all cert\n${readFileSync(join(data, 'pg_hba.conf'), 'utf8')}`;
+  const files = { 'server.crt': certificate.cert, 'server.key': certificate.private, 'ca.crt': authority.cert };
+  const { uid, gid } = statSync(data);
+  for (const [name, content] of Object.entries({ ...files, 'pg_hba.conf': rules })) {
+    writeFileSync(join(data, name), content, { mode: 0o600 });
+    chownSync(join(data, name), uid, gid);
+  }
+  await server.run("ALTER SYSTEM SET ssl_ca_file = 'ca.crt'");
+  await server.run('ALTER SYSTEM SET ssl = on');
+  await server.run('CREATE ROLE certified LOGIN SUPERUSER');
+  await server.run('SELECT pg_reload_conf()');
+  await vi.waitFor(async () => expect(await answersWithTls(server.port)).toBe(true), { timeout: 30_000 });
+  return {
+    server,
+    authority,
+    client,
+    async url(parameters, host = 'localhost') {
+      const url = new URL(await server.createDatabase());
+      url.hostname = host;
+      url.search = new URLSearchParams(parameters).toString();
+      return url.href;
+    },
+  };
+}
+
+async function answersWithTls(port: number): Promise<boolean> {
+  const account = { database: 'postgres', user: 'postrider', password: 'postrider' };
+  const client = new pg.Client({ host: '127.0.0.1', port, ...account, ssl: { rejectUnauthorized: false } });
+  return client.connect().then(
+    () => client.end().then(() => true),
+    () => false,
+  );
+}

@@ -1,0 +1,75 @@
+/** `?schema=NAME`: all tables are in that schema, for a role that owns nothing else. */
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
+
+/** Creates a role without any right in `url` except those that `sql` grants. */
+async function roleWith(url: string, sql: string): Promise<URL> {
+  const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
+  await runStatement(
+    url,
+    `CREATE ROLE ${name} LOGIN PASSWORD 'pw'; REVOKE ALL ON SCHEMA public FROM PUBLIC; ${sql.replaceAll('$1', name)}`,
+  );
+  onTestFinished(() => runStatement(url, `DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`));
+  const changed = new URL(url);
+  changed.username = name;
+  changed.password = 'pw';
+  return changed;
+}
+
+function withSchema(url: URL, schema: string): string {
+  const changed = new URL(url);
+  changed.searchParams.set('schema', schema);
+  return changed.href;
+}
+
+async function tableSchemas(url: string): Promise<readonly string[]> {
+  const setting = parsePostgresUrl(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
+  const text = `SELECT DISTINCT relnamespace::regnamespace::text AS name FROM pg_class
+    WHERE relkind IN ('r', 'p') AND relname IN ('postrider', 'mail_request', 'queue') ORDER BY 1`;
+  const rows = await pool.query({ name: '', text }, []);
+  await pool.close();
+  return rows.map(({ name }) => String(name));
+}
+
+async function useStore(url: string): Promise<void> {
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
+  try {
+    await store.createAccount('default', NO_LIMITS, 1);
+    expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+  } finally {
+    await store.close();
+  }
+}
+
+test('a role that owns only its schema runs the store in it, and two schemas of one database are separate installations', async () => {
+  const admin = await temporaryDatabase();
+  const role = await roleWith(
+    admin,
+    'CREATE SCHEMA mail AUTHORIZATION $1; CREATE SCHEMA "Other-mail" AUTHORIZATION $1',
+  );
+  await useStore(withSchema(role, 'mail'));
+  expect(await tableSchemas(withSchema(role, 'mail'))).toEqual(['mail']);
+  await useStore(withSchema(role, 'Other-mail'));
+  expect(await tableSchemas(withSchema(role, 'mail'))).toEqual(['"Other-mail"', 'mail']);
+});
+
+test('a schema that does not exist is created if the role may, and otherwise reported in one line with the remedy', async () => {
+  const admin = await temporaryDatabase();
+  await useStore(withSchema(new URL(admin), 'created'));
+  expect(await tableSchemas(admin)).toEqual(['created']);
+  const role = await roleWith(admin, '');
+  for (const schema of ['missing', 'created']) {
+    await expect(openStore(parsePostgresUrl(withSchema(role, schema)), { exclusive: true })).rejects.toThrow(
+      /^PostgreSQL \S+: the user lacks a permission \(permission denied for [^)]+\)\. Make the user the owner of the /,
+    );
+  }
+  await expect(openStore(parsePostgresUrl(role.href), { exclusive: true })).rejects.toThrow(
+    /^PostgreSQL \S+: no schema of the search path exists \(.*add schema=NAME to POSTRIDER_DATABASE\.$/,
+  );
+});

@@ -1,0 +1,113 @@
+/**
+ * TLS connections to a PostgreSQL server: the certificate of the server is checked, the client presents its own, and a
+ * certificate or file that cannot be used ends `serve` and a command with one line at once.
+ */
+import { writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+import { createAuthority, startTlsServer } from '../../rig/postgres-tls.ts';
+import { runCommand, startProcess } from '../../rig/service.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
+
+/** Starts a proxy for `port` that counts connections, and stops it at the end of the test. */
+async function startCountingProxy(port: number): Promise<{ readonly port: number; count(): number }> {
+  let count = 0;
+  const server = createServer((socket) => {
+    count += 1;
+    const upstream = connect(port, '127.0.0.1');
+    for (const [one, other] of [
+      [socket, upstream],
+      [upstream, socket],
+    ] as const) {
+      one.on('error', () => other.destroy());
+      one.pipe(other);
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => new Promise((resolve) => void server.close(() => resolve())));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
+  return { port: address.port, count: () => count };
+}
+
+async function open(url: string): Promise<string> {
+  return openStore(parsePostgresUrl(url), { exclusive: true }).then(
+    (store) => store.close().then(() => 'it opened'),
+    (error: unknown) => String(error),
+  );
+}
+
+test('over TLS, only a server with a trusted certificate is used, and any other ends the opening at once with one line', async () => {
+  const { authority, client, server, url } = await startTlsServer();
+  const foreign = await createAuthority('Another authority');
+  const folder = temporaryFolder();
+  const file = (name: string, content: string) => {
+    writeFileSync(join(folder, name), content);
+    return join(folder, name);
+  };
+  const root = file('ca.pem', authority.cert);
+  const others = file('others.pem', foreign.cert);
+  const [cert, key] = [file('client.pem', client.cert), file('client.key', client.private)];
+  const foreignKey = file('foreign.key', foreign.private);
+  const broken = file('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
+  const full = { sslmode: 'verify-full', sslrootcert: root };
+
+  // The user `certified` has no password.
+  const certified = new URL(await url({ ...full, sslcert: cert, sslkey: key }));
+  certified.username = 'certified';
+  certified.password = '';
+  for (const accepted of [
+    await url(full),
+    await url({ ...full, sslrootcert: file('both.pem', `${foreign.cert}\n${authority.cert}`) }),
+    await url({ sslmode: 'verify-ca', sslrootcert: root }, '127.0.0.1'),
+    await url({ sslmode: 'require', sslrootcert: root }, '127.0.0.1'),
+    certified.href,
+  ])
+    expect([accepted, await open(accepted)]).toEqual([accepted, 'it opened']);
+
+  const withoutCertificate = new URL(certified);
+  withoutCertificate.search = new URLSearchParams(full).toString();
+  const port = String(server.port);
+  const severalHosts = (await url({ ...full, sslrootcert: others })).replace(
+    `localhost:${port}`,
+    `localhost:${port},127.0.0.1:${port}`,
+  );
+  const tlsFailed = /^StoreError: PostgreSQL \S+: the TLS connection failed \(.+\)\. .*add sslrootcert=FILE\.$/;
+  for (const [refused, fault] of [
+    [await url({ ...full, sslrootcert: others }), tlsFailed],
+    [await url({ sslmode: 'verify-full' }), tlsFailed],
+    [await url({ sslmode: 'require', sslrootcert: others }), tlsFailed],
+    [await url(full, '127.0.0.1'), tlsFailed],
+    [severalHosts, /^StoreError: PostgreSQL localhost\S+: the TLS .* PostgreSQL 127\S+: the TLS connection failed/],
+    [withoutCertificate.href, /^StoreError: PostgreSQL \S+: the server refuses the user or the password \(/],
+    [await url({ ...full, sslrootcert: `${folder}/none` }), /: sslrootcert=\S+ cannot be read \(ENOENT\)\. Give/],
+    [await url({ ...full, sslrootcert: key }), /: sslrootcert=\S+ contains no certificate\. Give the path/],
+    [await url({ ...full, sslrootcert: broken }), /: sslrootcert=\S+ contains an invalid certificate \(/],
+    [await url({ ...full, sslcert: cert, sslkey: foreignKey }), /: sslkey=\S+ is not the key of sslcert\. Give/],
+    [await url({ ...full, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
+  ] as const) {
+    const line = await open(refused);
+    expect([refused, line]).toEqual([refused, expect.stringMatching(fault)]);
+    expect(line).not.toMatch(/[\r\n]/);
+  }
+  const proxy = await startCountingProxy(server.port);
+  const direct = new URL(await url({ ...full, sslrootcert: others }));
+  direct.port = String(proxy.port);
+  expect(await open(direct.href)).toMatch(tlsFailed);
+  expect(proxy.count()).toBe(1);
+
+  const settings = {
+    POSTRIDER_DATABASE: await url({ ...full, sslrootcert: others }),
+    POSTRIDER_SECRET: 'ab'.repeat(32),
+  };
+  const line = /^postrider: PostgreSQL [^\n]*: the TLS connection failed [^\n]*\n$/;
+  expect(await runCommand(folder, ['account', 'list'], settings)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: expect.stringMatching(line),
+  });
+  await expect(startProcess(folder, settings)).rejects.toThrow(/^serve ended with 1: postrider: PostgreSQL [^\n]*\n$/);
+});
