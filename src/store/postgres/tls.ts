@@ -6,10 +6,13 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
-import type { PostgresSetting } from './connection.ts';
+import type { DatabaseSetting } from '../../config/settings.ts';
 import { ConfigurationFault, errorCode, oneLine } from './fault.ts';
 
-const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
+
+const PEM_BEGIN = '-----BEGIN CERTIFICATE-----';
+const PEM_END = '-----END CERTIFICATE-----';
 
 type FileParameter = 'sslrootcert' | 'sslcert' | 'sslkey';
 
@@ -43,7 +46,8 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
 
 /** Returns the certificates of a PEM file. Node ignores a file without certificates, which would trust nothing. */
 function readCertificates(parameter: FileParameter, path: string): string[] {
-  const certificates = readPem(parameter, path).match(PEM_CERTIFICATE) ?? [];
+  const parts = readPem(parameter, path).split(PEM_BEGIN).slice(1);
+  const certificates = parts.map((part) => `${PEM_BEGIN}${part.split(PEM_END)[0]}${PEM_END}\n`);
   if (certificates.length === 0) throw fault(parameter, path, 'contains no certificate. Give the path of a PEM file');
   for (const certificate of certificates) {
     try {
