@@ -1,5 +1,5 @@
--- Everything of a Postrider installation on PostgreSQL. Times are milliseconds since the Unix epoch.
--- Every key holds the account, so that tables can be distributed by account_id (docs/decisions/postgres.md).
+-- The schema of a Postrider installation on PostgreSQL. Times are milliseconds since the Unix epoch.
+-- Every key contains the account, so that tables can be distributed by account_id (docs/decisions/postgres.md).
 
 CREATE TABLE postrider (
   one       boolean PRIMARY KEY CHECK (one),
@@ -35,7 +35,7 @@ CREATE TABLE account (
 );
 CREATE INDEX account_revision ON account (revision);
 
--- Emails of accounts without volume and rate, one row for each connection slot, so that no two commits wait for one row.
+-- Emails of accounts without volume and rate. Each connection slot has its own row, so commits do not wait for each other.
 CREATE TABLE account_usage (
   account_id integer NOT NULL,
   slot       smallint NOT NULL,
@@ -58,7 +58,7 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_revision ON api_key (revision);
 CREATE INDEX api_key_account ON api_key (account_id);
 
--- What is not yet at its end: small whatever the history, so that claims and their vacuum stay cheap.
+-- Mail requests that have not ended. The table stays small for any history, so claims and its vacuum stay cheap.
 CREATE TABLE queue (
   id           uuid NOT NULL,
   account_id   integer NOT NULL,
@@ -78,7 +78,7 @@ CREATE TABLE queue (
 CREATE INDEX queue_due ON queue (lane, account_id, due_at) WHERE state = 'queued';
 CREATE INDEX queue_owned ON queue (owner) WHERE state <> 'queued';
 
--- One row for each mail request, for good. Ids are UUIDv7, so a range of ids is a range of time and a partition.
+-- One permanent row for each mail request. Ids are UUIDv7, so a range of ids is a range of time and a partition.
 CREATE TABLE mail_request (
   id          uuid NOT NULL,
   account_id  integer NOT NULL,
@@ -96,7 +96,7 @@ CREATE TABLE mail_request (
   subject     text NOT NULL,
   PRIMARY KEY (id, account_id)
 ) PARTITION BY RANGE (id);
--- The states an operator searches for; delivered mail is found by time.
+-- The states that operators search for. Delivered mail requests are found by time.
 CREATE INDEX mail_request_trouble ON mail_request (state, id) WHERE state IN ('bounced', 'complained', 'suppressed', 'expired', 'cancelled');
 CREATE TABLE mail_request_rest PARTITION OF mail_request DEFAULT;
 
@@ -108,7 +108,7 @@ CREATE TABLE body (
 ) PARTITION BY RANGE (id);
 CREATE TABLE body_rest PARTITION OF body DEFAULT;
 
--- History after acceptance; acceptance itself is told by the mail request's own row.
+-- The history after acceptance. The row of the mail request records the acceptance.
 CREATE TABLE event (
   id         uuid NOT NULL,
   account_id integer NOT NULL,
@@ -122,7 +122,7 @@ CREATE TABLE event (
   PRIMARY KEY (id, n, account_id)
 ) PARTITION BY RANGE (id);
 CREATE TABLE event_rest PARTITION OF event DEFAULT;
--- Not cached by connection: a later event of a mail request has the greater number, whichever connection writes it.
+-- Numbers are not cached per connection, so a later event of a mail request has a greater number on any connection.
 CREATE SEQUENCE event_n;
 
 CREATE TABLE idempotency (
@@ -135,7 +135,7 @@ CREATE TABLE idempotency (
 );
 CREATE INDEX idempotency_at ON idempotency (at);
 
--- account_id 0 is the list of the whole service.
+-- Entries with account_id 0 belong to the list of the whole service.
 CREATE TABLE suppression (
   recipient  text COLLATE "C" NOT NULL,
   account_id integer NOT NULL,
@@ -179,8 +179,8 @@ CREATE TABLE dkim_key (
   PRIMARY KEY (domain_id, selector)
 );
 
--- Emails, hard bounces and complaints of an account in one hour, by connection slot as in account_usage; the sliding
--- window of 7 days is a sum over these.
+-- Emails, hard bounces and complaints of an account in one hour, by connection slot as in account_usage. The sliding
+-- window of 7 days is a sum of these rows.
 CREATE TABLE reputation (
   account_id integer NOT NULL,
   hour       integer NOT NULL,
@@ -191,7 +191,7 @@ CREATE TABLE reputation (
   PRIMARY KEY (account_id, hour, slot)
 );
 
--- Running processes, by the server's clock.
+-- Running nodes. The times are those of the server's clock.
 CREATE TABLE node (
   name        text COLLATE "C" PRIMARY KEY,
   roles       text NOT NULL,
@@ -201,7 +201,7 @@ CREATE TABLE node (
   alive_until bigint NOT NULL
 );
 
--- Token buckets of the throttles, shared by all nodes. After a crash of the server they are empty rows again: full buckets.
+-- Token buckets of the throttles, shared by all nodes. After a crash of the server the table is empty, so buckets are full.
 CREATE UNLOGGED TABLE throttle (
   account_id integer PRIMARY KEY,
   tokens     double precision NOT NULL,

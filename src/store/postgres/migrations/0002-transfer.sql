@@ -1,4 +1,4 @@
--- The move of another store into this database: begun once, and gone on with until it is done.
+-- The transfer of another store into this database. It begins once and can be continued until it is complete.
 CREATE TABLE transfer (
   source     text PRIMARY KEY,
   begun_at   timestamptz NOT NULL DEFAULT now(),

@@ -1,7 +1,7 @@
--- Finding mail requests: an index in segments, made behind the mail (docs/decisions/search.md). It is derived from the mail
--- requests and spans all accounts, so a distributed installation keeps it in one place or divides it by segment.
+-- The search index, in segments that are created after acceptance (docs/decisions/search.md). It is derived from the mail
+-- requests of all accounts. A distributed installation stores it on one server or distributes it by segment.
 
--- Speaks for all mail requests with a place (the first 60 bits of the id) from `first` to before `past`.
+-- A segment contains all mail requests whose first 60 bits of the id are from `first` to before `past`.
 CREATE TABLE search_segment (
   -- Never given twice.
   number      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -16,10 +16,10 @@ CREATE TABLE search_segment (
   directory   bytea NOT NULL
 );
 
--- Pages of terms and of places; the key is the segment's number times 65536 and the page's..
+-- Pages of terms and of seqs. The key is the number of the segment times 65536 plus the number of the page.
 CREATE TABLE search_page (
   key  bigint PRIMARY KEY,
   page bytea NOT NULL
 );
--- Pages are compressed already. STORAGE in a column's definition is syntax of PostgreSQL 16.
+-- Pages are already compressed. STORAGE in a column definition requires PostgreSQL 16.
 ALTER TABLE search_page ALTER COLUMN page SET STORAGE PLAIN;

@@ -1,4 +1,4 @@
--- Whose complaint has counted against an account, and when: one recipient counts once in the window of reputation.
+-- Recipients whose complaint counted against an account, with its time. A recipient counts once in the reputation window.
 CREATE TABLE complainant (
   account_id integer NOT NULL,
   -- The canonical recipient without a label.

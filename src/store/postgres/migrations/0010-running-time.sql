@@ -1,4 +1,5 @@
--- How long the installation has run, whatever the server's clock showed (docs/decisions/age.md). One row, once it has run.
+-- The running time of the installation, independent of the server's clock (docs/decisions/age.md). One row after the first
+-- start.
 CREATE TABLE running_time (
   one       integer PRIMARY KEY CHECK (one = 1),
   ran_ms    bigint NOT NULL,

@@ -1,4 +1,4 @@
--- The spine: accounts, API keys, mail requests, their bodies and history, idempotency keys, suppressions.
+-- Accounts, API keys, mail requests with their bodies and history, idempotency keys, and suppressions.
 -- Times are milliseconds since the Unix epoch.
 
 CREATE TABLE meta (
@@ -43,7 +43,7 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_revision ON api_key (revision);
 CREATE INDEX api_key_account ON api_key (account_id);
 
--- `seq` is the first 60 bits of the id, so rows are appended in the order of acceptance and an id needs no index.
+-- `seq` is the first 60 bits of the id. Rows are appended in the order of acceptance, and the id needs no index.
 CREATE TABLE mail_request (
   seq          INTEGER PRIMARY KEY,
   id           TEXT NOT NULL,
@@ -73,7 +73,7 @@ CREATE TABLE body (
   message TEXT NOT NULL
 ) STRICT;
 
--- History after acceptance; acceptance itself is told by the mail request's own row.
+-- The history after acceptance. The row of the mail request records the acceptance.
 CREATE TABLE event (
   seq     INTEGER NOT NULL,
   n       INTEGER NOT NULL,
@@ -95,7 +95,7 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_at ON idempotency (at);
 
--- account_id 0 is the list of the whole service.
+-- Entries with account_id 0 belong to the list of the whole service.
 CREATE TABLE suppression (
   recipient  TEXT NOT NULL,
   account_id INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Trust: sending domains with their DKIM keys, reputation of accounts, who made a suppression.
+-- Sending domains with their DKIM keys, the reputation of accounts, and the source of a suppression.
 
 CREATE TABLE domain (
   id               INTEGER PRIMARY KEY,
@@ -33,7 +33,7 @@ CREATE TABLE dkim_key (
   PRIMARY KEY (domain_id, selector)
 ) STRICT, WITHOUT ROWID;
 
--- Emails, hard bounces and complaints of an account in one hour; the sliding window of 7 days is a sum over these.
+-- Emails, hard bounces and complaints of an account in one hour. The sliding window of 7 days is a sum of these rows.
 CREATE TABLE reputation (
   account_id INTEGER NOT NULL,
   hour       INTEGER NOT NULL,
@@ -43,7 +43,7 @@ CREATE TABLE reputation (
   PRIMARY KEY (account_id, hour)
 ) STRICT, WITHOUT ROWID;
 
--- Thresholds of the account's own, null for the defaults; the warning at half of one, null while there is none.
+-- The thresholds of the account, null for the defaults, and the warning at half of a threshold, null without a warning.
 ALTER TABLE account ADD COLUMN bounce_rate REAL;
 ALTER TABLE account ADD COLUMN complaint_rate REAL;
 ALTER TABLE account ADD COLUMN warning TEXT;

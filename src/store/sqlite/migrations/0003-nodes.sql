@@ -1,4 +1,4 @@
--- Nodes: who runs, and the token buckets of the throttles.
+-- Running nodes, and the token buckets of the throttles.
 
 CREATE TABLE node (
   name        TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
--- What came back. One row for each report, so that none is applied twice; those with a reason were not understood.
+-- Feedback reports. Each report has one row, so it is applied only once. A report with a reason was not understood.
 CREATE TABLE feedback (
   id      INTEGER PRIMARY KEY,
   digest  TEXT NOT NULL UNIQUE,
@@ -13,7 +13,7 @@ CREATE TABLE feedback (
 CREATE INDEX feedback_at ON feedback (at);
 CREATE INDEX feedback_kept ON feedback (id) WHERE reason IS NOT NULL;
 
--- The provider's own id of a message that it took.
+-- The provider's id of a message that it accepted.
 CREATE TABLE provider_reference (
   reference TEXT PRIMARY KEY,
   id        TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Operators: who changed what, and the tokens of their scripts.
+-- The audit log of operators' changes, and operator tokens.
 CREATE TABLE audit (
   id      INTEGER PRIMARY KEY,
   at      INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- Figures over time: what each node has counted in each minute and each hour.
+-- Time series: the counts of each node in each minute and each hour.
 CREATE TABLE traffic (
   -- The length of the span in milliseconds, a minute or an hour, and when it begins.
   span       INTEGER NOT NULL,

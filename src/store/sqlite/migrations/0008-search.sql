@@ -1,7 +1,7 @@
--- Finding mail requests: an index in segments, made behind the mail (docs/decisions/search.md), and the states an operator
--- searches for.
+-- The search index, in segments that are created after acceptance (docs/decisions/search.md), and an index of the states
+-- that operators search for.
 
--- Speaks for all mail requests with a place (seq) from `first` to before `past`.
+-- A segment contains all mail requests with a seq from `first` to before `past`.
 CREATE TABLE search_segment (
   -- Never given twice: the greatest one is in use, since what stands for a segment always has a greater number.
   number      INTEGER PRIMARY KEY,
@@ -16,12 +16,12 @@ CREATE TABLE search_segment (
   directory   BLOB NOT NULL
 ) STRICT;
 
--- Pages of terms and of places; the key is the segment's number times 65536 and the page's.
+-- Pages of terms and of seqs. The key is the number of the segment times 65536 plus the number of the page.
 CREATE TABLE search_page (
   key  INTEGER PRIMARY KEY,
   page BLOB NOT NULL
 ) STRICT;
 
--- Two comparisons, not a list: SQLite would make a table of a list each time it writes a row, which cost each accepted and each
--- delivered mail request three microseconds.
+-- The condition has two comparisons and no list, because SQLite would create a table for a list at each write of a row.
+-- This would cost three microseconds for each accepted and each delivered mail request.
 CREATE INDEX mail_request_trouble ON mail_request (state, seq) WHERE ended_at IS NOT NULL AND state <> 'delivered';

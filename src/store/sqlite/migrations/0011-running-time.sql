@@ -1,4 +1,4 @@
--- How long the service has run, whatever its clock showed (docs/decisions/age.md). One row, once it has run.
+-- The running time of the service, independent of its clock (docs/decisions/age.md). One row after the first start.
 CREATE TABLE running_time (
   one       INTEGER PRIMARY KEY CHECK (one = 1),
   ran_ms    INTEGER NOT NULL,
