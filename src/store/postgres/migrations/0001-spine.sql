@@ -35,7 +35,8 @@ CREATE TABLE account (
 );
 CREATE INDEX account_revision ON account (revision);
 
--- Emails of accounts without volume and rate. Each connection slot has its own row, so commits do not wait for each other.
+-- Emails of accounts without volume and rate. Each connection slot has its own row, so commits do not wait for each
+-- other.
 CREATE TABLE account_usage (
   account_id integer NOT NULL,
   slot       smallint NOT NULL,
@@ -201,7 +202,8 @@ CREATE TABLE node (
   alive_until bigint NOT NULL
 );
 
--- Token buckets of the throttles, shared by all nodes. After a crash of the server the table is empty, so buckets are full.
+-- Token buckets of the throttles, shared by all nodes. After a crash of the server the table is empty, so buckets are
+-- full.
 CREATE UNLOGGED TABLE throttle (
   account_id integer PRIMARY KEY,
   tokens     double precision NOT NULL,

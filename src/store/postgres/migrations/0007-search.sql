@@ -1,5 +1,5 @@
--- The search index, in segments that are created after acceptance (docs/decisions/search.md). It is derived from the mail
--- requests of all accounts. A distributed installation stores it on one server or distributes it by segment.
+-- The search index, in segments that are created after acceptance (docs/decisions/search.md). It is derived from the
+-- mail requests of all accounts. A distributed installation stores it on one server or distributes it by segment.
 
 -- A segment contains all mail requests whose first 60 bits of the id are from `first` to before `past`.
 CREATE TABLE search_segment (

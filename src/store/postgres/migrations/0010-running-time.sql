@@ -1,5 +1,5 @@
--- The running time of the installation, independent of the server's clock (docs/decisions/age.md). One row after the first
--- start.
+-- The running time of the installation, independent of the server's clock (docs/decisions/age.md). One row after the
+-- first start.
 CREATE TABLE running_time (
   one       integer PRIMARY KEY CHECK (one = 1),
   ran_ms    bigint NOT NULL,

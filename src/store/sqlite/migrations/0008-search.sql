@@ -1,5 +1,5 @@
--- The search index, in segments that are created after acceptance (docs/decisions/search.md), and an index of the states
--- that operators search for.
+-- The search index, in segments that are created after acceptance (docs/decisions/search.md), and an index of the
+-- states that operators search for.
 
 -- A segment contains all mail requests with a seq from `first` to before `past`.
 CREATE TABLE search_segment (
