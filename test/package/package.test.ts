@@ -55,10 +55,10 @@ beforeAll(async () => {
 const installedCommand = () => join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js');
 
 describe('the npm package', () => {
-  test('contains the compiled service, the dashboard and nothing else, within its limits of size', () => {
+  test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its limits of size', () => {
     const paths = packed.files.map(({ path }) => path);
     const allowed =
-      /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+)$/;
+      /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+|deploy\/systemd\/postrider\.service)$/;
     expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
     expect(paths).toContain('dashboard/dist/index.html');
     expect(packed.files.length).toBeLessThan(MAX_FILES);
