@@ -57,6 +57,8 @@ export interface Service {
   readonly firstAccount: string | null;
   /** The raw API key, if the start created it on an empty store; otherwise null. */
   readonly firstKey: string | null;
+  /** True if a domain of any account may send. */
+  readonly hasSendingDomain: boolean;
   /** Addresses of the listeners for bounces and complaints. */
   readonly feedback: FeedbackAddresses;
   /** Folder of the Maildir if the transport is `capture:`; otherwise null. */
@@ -240,6 +242,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     feedback: feedback?.addresses ?? NO_FEEDBACK,
     firstAccount: api?.firstAccount ?? null,
     firstKey: api?.firstKey ?? null,
+    hasSendingDomain: domains.hasSendingDomain(),
     inboxPath: inbox === null ? null : inboxPath,
     failed: store.failed,
     async stop() {

@@ -1,4 +1,4 @@
-/** `postrider feedback …`: feedback reports that could not be interpreted or belong to no known message. */
+/** `postrider feedback …`: feedback reports that were not understood or belong to no known message. */
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
 import { printable } from '../printing/escape.ts';
@@ -12,14 +12,11 @@ const MAX_REASON_LENGTH = 50;
 
 /** Adds the commands. */
 export function addFeedbackCommands(program: Command, context: Context): void {
-  const group = program
-    .command('feedback')
-    .description('feedback reports that could not be interpreted')
-    .helpCommand(false);
+  const group = program.command('feedback').description('feedback reports that were not understood').helpCommand(false);
   operationCommand(group, context, 'list', listFeedback, {
     text: (reports) =>
       reports.length === 0
-        ? 'there are no stored reports: every report was interpreted\n'
+        ? 'there are no stored reports: every report was understood\n'
         : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow)),
   });
   operationCommand(group, context, 'show <id>', showFeedback, {

@@ -56,7 +56,7 @@ function queueLines(queue: Overview['queue'], now: number): readonly (readonly [
   return [
     ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${age}`],
     ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
-    ['outlook', trendText(queue, now)],
+    ['trend', trendText(queue, now)],
   ];
 }
 

@@ -109,7 +109,7 @@ async function submitWithTemporaryKey(context: Context, url: URL, flags: SendFla
     );
     if (created.kind !== 'done')
       throw new CommandFailure(
-        `there is no account ${JSON.stringify(account)}; \`postrider account list\` lists the accounts`,
+        `there is no account ${JSON.stringify(account)}; \`postrider account list\` lists accounts`,
       );
     try {
       for (;;) {

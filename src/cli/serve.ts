@@ -28,6 +28,8 @@ export interface StartedService {
   readonly firstAccount: string | null;
   /** The raw API key created on an empty store, else null. */
   readonly firstKey: string | null;
+  /** True if a domain of any account may send. */
+  readonly hasSendingDomain: boolean;
   /** Addresses for feedback: `host:port` for SMTP, the URL for provider events; null for a listener that is off. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** Folder of the Maildir of `capture:`, else null. */
@@ -119,7 +121,7 @@ export function banner(started: StartedService, settings: Settings, onTerminal =
   if (feedback.http !== null) addresses.push(['Events (SNS)', feedback.http]);
   if (inboxPath !== null && operatorUrl !== null) addresses.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
-  const warning = senderWarning(settings);
+  const warning = started.hasSendingDomain ? null : senderWarning(settings);
   return [
     `\n${styled('heading', 'Postrider is running.')}${onTerminal ? ' Ctrl-C stops it.' : ''}\n\n`,
     formatPairs(addresses.map(([name, value]) => [`  ${name}`, value] as const)),
@@ -134,7 +136,9 @@ function keyAdvice(firstAccount: string | null): string {
 }
 
 function firstSteps(key: string, publicUrl: string | null, { transport, roles }: Settings): string {
-  const keyVisibility = roles.has('operator') ? 'shown here, and for one hour on the dashboard' : 'shown only once';
+  const keyVisibility = roles.has('operator')
+    ? 'shown here, and on the dashboard until the first message, for at most one hour'
+    : 'shown only once';
   const keyText = `\nThe database is new. It has the account "default" with one API key, ${keyVisibility}:\n\n  ${styled('success', key)}\n`;
   if (publicUrl === null) return `${keyText}\n`;
   const command = firstCurlCommand({ publicUrl, key, from: FIRST_SENDER, to: firstRecipient(transport.kind) });

@@ -209,7 +209,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
-    'The default route, which transports all messages. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
+    'Where all messages are sent. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
   ),
   listen: spec(
     'POSTRIDER_LISTEN',

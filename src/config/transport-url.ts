@@ -1,5 +1,5 @@
 /**
- * Parses POSTRIDER_TRANSPORT, the default route as a URL. No part of a URL is ignored: an unknown scheme, an unknown
+ * Parses POSTRIDER_TRANSPORT, the URL of the next hop. No part of a URL is ignored: an unknown scheme, an unknown
  * parameter or an unexpected path is an error. An error never contains the password.
  */
 import { hostname } from 'node:os';

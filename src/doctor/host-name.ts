@@ -23,7 +23,8 @@ export async function checkHostName(
     lowerCase.endsWith('.localdomain') ||
     lowerCase.startsWith('[')
   ) {
-    const remedy = 'set ?name= in POSTRIDER_TRANSPORT to a fully qualified name that has an address in DNS';
+    const remedy =
+      'set the parameter name= of POSTRIDER_TRANSPORT to a fully qualified name that has an address in DNS';
     return [
       warning(CHECK, `the EHLO name ${name} is not a fully qualified host name (RFC 5321 section 2.3.5)`, remedy),
     ];
@@ -40,7 +41,7 @@ export async function checkHostName(
       ];
     case 'none': {
       const remedy =
-        'publish an A or AAAA record for this name, or set ?name= in POSTRIDER_TRANSPORT to another name that has one';
+        'publish an A or AAAA record for this name, or set the parameter name= of POSTRIDER_TRANSPORT to another name that has one';
       return [warning(CHECK, `the EHLO name ${name} has no address in DNS`, remedy)];
     }
     case 'found':

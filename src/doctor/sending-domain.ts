@@ -22,7 +22,7 @@ export async function checkSendingDomain({
     const reason = checkKey(selector, sealed);
     if (reason !== null) {
       const remedy =
-        'set POSTRIDER_SECRET on every node to the secret that sealed the keys; until then messages of the domain are deferred';
+        'set POSTRIDER_SECRET on every node to the secret that the keys were encrypted with; until then messages of the domain are deferred';
       return [failure(check, reason, remedy)];
     }
   }

@@ -103,8 +103,7 @@ function isProviderError(error: unknown): boolean {
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 function readyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
-  const authentication =
-    setting.auth === null ? 'no user is set, and the server requires none' : `authenticated as ${setting.auth.user}`;
+  const authentication = setting.auth === null ? 'no user name is set' : `authenticated as ${setting.auth.user}`;
   const detail = `${result.description}; ${authentication}`;
   if (result.fellBack) {
     return warning(
@@ -118,38 +117,48 @@ function readyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind
     return warning(
       'transport',
       `${detail}; ${what} the network in clear text`,
-      'use a server with TLS and remove ?tls=never',
+      'use a server with TLS and remove tls=never from POSTRIDER_TRANSPORT',
     );
   }
   if (result.secure && !result.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
     return warning(
       'transport',
       `${detail}; its certificate is not checked`,
-      'remove ?verify=no from POSTRIDER_TRANSPORT',
+      'remove verify=no from POSTRIDER_TRANSPORT',
     );
   }
   return ok('transport', detail);
 }
 
 function failedFinding(
-  { host, port }: SmtpSetting,
+  { host, port, tls }: SmtpSetting,
   { stage, text }: Extract<RelaySession, { kind: 'failed' }>,
 ): Finding {
   const peer = `${host}:${port}`;
+  const certificateRemedy =
+    'for a certificate of a private authority, set NODE_EXTRA_CA_CERTS in the environment of the service';
   switch (stage) {
     case 'connect':
     case 'greeting':
-      return failure('transport', text, `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path`);
+      return failure(
+        'transport',
+        text,
+        `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path${tls === 'implicit' ? `; ${certificateRemedy}` : ''}`,
+      );
     case 'starttls':
       return failure(
         'transport',
         text,
-        `check that ${host} is the name in the certificate and that ${port} is the port for smtp:, or ask the operator of the server`,
+        `check that ${host} is the name in the certificate and that ${port} is the port for smtp:; ${certificateRemedy}`,
       );
     case 'auth':
       return failure('transport', text, 'check user and password in POSTRIDER_TRANSPORT (percent-encoded)');
     case 'ehlo':
-      return failure('transport', text, 'set ?name= in POSTRIDER_TRANSPORT to a name that the server accepts');
+      return failure(
+        'transport',
+        text,
+        'set the parameter name= of POSTRIDER_TRANSPORT to a name that the server accepts',
+      );
     default:
       return failure('transport', text, `ask the operator of ${peer} about this reply`);
   }

@@ -155,7 +155,7 @@ export function unseal(key: Buffer, sealed: string, associatedData: string): Buf
     ]);
   } catch {
     throw new SecretError(
-      `${associatedData} cannot be decrypted: POSTRIDER_SECRET (or the file secret beside the database) is not the secret that sealed it, or the stored data was changed; restore the correct secret`,
+      `${associatedData} cannot be decrypted: POSTRIDER_SECRET (or the file secret beside the database) is not the secret that it was encrypted with, or the stored data was changed; restore the correct secret`,
     );
   }
 }

@@ -63,6 +63,11 @@ export class DomainCache {
     return domain !== null && maySend(domain);
   }
 
+  /** Returns true if a domain of any account may send. */
+  hasSendingDomain(): boolean {
+    return [...this.#byName.values()].some(maySend);
+  }
+
   /**
    * Returns the keys that must sign messages of the account from this domain, or null if the domain was never authenticated for
    * the account.

@@ -109,9 +109,9 @@ export function logHandlers(log: Log, node: string): Handlers {
   const nodeField = () => ({ node });
   const fieldsByType: Lines = {
     'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
-      return { id, accountId, keyId, to, state, durationMs: tookMs };
+      return { id, accountId, keyId, to, state, durationMs: roundMs(tookMs) };
     },
-    'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: tookMs }),
+    'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: roundMs(tookMs) }),
     'message.suppressed': ({ id, accountId, to }) => ({ id, accountId, to }),
     'message.delivered': settledFields,
     'message.deferred': (event) => ({ ...settledFields(event), retryAt: isoTime(event.dueAt) }),
@@ -165,7 +165,13 @@ function attemptFields(
   { outcome, remote, tookMs }: Attempt,
 ) {
   const { code, enhanced, text } = outcome.reply;
-  const reply = { nextHop: remote, smtpCode: code, enhancedCode: enhanced, replyText: text, durationMs: tookMs };
+  const reply = {
+    nextHop: remote,
+    smtpCode: code,
+    enhancedCode: enhanced,
+    replyText: text,
+    durationMs: roundMs(tookMs),
+  };
   return { id, accountId, to, attemptCount: attempts, ...reply };
 }
 
@@ -185,6 +191,11 @@ function settledFields(event: EventOf<SettledEventType>): LogFields<'message.bou
   if (type !== 'message.expired') return { id, accountId, to, detail };
   // The sweeper knows only the id of an expired message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
+}
+
+/** Rounds a duration in milliseconds to microseconds. */
+function roundMs(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
 }
 
 function isoTime(ms: number | null): string | null {

@@ -1,4 +1,4 @@
-/** Stored feedback reports: reports that could not be interpreted or name no known message. */
+/** Stored feedback reports: reports that were not understood or name no known message. */
 import type { Static } from 'typebox';
 import { isoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
@@ -24,7 +24,7 @@ export type ReportSummary = Static<typeof ReportSummary>;
 export const listFeedback = operation({
   name: 'feedback.list',
   id: 'listFeedback',
-  summary: 'List the reports that could not be interpreted, newest first',
+  summary: 'List the reports that were not understood, newest first',
   changes: false,
   input: Type.Object({
     before: Type.Optional(

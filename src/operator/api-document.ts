@@ -207,11 +207,9 @@ export function apiReference(base: string): string {
   const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
   const sections = groups.map((group) => {
     const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => routeHtml(base, route));
-    return `<h2 id="${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</h2>${routes.join('')}`;
+    return `<h2 id="${anchorOf(group)}">${escapeHtml(group)}</h2>${routes.join('')}`;
   });
-  const contents = groups.map(
-    (group) => `<li><a href="#${escapeHtml(group.toLowerCase())}">${escapeHtml(group)}</a></li>`,
-  );
+  const contents = groups.map((group) => `<li><a href="#${anchorOf(group)}">${escapeHtml(group)}</a></li>`);
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
     `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
@@ -234,7 +232,12 @@ function routeHtml(base: string, route: RouteDescription): string {
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
   const notesHtml = notes === undefined ? '' : `<p>${inlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${escapeHtml(summary)}.</p>${table}${notesHtml}</section>`;
+  return `<section><h3><code>${method} ${escapeHtml(fullPath(base, route))}</code></h3><p>${inlineCode(summary)}.</p>${table}${notesHtml}</section>`;
+}
+
+/** Returns the anchor of a group, such as `live-updates`. */
+function anchorOf(group: string): string {
+  return escapeHtml(group.toLowerCase().replaceAll(' ', '-'));
 }
 
 /** Converts text to HTML and renders parts between backticks as code. */

@@ -93,7 +93,8 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
 
 /** Returns the token of an Authorization header; null if the header has another scheme. */
 export function bearerToken(authorization: string | undefined): string | null {
-  return authorization?.slice(0, 7).toLowerCase() === 'bearer ' ? authorization.slice(7).trim() : null;
+  // A header without a token has no space either, because HTTP removes it at the end of a line.
+  return /^bearer(?: |$)/i.test(authorization ?? '') ? (authorization ?? '').slice(7).trim() : null;
 }
 
 const TOO_MANY_TOKENS: Refusal = {

@@ -72,6 +72,11 @@ describe('signing in', () => {
     await other.stop();
   });
 
+  test('a Bearer header without a token is refused as a wrong token, not as a wrong password', async () => {
+    const answer = await sendJson('GET', '/api/v1/accounts', undefined, bearer(''));
+    expect([answer.status, answer.body]).toEqual([401, errorBody(/^The token is unknown/)]);
+  });
+
   test('the sign-in link works once, and only pages of the listener can make changes with its session', async () => {
     const newService = await rig.serve(rig.folder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
@@ -469,6 +474,9 @@ test('the OpenAPI document has every route, and the reference page shows them wi
   expect(page.status).toBe(200);
   expect(page.body).toContain('/api/v1/accounts/{account}/lock');
   expect(page.body).not.toMatch(/<script/i);
+  // An anchor with a space cannot be the target of a link, and backticks are not HTML.
+  expect(page.body).not.toMatch(/(?:id|href)="[^"]* /);
+  expect(page.body).not.toContain('`');
 });
 
 test('the longest possible address can be removed from its list', async () => {

@@ -34,8 +34,8 @@ export function FirstMessage({ session }: { readonly session: Session }) {
           <CommandWithNewKey session={session} publicUrl={publicUrl} />
         ) : (
           <Command session={session} publicUrl={publicUrl} account={FIRST_ACCOUNT} secret={firstKey}>
-            The command contains the first key of the account “{FIRST_ACCOUNT}”. It is shown for one hour after the
-            start. Store it in a safe place.
+            The command contains the first key of the account “{FIRST_ACCOUNT}”. It is shown until the first message,
+            for at most one hour after the start. Store it in a safe place.
           </Command>
         )}
         {publicUrl === null ? null : <FirstMessageStatus captured={session.transport === 'capture'} />}

@@ -264,7 +264,7 @@ function attemptSentence(attempt: Attempt): string {
       return `The attempt at ${at} hard bounced (${outcome.reason}): ${nextHop} answered ${toSentence(replyText(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, ${toSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${outcome.reason}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(replyText(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
         : `The last attempt, at ${at}, was deferred (${outcome.reason}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(replyText(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;

@@ -113,7 +113,7 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
   configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
   reputation: 'Read the reply of the provider and check which messages were sent; its support removes such blocks',
   [SIGNING_ALARM]:
-    'Run `postrider doctor`; then verify the domain, restore the secret that sealed its keys, or rotate the keys',
+    'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
 };
 
 function queueAttention({ queue: { uncertain, oldest }, now, settings }: OverviewInput): readonly AttentionItem[] {
@@ -233,7 +233,7 @@ function reportAttention({ store, settings }: OverviewInput): readonly Attention
   const { notUnderstood } = store;
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
-  const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h could not be interpreted`;
+  const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
   return [warning(text, 'Read them with `postrider feedback list` and `postrider feedback show ID`')];
 }
 

@@ -157,7 +157,7 @@ export class Channel {
         kind: 'lost',
         cause: certificate ? 'certificate' : 'tls',
         text: certificate
-          ? `the certificate of ${this.#peer} is not trusted: ${this.#error?.message ?? String(refused)}`
+          ? `the certificate of ${this.#peer} is not trusted: ${certificateFault(this.#error) ?? String(refused)}`
           : `the TLS handshake with ${this.#peer} failed: ${handshakeFault(this.#error) ?? lost.text}`,
       };
       return this.#lost;
@@ -356,6 +356,11 @@ function connectFault(peer: string, error: NodeJS.ErrnoException): string {
     default:
       return `no connection to ${peer}: ${error.code ?? error.message}`;
   }
+}
+
+/** Returns the reason of a refused certificate without the command-line option that Node adds. Returns null without an error. */
+function certificateFault(error: Error | null): string | null {
+  return error === null ? null : error.message.replace(/; if the root CA is installed locally.*$/s, '');
 }
 
 /** Returns OpenSSL's reason without its file names and line break. Returns null without an error. */

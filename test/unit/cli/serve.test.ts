@@ -20,6 +20,7 @@ const STARTED = {
   inboxPath: 'data/inbox',
   feedback: { smtp: null, http: null },
   signInUrl: null,
+  hasSendingDomain: false,
 };
 
 describe('the banner', () => {
@@ -27,6 +28,7 @@ describe('the banner', () => {
     const text = banner(STARTED, loadSettings({}, null));
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
+    expect(text).toContain('on the dashboard until the first message, for at most one hour');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
     const later = banner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
     expect(later).toContain('`postrider key create ACCOUNT`');
@@ -57,11 +59,12 @@ describe('the banner', () => {
     expect(banner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
-  it('says that senders need an authenticated domain only if the settings require it', () => {
+  it('says that senders need an authenticated domain only if the settings require it and there is none', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
     expect(banner(STARTED, loadSettings(relay, null))).toContain(warning);
     expect(banner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
+    expect(banner({ ...STARTED, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
     expect(banner(STARTED, loadSettings({}, null))).not.toContain(warning);
   });
 });

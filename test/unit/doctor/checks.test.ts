@@ -330,6 +330,13 @@ describe('transport', () => {
   it.each([
     ['a relay that accepts the credentials is ok', smtp, ready, 'ok', /authenticated as postrider/],
     [
+      'a relay without a user name is ok, and whether it requires one is not known',
+      { ...smtp, auth: null },
+      ready,
+      'ok',
+      /; no user name is set$/,
+    ],
+    [
       'clear text over a network is a warning',
       smtp,
       { ...ready, secure: false },
@@ -359,6 +366,16 @@ describe('transport', () => {
     const findings = await checkTransport(parts);
     expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
+  });
+  it('the remedy for an untrusted certificate names the variable for a private authority', async () => {
+    const parts = { readSesAccount: account, inboxPath: 'inbox', checkWritable: async () => null };
+    for (const [stage, setting] of [
+      ['starttls', smtp],
+      ['connect', { ...smtp, port: 465, tls: 'implicit' }],
+    ] as const) {
+      const [finding] = await checkTransport({ ...parts, setting, probeRelay: async () => stages(stage) });
+      expect(finding?.remedy).toContain('NODE_EXTRA_CA_CERTS');
+    }
   });
   it.each([
     ['a writable folder is ok', null, 'ok'],

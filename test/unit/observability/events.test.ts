@@ -87,11 +87,11 @@ test('every change of a settlement is counted and logged, also the complaint of 
 
 test('a suppressed message is counted and logged in addition to its acceptance', async () => {
   const { publish, logged, figures, series } = createSubscribers();
-  const accepted = { type: 'message.accepted', at: 5, ...MESSAGE, keyId: 1, acceptedAt: 2, tookMs: 3 } as const;
+  const accepted = { type: 'message.accepted', at: 5, ...MESSAGE, keyId: 1, acceptedAt: 2, tookMs: 3.00049 } as const;
   publish({ ...accepted, state: 'suppressed' });
   publish({ type: 'message.suppressed', at: 5, ...MESSAGE });
   expect(logged()).toMatchObject([
-    { event: 'message.accepted', id: 'm-1', state: 'suppressed' },
+    { event: 'message.accepted', id: 'm-1', state: 'suppressed', durationMs: 3 },
     { event: 'message.suppressed', ...MESSAGE },
   ]);
   expect(await figures()).toEqual(

@@ -196,6 +196,18 @@ describe('the explanation', () => {
     );
   });
 
+  it('does not name the next hop twice if no connection was opened', () => {
+    const reply = {
+      stage: 'connect',
+      code: null,
+      enhanced: null,
+      text: 'relay.example:25 refused the connection',
+    } as const;
+    const outcome = { kind: 'deferred', reason: 'connection', scope: 'transport', reply } as const;
+    const text = explainText({ events: [event('deferred', { attempt: { ...attempt(outcome), remote: null } })] });
+    expect(text).toContain('(connection): relay.example:25 refused the connection. It affects other messages too;');
+  });
+
   it('does not report a signing failure as a reply of the next hop', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'the key cannot be opened' } as const;
     const outcome = { kind: 'deferred', reason: 'unknown', scope: 'message', reply } as const;

@@ -154,7 +154,7 @@ test('nodes past the liveness timeout are reported, and that no node delivers', 
   ]);
 });
 
-test('feedback is reported only if it is configured, with the number of reports that were not interpreted', () => {
+test('feedback is reported only if it is configured, with the number of reports that were not understood', () => {
   const store = { ...overviewInput(RELAY).store, notUnderstood: 2 };
   expect(healthText(overviewInput(RELAY, { store }), 'feedback')).toBeUndefined();
   expect(listAttention(overviewInput(RELAY, { store }))).toEqual([]);
@@ -165,5 +165,5 @@ test('feedback is reported only if it is configured, with the number of reports 
   };
   const given = overviewInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
   expect(healthText(given, 'feedback')?.text).toBe('last report 5 min ago');
-  expect(listAttention(given)).toMatchObject([{ text: '2 reports of the last 24 h could not be interpreted' }]);
+  expect(listAttention(given)).toMatchObject([{ text: '2 reports of the last 24 h were not understood' }]);
 });
