@@ -13,7 +13,7 @@ import { ErrorBoundary } from './parts/error-boundary';
 import { FatalError } from './parts/fatal-error';
 import { cssVariables, theme } from './theme';
 
-/** A request that is refused with 401 reloads the session query; without a session the app shows the sign-in page. */
+/** Reloads the session query if a request is refused with 401. Without a session the app shows the sign-in page. */
 function onError(error: Error): void {
   const { status } = queries.getQueryState(['session']) ?? {};
   if (error instanceof ApiError && error.status === 401 && status === 'success') {
@@ -33,7 +33,7 @@ const queries: QueryClient = new QueryClient({
   },
 });
 
-/** The nonce of the content security policy; the style tags that Mantine creates must carry it. */
+/** Returns the nonce of the content security policy. The style tags that Mantine creates must have it. */
 function nonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }

@@ -1,4 +1,7 @@
-/** Signs out. Without an operator password it asks for confirmation, because signing in again needs a new link. */
+/**
+ * Signs out. If no operator password is set, the dialog asks for confirmation first, because another sign-in needs a
+ * new link.
+ */
 import { Button, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { notifications } from '@mantine/notifications';

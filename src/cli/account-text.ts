@@ -4,7 +4,7 @@ import type { AccountDetails, AccountEntry } from '../operations/accounts/schema
 import { formatSpan, formatTime } from '../printing/text.ts';
 import { type Cell, formatPairs, formatTable } from './text.ts';
 
-/** One row for each account. */
+/** Returns a table with one row for each account. */
 export function accountTable(accounts: readonly AccountEntry[], now: number): string {
   const rows = accounts.map((account) => [
     account.name,
@@ -16,7 +16,7 @@ export function accountTable(accounts: readonly AccountEntry[], now: number): st
   return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
 }
 
-/** `name  value` lines of one account, with the counts of the last 7 days if `account` has them. */
+/** Returns `name value` lines of one account, with the counts of the last 7 days if `account` has them. */
 export function accountPairs(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
   const locked =

@@ -68,7 +68,10 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
   throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }
 
-/** The existing files of the replaced database, joined as text. An incomplete database may consist of its log only. */
+/**
+ * Returns the existing files of the replaced database, joined as text. An incomplete database may consist of its log
+ * only.
+ */
 function replacedFiles(replacedPath: string): string {
   const names = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
   return names.filter((name) => existsSync(name)).join(' and ');

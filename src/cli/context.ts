@@ -21,17 +21,20 @@ export type CommandStore = OperatorStore & DoctorStore;
 export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
-  /** The text of `.env` in the working directory; null if the file does not exist. @throws SettingsError if it cannot be read */
+  /**
+   * Returns the text of `.env` in the working directory; null if the file does not exist. @throws SettingsError if it
+   * cannot be read
+   */
   dotEnv(): string | null;
-  /** @throws SettingsError */
+  /** Returns the settings. @throws SettingsError */
   settings(): Settings;
   /** Writes text to standard output; control characters are replaced. */
   out(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
   data(text: string): void;
   /**
-   * The first line of standard input. `name` is the expected value, such as `the key`, or a flag: `--key -`.
-   * @throws CommandFailure if there is none
+   * Reads the first line of standard input. `name` is the expected value, such as `the key`, or a flag: `--key -`.
+   * @throws CommandFailure if there is no line
    */
   inputLine(name: string): Promise<string>;
   /** Writes one JSON value and a line feed to standard output, control characters escaped; `written` is called afterwards. */
@@ -47,7 +50,7 @@ export interface Context {
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }
 
-/** The context of this process. */
+/** Creates the context of this process. */
 export function processContext(): Context {
   const context: Context = {
     environment: process.env,
@@ -75,7 +78,10 @@ export function processContext(): Context {
       ),
     withStore: (work, inCaller = false) => open(inCaller, work),
   };
-  /** `inCaller`: a command of one operation only waits for the store, so it does not start a thread for it. */
+  /**
+   * Opens the store for `work` and closes it afterwards. With `inCaller` it starts no thread, because a command of one
+   * operation only waits for the store.
+   */
   async function open<T>(inCaller: boolean, work: (store: CommandStore, settings: Settings) => Promise<T>): Promise<T> {
     const settings = context.settings();
     const { openStore } = await import('../store/open.ts');
@@ -94,7 +100,7 @@ export function processContext(): Context {
   return context;
 }
 
-/** The name of the user who runs this command. */
+/** Returns the name of the user who runs this command. */
 function userName(): string {
   try {
     return userInfo().username;

@@ -60,7 +60,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
 
 const STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', warning: 'warning', failure: 'error' };
 
-/** A line for each finding with its remedy below it, and the totals. */
+/** Returns a line for each finding with its remedy below it, and the totals. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = findings.reduce((width, { check }) => Math.max(width, [...printable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {

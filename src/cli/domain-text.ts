@@ -6,7 +6,7 @@ import { printable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
 import { type Cell, formatTable, type Style, styled } from './text.ts';
 
-/** The documented members of `--json`. */
+/** Returns the documented members of `--json`. */
 export function domainSummary({
   domain,
   status,
@@ -19,7 +19,7 @@ export function domainSummary({
   };
 }
 
-/** The records to publish as lines of a zone file, each with a comment about its purpose. */
+/** Returns the records to publish as lines of a zone file, each with a comment about its purpose. */
 export function recordsText({ domain, status, records }: DomainDetails): string {
   const lines = records.map((record) => `${styled('dimmed', `; ${record.about}`)}\n${formatZone([record])}`);
   return [
@@ -44,7 +44,9 @@ const STATUS_STYLE: Readonly<{ [status in DomainDetails['status']]: Style }> = {
   failing: 'error',
 };
 
-/** One row for each record; for a missing or wrong record also the observed and the expected value. */
+/**
+ * Returns a table with one row for each record. A missing or wrong record also has the observed and the expected value.
+ */
 export function verificationText(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
     { text: found, style: FOUND_STYLE[found] },
@@ -96,12 +98,12 @@ function keysText({ keys }: DomainDetails): string {
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
 }
 
-/** The text after a rotation was cancelled. */
+/** Returns the text after a rotation was cancelled. */
 export function cancelledRotationText({ domain, removedRecords }: RotatedDomain): string {
   return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentedLines(removedRecords)}`;
 }
 
-/** The text after a domain was removed. */
+/** Returns the text after a domain was removed. */
 export function removedDomainText({
   domain,
   removedRecords,

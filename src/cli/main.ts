@@ -31,7 +31,7 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** @throws CommandFailure if the command was used wrongly, and every error of the command */
+/** Runs one command. @throws CommandFailure if the command was used wrongly, and every error of the command */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   const errors: string[] = [];
   const program = await buildProgram(context, (text) => errors.push(text), args[0]);
@@ -90,8 +90,9 @@ const COMMANDS: readonly { readonly names: readonly string[]; readonly load: () 
 ];
 
 /**
- * The commands with their arguments and flags; `onError` receives the errors of commander. Only the file with the command `first`
- * is loaded, none to print the version, and all files for anything else, such as the help and `completion`.
+ * Builds the commands with their arguments and flags. `onError` receives the errors of commander. Only the file with
+ * the command `first` is loaded. No file is loaded to print the version, and all files are loaded in any other case,
+ * such as the help and `completion`.
  */
 export async function buildProgram(
   context: Context,

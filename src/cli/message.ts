@@ -34,7 +34,7 @@ export function addMessageCommands(program: Command, context: Context): void {
 
 const NO_MATCH_TEXT = 'no messages match\n';
 
-/** `withWaitReason` adds a column: what each message waits for. */
+/** Returns a table of messages. `withWaitReason` adds a column: what each message waits for. */
 function messageTable(messages: readonly (MessageSummary | FoundMessage)[], withWaitReason = false): string {
   const rows = messages.map((message) => [
     message.id,
@@ -51,7 +51,7 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
   );
 }
 
-/** `2030-12-31 18:00:00Z` from ISO 8601. */
+/** Formats an ISO 8601 time as `2030-12-31 18:00:00Z`. */
 function isoText(at: string): string {
   return formatTime(Date.parse(at));
 }

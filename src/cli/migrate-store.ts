@@ -145,7 +145,8 @@ async function compare(source: TransferSource, target: TransferTarget, line: Sta
 }
 
 /**
- * The columns of a message that must be equal. Lane, due time and `handing_over` are compared only while the message has not ended.
+ * Returns the columns of a message that must be equal. Lane, due time and `handing_over` are compared only while the
+ * message has not ended.
  */
 function comparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const isOpen = ended_at === null;

@@ -81,7 +81,7 @@ async function publish(draft: string, file: string, fileOperations: FileOperatio
   }
 }
 
-/** For file systems without hard links: creates the file first, and removes it if the copy fails. */
+/** Copies the draft on a file system without hard links. Creates the file first, and removes it if the copy fails. */
 async function copyExclusively(draft: string, file: string): Promise<void> {
   // The copy has the mode of the draft, 0600. Fails if the file exists.
   const copied = copyFile(draft, file, constants.COPYFILE_EXCL);

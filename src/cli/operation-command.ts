@@ -20,9 +20,12 @@ export interface CommandContext<C extends object>
 }
 
 export interface CommandOptions<I extends TObject, R extends TSchema> {
-  /** The result as text; ends with a line feed. */
+  /** Returns the result as text that ends with a line feed. */
   text(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
-  /** The value printed with `--json`, if it differs from the result. `flags` contains the flags of `outputFlags`. */
+  /**
+   * Returns the value printed with `--json`, if it differs from the result. `flags` contains the flags of
+   * `outputFlags`.
+   */
   readonly json?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
   /** Flags of the output, which are not in the input schema, with their help: `{ '--details': 'with --json: …' }`. */
   readonly outputFlags?: { readonly [flag: string]: string };
@@ -46,8 +49,8 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The help of `--json`. */
   readonly jsonHelp?: string;
   /**
-   * The failure of the command although the operation succeeded, as one line: `domain verify` of a domain that is not
-   * authenticated.
+   * Returns in one line why the command fails although the operation succeeded, such as for `domain verify` of a domain
+   * that is not authenticated.
    */
   readonly failure?: (result: Static<R>) => string | null;
 }
@@ -57,7 +60,7 @@ type NamedOperation = Pick<Operation, 'name'>;
 
 const OPERATIONS = new WeakMap<Command, readonly NamedOperation[]>();
 
-/** The operations that a command performs; empty if it performs none. */
+/** Returns the operations that a command performs; empty if it performs none. */
 export function operationsOf(command: Command): readonly NamedOperation[] {
   return OPERATIONS.get(command) ?? [];
 }
@@ -99,7 +102,7 @@ export function operationCommand<I extends TObject, R extends TSchema, C extends
   }
   command.option('--json', options.jsonHelp ?? 'print JSON');
   for (const [flag, help] of Object.entries(options.outputFlags ?? {})) command.option(flag, help);
-  /** `--rate`, `ADDRESS` or `standard input`. */
+  /** Returns `--rate`, `ADDRESS` or `standard input`. */
   const nameOf = (member: string): string => {
     if (member === options.standardInput) return 'standard input';
     const argument = command.registeredArguments[positional.indexOf(member)];
@@ -147,14 +150,14 @@ export function unwrapResult<T>(
   throw new CommandFailure(printable(template?.(nameOf) ?? message), code === 'invalid' ? 2 : 1);
 }
 
-/** The value of a boolean flag; a flag with a value accepts `yes` or `no`. @throws CommandFailure */
+/** Returns the value of a boolean flag. A flag with a value accepts `yes` or `no`. @throws CommandFailure */
 function parseYesOrNo(flag: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value !== 'yes' && value !== 'no') throw new CommandFailure(`${flag}: ${quote(value)} is not yes or no`, 2);
   return value === 'yes';
 }
 
-/** `maxBounces` → `max-bounces`. */
+/** Converts `maxBounces` to `max-bounces`. */
 function toKebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

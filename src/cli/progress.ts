@@ -61,7 +61,10 @@ export class RowProgress {
     this.#drawnAt = this.#startedAt;
   }
 
-  /** `fraction` is from 0 to 1, or null if the total is unknown. A call between two redraws returns at once. */
+  /**
+   * Updates the progress line. `fraction` is from 0 to 1, or null if the total is unknown. A call between two redraws
+   * returns at once.
+   */
   update(rows: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;
@@ -70,7 +73,7 @@ export class RowProgress {
   }
 }
 
-/** `[#####...............]  25 %  250,000 rows  125,000/s  6 s left`. */
+/** Returns `[#####...............] 25 % 250,000 rows 125,000/s 6 s left`. */
 export function progressText(rows: number, fraction: number | null, elapsedMs: number): string {
   const perSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
   const rowsText = `${formatCount(rows)} rows  ${formatCount(perSecond)}/s`;

@@ -70,7 +70,7 @@ export function addSendCommand(program: Command, context: Context): void {
   });
 }
 
-/** The key from the flag, from standard input or from the environment; null if the command must create one. */
+/** Reads the key from the flag, from standard input or from the environment; null if the command must create one. */
 async function readKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
   if (flag !== undefined && account !== undefined)
     throw new CommandFailure(
@@ -86,7 +86,7 @@ async function readKey(context: Context, { key: flag, account }: SendFlags): Pro
   return requireKeyFormat('--key', flag === '-' ? await context.inputLine('--key -') : flag);
 }
 
-/** fetch rejects header values beyond ISO 8859-1. An API key has only visible ASCII characters. */
+/** Rejects a key that is not visible ASCII, because `fetch` does not accept header values beyond ISO 8859-1. */
 function requireKeyFormat(name: string, key: string): string {
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
   throw new CommandFailure(`${name} is not an API key; a key begins with pr_`, 2);
@@ -131,7 +131,7 @@ function unknownKeyText(url: URL, path: string): string {
   return `the service at ${url.origin} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** The URL of the service of these settings, from this machine. */
+/** Returns the URL of the service of these settings, from this machine. */
 function localUrl({ listen, tls }: Settings): URL {
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
@@ -176,7 +176,7 @@ async function submit(url: URL, key: string, { to, from, subject, message }: Sen
   return { status: response.status, ...readResponse(text), notes };
 }
 
-/** The id of the accepted message. @throws CommandFailure if the request was refused */
+/** Returns the id of the accepted message. @throws CommandFailure if the request was refused */
 function requireAccepted({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
   const error = message ?? 'the response is not from Postrider; check the address';
@@ -210,7 +210,7 @@ function readResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
   return { id, message };
 }
 
-/** True if Node does not accept the certificate (nodejs.org/api/tls.html, X509 certificate error codes). */
+/** Returns true if Node does not accept the certificate (nodejs.org/api/tls.html, X509 certificate error codes). */
 function isCertificateFault(error: unknown): boolean {
   const cause: unknown = error instanceof Error ? error.cause : null;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';

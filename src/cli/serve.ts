@@ -108,8 +108,8 @@ export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'S
 }
 
 /**
- * The text after the start. On an empty store it contains the API key and a curl command. On a terminal it also says how to
- * stop the service.
+ * Returns the text after the start. On an empty store the text contains the API key and a curl command. On a terminal
+ * it also states how to stop the service.
  */
 export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = started;
@@ -145,7 +145,10 @@ function firstSteps(key: string, publicUrl: string | null, { transport, roles }:
   return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
-/** With a relay, every request gets 403 until the first sending domain is authenticated; the start says so. */
+/**
+ * Returns a warning if senders must be authenticated: every request gets 403 until the first sending domain is
+ * authenticated.
+ */
 function senderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
   return 'The domain of a sender must be authenticated: run `postrider domain add ACCOUNT DOMAIN`, publish its records, then run `postrider domain verify DOMAIN`.';

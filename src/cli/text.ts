@@ -39,7 +39,7 @@ export function formatTable(headings: readonly string[], rows: readonly (readonl
     .join('');
 }
 
-/** `name  value` lines, aligned. */
+/** Returns aligned `name value` lines. */
 export function formatPairs(entries: readonly (readonly [string, Cell])[]): string {
   const width = entries.reduce((width, [name]) => Math.max(width, name.length), 0);
   return entries
@@ -50,7 +50,7 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
     .join('');
 }
 
-/** An ISO 8601 time in the form of `time`; `otherwise` if it is null. */
+/** Formats an ISO 8601 time in the form of `time`. Returns `otherwise` for null. */
 export function isoText(at: string | null, defaultText = ''): string {
   return at === null ? defaultText : formatTime(Date.parse(at));
 }

@@ -115,7 +115,7 @@ function sendMailOperation(): JsonObject {
     tags: ['mail'],
     summary: 'Send mail',
     description:
-      'Accepts one message. Status 201 means that the mail request is stored durably and will reach exactly one final state.',
+      'Accepts one message. Status 201 means that the mail request is stored durably and will reach exactly one terminal state.',
     parameters: [
       {
         name: 'Idempotency-Key',

@@ -243,7 +243,8 @@ export type State = (typeof STATES)[number];
 /** The meaning of each state, for docs/states.md and for operators if no more specific text is known. */
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
-  sending: 'leased by one node until a known time; if the node dies, the lease expires and another node recovers the message',
+  sending:
+    'leased by one node until a known time; if the node dies, the lease expires and another node recovers the message',
   delivered: 'the next hop (provider, relay or mail server) took responsibility for it',
   bounced: 'permanently refused, at once or by a later bounce message',
   complained: 'delivered, and the recipient reported it as spam',

@@ -67,7 +67,7 @@ export const createAccount = operation({
   },
 });
 
-/** Changes limits and thresholds. A new volume starts at zero used emails. */
+/** Changes limits and thresholds. The count of a new volume starts at zero. */
 export const setAccount = operation({
   name: 'account.set',
   id: 'setAccount',
@@ -156,7 +156,7 @@ export const unlockAccount = operation({
   },
 });
 
-/** The result of a change. */
+/** Returns the result of a change. */
 function toChangeResult(name: string, result: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
   switch (result.kind) {
     case 'done':
@@ -239,7 +239,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
 
 const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
 
-/** The usage of the limits at `now`. */
+/** Returns the usage of the limits at `now`. */
 function limitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
   const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
   const used = hasCurrentPeriod ? rateUsed : 0;
@@ -299,14 +299,14 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** The warning for the current counts. The stored warning has the counts of the last bounce or complaint. */
+/** Returns the warning for the current counts. The stored warning has the counts of the last bounce or complaint. */
 function currentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
   if (locked !== null) return warning;
   const status = reputationStatus(counts, thresholds);
   return status.kind === 'good' ? null : status.reason;
 }
 
-/** Limits, thresholds and lock in one line, for the error of a conflicting change. */
+/** Describes limits, thresholds and lock in one line, for the error of a conflicting change. */
 function describeAccount({ limits, locked, thresholds }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [

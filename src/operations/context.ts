@@ -45,7 +45,7 @@ export interface DoctorContext {
 
 /** The context of `showConfig`. */
 export interface ConfigContext {
-  /** The effective settings, secrets masked. @throws SettingsError */
+  /** Returns the effective settings with secrets masked. @throws SettingsError */
   describeSettings(): readonly DescribedSetting[];
 }
 

@@ -200,8 +200,8 @@ async function awaitRelaySession(relay: Promise<RelayProbe> | null): Promise<Rel
 }
 
 /**
- * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not replaced: a new secret could not
- * decrypt the sealed keys.
+ * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not replaced: a new secret
+ * could not decrypt the stored keys.
  */
 function findKeyFault(settings: Settings, domain: string, selector: string, sealed: string): string | null {
   const path = secretPath(settings);

@@ -1,7 +1,7 @@
 /**
- * Sending domains: the domains that accounts send from, with their DKIM keys and the DNS records to publish. Only `verifyDomain`
- * queries DNS. With `ses:` it also reads the identity at the provider and creates it if it is missing. Private keys are created and
- * sealed here; no result contains them. An operation that fails changes nothing.
+ * Sending domains: the domains that accounts send from, with their DKIM keys and the DNS records to publish. Only
+ * `verifyDomain` queries DNS. With `ses:` it also reads the identity at the provider and creates it if it is missing.
+ * Private keys are created and encrypted here. No result contains them. An operation that fails changes nothing.
  */
 
 import { createResolver } from '../domains/dns.ts';
@@ -398,7 +398,8 @@ function domainNotFound(name: string): ErrorResult {
 }
 
 /**
- * The error for a domain that already exists. It names the account, because an operator may list all domains with their accounts.
+ * Returns the error for a domain that already exists. The error names the account, because an operator may list all
+ * domains with their accounts.
  */
 async function existingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
   const existing = await store.findDomain(name);

@@ -47,14 +47,14 @@ function errorResult(code: ErrorCode, field: string | null, message: string): Er
   return { ok: false, error: { code, message, field } };
 }
 
-/** `field` is the invalid member. The message is `fault` after the name of the member: `rate: …`. */
+/** Returns the error of the invalid member `field`. The message is the name of the member, then `fault`: `rate: …`. */
 export function invalid(field: string | null, fault: string): ErrorResult {
   return field === null
     ? errorResult('invalid', null, fault)
     : invalidTemplate(field, (nameOf) => `${nameOf(field)}: ${fault}`);
 }
 
-/** Like `invalid`, for a message that contains names of input members at any position. */
+/** Returns an error like `invalid`, for a message that contains names of input members at any position. */
 export function invalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }
@@ -68,7 +68,7 @@ export function notFound(field: string | null, message: string): ErrorResult {
   return errorResult('not-found', field, message);
 }
 
-/** The error of an account that does not exist. */
+/** Returns the error of an account that does not exist. */
 export function accountNotFound(name: string): ErrorResult {
   return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` lists accounts`);
 }

@@ -11,7 +11,10 @@ import { type OperationBase, type OperationResult, performWith } from './operati
 export interface FileContent {
   /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
-  /** Called once, after all other input was validated. An exception of `open` passes through `performUpload`. */
+  /**
+   * Opens the content. It is called once, after all other input was validated. `performUpload` does not catch an
+   * exception of `open`.
+   */
   open(): Promise<OpenedFile>;
 }
 
@@ -25,9 +28,9 @@ export interface OpenedFile {
 
 /** Observes an upload. */
 export interface UploadObserver<P> {
-  /** Called while the file is validated, before any change, with the number of rows read. */
+  /** Receives the number of rows read while the file is validated, before any change. */
   readonly onRowsRead: (rows: number) => void;
-  /** Called while changes are made. The first call means that the file was read to its end and is valid. */
+  /** Receives the progress of the changes. The first call means that the file was read to its end and is valid. */
   readonly onProgress: (progress: P) => void;
 }
 
@@ -54,7 +57,10 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   /** The file is `header` followed by `formatPage` of each page. */
   readonly header: string;
   formatPage(page: Static<R>): string;
-  /** Resolves with the first page read, so that an error precedes all output. A later page may reject with a StoreError. */
+  /**
+   * Resolves when the first page was read, so that an error precedes all output. A later page may reject with a
+   * StoreError.
+   */
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }
 

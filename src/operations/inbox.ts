@@ -62,19 +62,19 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   },
 };
 
-/** Reads the source of a captured message. Fails as `showInbox` does. */
+/** Reads the source of a captured message. Fails like `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
   if (inbox === null) return inboxNotFound();
   const source = await inbox.source(id);
   return source === null ? capturedMessageNotFound(id) : ok(source);
 }
 
-/** The error of an installation without an inbox. */
+/** Returns the error of an installation without an inbox. */
 function inboxNotFound(): ErrorResult {
   return notFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
-/** The error of an id without a captured message. */
+/** Returns the error of an id without a captured message. */
 function capturedMessageNotFound(id: string): ErrorResult {
   return notFound(
     'id',

@@ -18,16 +18,16 @@ interface MemberSchema {
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: MemberSchema;
-  /** The fault of an invalid value, in place of the general one (schemas.ts). */
+  /** The error text of an invalid value, which replaces the general one (schemas.ts). */
   readonly errorMessage?: string;
 }
 
-/** The members of an input schema by name. */
+/** Returns the members of an input schema by name. */
 export function inputMembers(schema: TObject): Readonly<Record<string, TSchema & MemberSchema>> {
   return schema.properties as Readonly<Record<string, TSchema & MemberSchema>>;
 }
 
-/** True if the input must contain the member. */
+/** Returns true if the input must contain the member. */
 export function isRequired(schema: TObject, name: string): boolean {
   const { required } = schema as { readonly required?: readonly string[] };
   return required?.includes(name) === true && inputMembers(schema)[name]?.default === undefined;

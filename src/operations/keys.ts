@@ -171,12 +171,12 @@ function parseKeyExpiry(expires: string | undefined, now: number): Result<number
   return expires === undefined ? ok(null) : memberResult('expires', parseTimestamp(expires, now, 'ahead'));
 }
 
-/** The id of a key in commands and the API. */
+/** Returns the id of a key in commands and the API. */
 function formatKeyId(id: number): string {
   return `key_${id}`;
 }
 
-/** `key_12` or `12`. */
+/** Reads the number of a key from `key_12` or `12`. */
 function parseKeyId(text: string): Result<number> {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));
@@ -188,7 +188,7 @@ function keyNotFound(id: number): ErrorResult {
   return notFound('key', message);
 }
 
-/** The error for a generated key that already exists. With 256 random bits this is not expected. */
+/** Returns the error for a generated key that already exists. With 256 random bits this is not expected. */
 function keyConflict(): ErrorResult {
   return conflict(null, 'the generated key already exists; run the command again');
 }

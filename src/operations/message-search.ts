@@ -49,7 +49,7 @@ export const searchMessages = operation({
     cursor: optionalText('`next` of the previous page; the filters must be the same.'),
     waitReason: Type.Boolean({
       default: false,
-      description: 'Adds `waitReason`: what a message that is not in a final state waits for.',
+      description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
     }),
     within: optionalText('Time limit of the search, such as `60ms`; `next` continues it.'),
     limit: pageSizeMember(MAX_PAGE_SIZE),
@@ -96,7 +96,7 @@ export const searchMessages = operation({
   },
 });
 
-/** The wait reasons of the messages that are not in a final state, by message id. */
+/** Returns the wait reasons of the messages that are not in a terminal state, by message id. */
 async function waitReasons(
   store: OperatorStore,
   messages: readonly StoredMessageSummary[],
@@ -115,7 +115,9 @@ async function waitReasons(
   );
 }
 
-/** Searches once within a time limit; without one until the page is full or all messages are searched. */
+/**
+ * With a time limit, searches once. Without a time limit, searches until the page is full or all messages are searched.
+ */
 async function runSearch(
   store: OperatorStore,
   search: MessageSearch,

@@ -75,11 +75,11 @@ export const showMessage = operation({
   },
 });
 
-/** Explains in sentences what a message waits for, or how it reached its final state. */
+/** Explains in sentences what a message waits for, or how it reached its terminal state. */
 export const explainMessage = operation({
   name: 'message.explain',
   id: 'explainMessage',
-  summary: 'Explain what a message waits for, or how it reached its final state',
+  summary: 'Explain what a message waits for, or how it reached its terminal state',
   changes: false,
   input: Type.Object({ id: MessageId }),
   result: Explanation,
@@ -157,7 +157,7 @@ async function findMessageContext(store: OperatorStore, idText: string): Promise
   return ok({ message, account: accounts.find(({ id: accountId }) => accountId === message.accountId) ?? null, lists });
 }
 
-/** The name of the key that submitted a message; null if the key does not exist. */
+/** Returns the name of the key that submitted a message; null if the key does not exist. */
 async function findKeyName(store: OperatorStore, { message, account }: MessageContext): Promise<string | null> {
   if (account === null) return null;
   const keys = await store.listKeys(account.name);

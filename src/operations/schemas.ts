@@ -3,7 +3,7 @@ import type { TSchema, TUnsafe } from 'typebox';
 import { MAX_INT32 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 
-/** One of a fixed set of strings. */
+/** Creates the schema of one of a fixed set of strings. */
 export function stringEnum<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
@@ -11,7 +11,7 @@ export function stringEnum<const T extends string>(
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options });
 }
 
-/** A value that may be null. */
+/** Creates the schema of a value that may be null. */
 export function nullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
@@ -42,14 +42,14 @@ export const SuppressionListEntry = Type.Object({
 });
 
 /**
- * The number of a row, such as a token, in the range of both stores. `fault` follows an invalid value in the error text: `is not
- * the number of a token; …`. Ids of feedback reports need more than 31 bits.
+ * Creates the schema of the number of a row, such as a token, in the range of both stores. `fault` follows an invalid
+ * value in the error text: `is not the number of a token; …`. Ids of feedback reports need more than 31 bits.
  */
 export function rowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }
 
-/** The size of a page. */
+/** Creates the schema of the size of a page. */
 export function pageSizeMember(maximum: number) {
   return Type.Integer({
     minimum: 1,

@@ -218,7 +218,7 @@ class SkippedRows {
   }
 }
 
-/** `line 7`, or `lines 7 to 9` for a quoted row of several lines. */
+/** Returns `line 7`, or `lines 7 to 9` for a quoted row of several lines. */
 export function formatLines({ line, lastLine = line }: SkippedRow): string {
   return line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
 }
@@ -235,7 +235,7 @@ function noValidRowError(name: string, isTruncated: boolean, skipped: SkippedRow
   );
 }
 
-/** The error of unreadable content, or of the temporary folder. Throws any other error. */
+/** Returns the error of unreadable content or of the temporary folder. Throws any other error. */
 function toContentError(error: unknown): ErrorResult {
   if (error instanceof ContentError) return invalid(null, error.message);
   if (error instanceof SpoolError) return conflict(null, error.message);

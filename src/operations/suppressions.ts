@@ -107,12 +107,12 @@ export const listSuppressions = operation({
   },
 });
 
-/** An entry in commands and the API. */
+/** Builds an entry of commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
   return { address, reason, source, at: isoTime(at) };
 }
 
-/** `account acme` or `the whole service`. */
+/** Returns `account acme` or `the whole service`. */
 export function listLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }

@@ -8,7 +8,7 @@
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';
 
-/** `actorName` is `cli:NAME`, `page` or `token:NAME`. */
+/** Creates the store of an actor. `actorName` is `cli:NAME`, `page` or `token:NAME`. */
 export function createAuditedStore<StoreType extends OperatorStore>(
   store: StoreType,
   actorName: string,

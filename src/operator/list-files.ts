@@ -40,7 +40,7 @@ export interface ListFileParts {
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
   readonly contextFor: (actor: string) => ServiceContext;
-  /** Called after an import. */
+  /** Runs after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
   readonly admit: (
@@ -165,8 +165,8 @@ function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
 }
 
 /**
- * The response to an import, as NDJSON: progress lines while rows are added, at most one per `PROGRESS_INTERVAL_MS`, then the
- * result.
+ * Yields the response to an import as NDJSON: progress lines while rows are added, at most one per
+ * `PROGRESS_INTERVAL_MS`, then the result.
  */
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });

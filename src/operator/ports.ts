@@ -29,7 +29,7 @@ export interface OperatorOptions {
         readonly key: Buffer;
       })
     | null;
-  /** Called with an internal error. Must not throw. */
+  /** Receives an internal error. Must not throw. */
   readonly onError: (error: unknown) => void;
 }
 

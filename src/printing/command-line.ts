@@ -11,7 +11,7 @@ export function commandLine(words: readonly string[]): string {
   return `postrider ${allWords.map(quoteForShell).join(' ')}`;
 }
 
-/** POSIX shell, section 2.2.2: in single quotes no character is special. */
+/** Quotes a word in single quotes, in which no character is special (POSIX shell, section 2.2.2). */
 function quoteForShell(word: string): string {
   const isPlain = word !== '' && [...word].every((character) => UNQUOTED_CHARACTERS.includes(character));
   return isPlain ? word : `'${word.replaceAll("'", () => "'\\''")}'`;

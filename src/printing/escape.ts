@@ -8,7 +8,7 @@
  * `escapeJson` does not change the parsed value. `printable` replaces each control character by U+FFFD.
  */
 
-/** True for a UTF-16 code unit that must not be printed. The callers check surrogates, which come in pairs. */
+/** Returns true for a UTF-16 code unit that must not be printed. The callers check surrogates, which come in pairs. */
 export function isUnprintable(unit: number): boolean {
   if (unit < 0x7f) return unit < 0x20;
   if (unit <= 0x9f) return true;
@@ -28,7 +28,7 @@ export function isUnprintable(unit: number): boolean {
  * section 7). Line feeds and other white space between values do not change.
  */
 export function escapeJson(json: string): string {
-  return replaceUnits(
+  return replaceCodeUnits(
     json,
     (unit) => unit >= 0x7f && isUnprintable(unit),
     (unit) => `\\u${unit.toString(16).padStart(4, '0')}`,
@@ -37,19 +37,22 @@ export function escapeJson(json: string): string {
 
 /** Replaces each control character, including line breaks, by U+FFFD. */
 export function printable(text: string): string {
-  return replaceUnits(text.toWellFormed(), isUnprintable, () => '\uFFFD');
+  return replaceCodeUnits(text.toWellFormed(), isUnprintable, () => '\uFFFD');
 }
 
-/** Like `printable`, but keeps line feeds, tabs and the escape character of the program's colours. */
+/**
+ * Replaces control characters like `printable`, except line feeds, tabs and the escape character of the program's
+ * colours.
+ */
 export function printableLines(text: string): string {
-  return replaceUnits(
+  return replaceCodeUnits(
     text.toWellFormed(),
     (unit) => isUnprintable(unit) && unit !== 0x0a && unit !== 0x09 && unit !== 0x1b,
     () => '\uFFFD',
   );
 }
 
-function replaceUnits(
+function replaceCodeUnits(
   text: string,
   isReplaced: (unit: number) => boolean,
   replacement: (unit: number) => string,
@@ -185,7 +188,9 @@ function maskParameters(text: string, layers: number): string {
   return masked.join('&');
 }
 
-/** The index at which the value of the first secret begins, as in `host=h password=p`; -1 if there is no secret. */
+/**
+ * Returns the index at which the value of the first secret begins, as in `host=h password=p`; -1 if there is no secret.
+ */
 function findSecretValue(part: string): number {
   for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
     let nameStart = equals;
@@ -215,8 +220,8 @@ function maskWord(word: string): string {
 }
 
 /**
- * True for an `http` or `https` link whose authority is only a host (RFC 3986 section 3.2): a later `@` is then part of the path or
- * query. Other URLs are settings, in which an apparent port may be the beginning of a password.
+ * Returns true for an `http` or `https` link whose authority is only a host (RFC 3986 section 3.2): a later `@` is then
+ * part of the path or query. Other URLs are settings, in which an apparent port may be the beginning of a password.
  */
 function isPlainLink(word: string, slashes: number): boolean {
   const urlScheme = word.slice(0, slashes).toLowerCase();
@@ -248,7 +253,7 @@ function maskKeys(word: string): string {
   return masked + word.slice(from);
 }
 
-/** The scheme with its colon, such as `postgres:` of `postgres://…`; empty if the text has no scheme. */
+/** Returns the scheme with its colon, such as `postgres:` of `postgres://…`; empty if the text has no scheme. */
 function parseScheme(text: string): string {
   const colon = text.indexOf(':');
   const scheme = text.slice(0, Math.max(0, colon));
@@ -277,12 +282,12 @@ function isDigit(character: string): boolean {
   return character >= '0' && character <= '9';
 }
 
-/** True for white space, quotes and angle brackets. */
+/** Returns true for white space, quotes and angle brackets. */
 function isWordEnd(unit: number): boolean {
   return unit <= 0x20 || unit === 0x22 || unit === 0x27 || unit === 0x60 || unit === 0x3c || unit === 0x3e;
 }
 
-/** The text with each valid `%XX` decoded as Latin 1, which is enough to recognise a URL; never throws. */
+/** Returns the text with each valid `%XX` decoded as Latin 1, which is sufficient to recognise a URL. Never throws. */
 function decodePercent(text: string): string {
   if (!text.includes('%')) return text;
   let decoded = '';

@@ -6,7 +6,7 @@ export function shorten(text: string, maxLength: number): string {
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
 }
 
-/** `2030-12-31 18:00:00Z`: to the second, always UTC. */
+/** Formats a time as `2030-12-31 18:00:00Z`, in UTC and whole seconds. */
 export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
@@ -38,7 +38,7 @@ export function toSentence(text: string): string {
   return ['.', '?', '!'].some((punctuation) => text.endsWith(punctuation)) ? text : `${text}.`;
 }
 
-/** `1,000,000`, independent of the locale of the machine. */
+/** Formats a count as `1,000,000`, independent of the locale of the machine. */
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }

@@ -1,6 +1,6 @@
 /**
- * Answers messages to addresses of the domain `simulator.postrider.test` instead of a transport, so a developer can test every
- * final state of a message.
+ * Answers messages to addresses of the domain `simulator.postrider.test` instead of a transport, so a developer can test
+ * every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
  * `localAnswer` tells the queue to add the complaint, and to suppress a message to `suppressed` when it is accepted.

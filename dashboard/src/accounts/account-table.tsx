@@ -95,7 +95,7 @@ function Row({ account }: { readonly account: AccountDetails }) {
   );
 }
 
-/** Locked, close to a threshold that locks it, or active. */
+/** Shows whether the account is locked, close to a threshold that locks it, or active. */
 export function AccountBadge({ account }: { readonly account: Pick<AccountDetails, 'state' | 'reputation'> }) {
   if (account.state === 'locked') return <StatusBadge tone="error">locked</StatusBadge>;
   return account.reputation.status === 'good' ? (
@@ -105,7 +105,7 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
   );
 }
 
-/** A rate. It is bold from half of the threshold on, so that its meaning does not depend on colour. */
+/** Shows a rate. From half of the threshold on it is bold, so that its meaning does not depend on colour. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   return (

@@ -25,7 +25,7 @@ export function toLimitTexts(account: AccountDetails): LimitTexts {
   };
 }
 
-/** The fields that differ. An empty field is no change. */
+/** Returns the fields that differ. An empty field is no change. */
 export function changedLimits(before: LimitTexts, after: LimitTexts): Partial<LimitTexts> {
   const names = Object.keys(before) as (keyof LimitTexts)[];
   const changes: { -readonly [K in keyof LimitTexts]?: string } = {};
@@ -39,7 +39,7 @@ export function changedLimits(before: LimitTexts, after: LimitTexts): Partial<Li
   return changes;
 }
 
-/** `0.0015` as `0.15%`, the format that the service accepts. */
+/** Formats `0.0015` as `0.15%`, the format that the service accepts. */
 export function formatPercentInput(fraction: number): string {
   return `${Number((fraction * 100).toFixed(4))}%`;
 }

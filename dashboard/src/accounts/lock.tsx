@@ -25,7 +25,7 @@ export function LockButton({ account }: { readonly account: AccountDetails }) {
 }
 
 interface DialogProps {
-  /** As it was when the dialog opened. */
+  /** The account as it was when the dialog opened. */
   readonly account: AccountDetails;
   readonly onClose: () => void;
 }

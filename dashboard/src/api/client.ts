@@ -18,7 +18,7 @@ export class ApiError extends Error {
 /** Query members; empty ones are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The path with its values encoded: path`/accounts/${name}/keys`. */
+/** Returns the path with its values encoded: path`/accounts/${name}/keys`. */
 export function path(parts: TemplateStringsArray, ...values: readonly (string | number)[]): string {
   return parts.reduce((result, part, index) => result + encodeURIComponent(String(values[index - 1])) + part);
 }
@@ -27,7 +27,7 @@ export function get<T>(apiPath: string, query: Query = {}): Promise<T> {
   return request<T>('GET', withQuery(apiPath, query));
 }
 
-/** An answer that is not JSON, as text. */
+/** Requests an answer that is not JSON, and returns it as text. */
 export async function getText(apiPath: string): Promise<string> {
   const response = await send('GET', apiPath);
   return response.text();
@@ -45,7 +45,7 @@ export function remove<T>(apiPath: string): Promise<T> {
   return request<T>('DELETE', apiPath);
 }
 
-/** The URL of a file that the browser opens or downloads. */
+/** Returns the URL of a file that the browser opens or downloads. */
 export function url(apiPath: string, query: Query = {}): string {
   return API + withQuery(apiPath, query);
 }
@@ -76,7 +76,7 @@ async function send(method: string, apiPath: string, body?: object): Promise<Res
   throw toApiError(response.status, await response.text().catch(() => ''));
 }
 
-/** The error of a refused request. */
+/** Returns the error of a refused request. */
 export function toApiError(status: number, body: string): ApiError {
   try {
     const { message } = JSON.parse(body) as Partial<ErrorBody>;

@@ -1,4 +1,7 @@
-/** The state of the connection for live updates. Pages that wait for a change poll while it is down. */
+/**
+ * The state of the connection for live updates. While the connection is down, pages that wait for a change poll the
+ * service.
+ */
 import { createContext, useContext } from 'react';
 import type { LiveConnection } from './live-updates';
 
@@ -6,7 +9,7 @@ export const LiveConnectionContext = createContext<LiveConnection>('connecting')
 
 const POLL_INTERVAL_MS = 2_000;
 
-/** For `refetchInterval`: false while live updates arrive. */
+/** Returns the value of `refetchInterval`, which is false while live updates arrive. */
 export function usePollingInterval(): number | false {
   return useContext(LiveConnectionContext) === 'live' ? false : POLL_INTERVAL_MS;
 }

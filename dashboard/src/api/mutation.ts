@@ -3,7 +3,10 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Topic } from '../../../src/model/topic.ts';
 
-/** `successText` returns the text of the notification; without it no notification is shown. */
+/**
+ * Creates the mutation of a component. `successText` returns the text of the notification. Without it no notification
+ * is shown.
+ */
 export function useApiMutation<Value, Result>(
   request: (value: Value) => Promise<Result>,
   topics: readonly Topic[],

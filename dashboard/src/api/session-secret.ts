@@ -15,7 +15,7 @@ export function readSessionSecret(): string | null {
   }
 }
 
-/** Null removes it. */
+/** Stores the secret; null removes it. */
 export function storeSessionSecret(secret: string | null): void {
   secretInMemory = secret;
   try {
@@ -26,7 +26,7 @@ export function storeSessionSecret(secret: string | null): void {
   }
 }
 
-/** The session header that each request sends. */
+/** Returns the session header that each request sends. */
 export function sessionHeader(): Readonly<Record<string, string>> {
   const secret = readSessionSecret();
   return secret === null ? {} : { 'Postrider-Session': secret };

@@ -3,7 +3,10 @@ import { useSearchParams } from 'wouter';
 
 export type UrlChange = Readonly<Record<string, string | null>>;
 
-/** The query parameters, and a function that sets some of them; null and '' remove one. `typed` adds no entry to the browser's history. */
+/**
+ * Returns the query parameters and a function that sets some of them. Null and '' remove a parameter. With `typed` a
+ * change adds no entry to the history of the browser.
+ */
 export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, typed?: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();
   const setUrlState = (change: UrlChange, typed = false) =>

@@ -67,7 +67,7 @@ function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
   );
 }
 
-/** The target as a link to its page, if it has one. An entry about a suppression list also names the address. */
+/** Shows the target, as a link if it has a page. For a suppression list it also shows the address. */
 function Target({ entry }: { readonly entry: AuditRecord }) {
   const { action, target } = entry;
   const page = targetPage(action, target);
@@ -94,7 +94,7 @@ function Target({ entry }: { readonly entry: AuditRecord }) {
   );
 }
 
-/** The address that was added or removed; null if the entry names none, or several. */
+/** Returns the address that was added or removed; null if the entry names no address or several. */
 function changedAddress({ action, before, after }: AuditRecord): string | null {
   if (action === 'suppression.remove') return stringMember(before, 'address');
   if (action !== 'suppression.add' || typeof after !== 'object' || after === null) return null;

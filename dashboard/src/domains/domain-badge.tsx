@@ -35,7 +35,7 @@ export function KeyBadge({ state }: { readonly state: KeyState }) {
   return <StatusBadge tone={tone}>{word}</StatusBadge>;
 }
 
-/** `3 of 4 found`. */
+/** Returns text such as `3 of 4 found`. */
 export function foundRecordsText({ records }: Pick<DomainDetails, 'records'>): string {
   return `${records.filter(({ found }) => found === 'found').length} of ${records.length} found`;
 }

@@ -48,7 +48,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
   );
 }
 
-/** A line without `C:` or `S:` is a remark. */
+/** Returns the sender of a line. A line without `C:` or `S:` is a remark. */
 function lineSender(line: string): 'client' | 'server' | 'remark' {
   return line.startsWith('C:') ? 'client' : line.startsWith('S:') ? 'server' : 'remark';
 }

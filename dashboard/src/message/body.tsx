@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 
-/** A body may have a million characters; more than these are shown on request. */
+/** The number of characters that are shown initially. A body may have a million characters. */
 const MAX_INITIAL_CHARS = 20_000;
 
 export function MessageBody({ message, inInbox }: { readonly message: MessageDetails; readonly inInbox: boolean }) {
@@ -43,7 +43,10 @@ export function MessageBody({ message, inInbox }: { readonly message: MessageDet
   );
 }
 
-/** The same rule as the service: the first characters, without white space, in upper or lower case. */
+/**
+ * Returns true if the body begins like HTML. The rule is that of the service: leading white space and letter case are
+ * ignored.
+ */
 function isHtml(text: string): boolean {
   const start = text.trimStart().slice(0, 14).toLowerCase();
   return start.startsWith('<!doctype html') || start.startsWith('<html');

@@ -4,7 +4,7 @@ export function suppressionListName(list: string): string {
   return list === '*' ? 'the suppression list of the whole service' : `the suppression list of account ${list}`;
 }
 
-/** The page of the list, filtered by the address. */
+/** Returns the URL of the page of the list, filtered by the address. */
 export function suppressionUrl(list: string, address: string): string {
   return `/suppressions?${new URLSearchParams({ list, search: address }).toString()}`;
 }

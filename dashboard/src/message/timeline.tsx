@@ -91,7 +91,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
   );
 }
 
-/** The actor in words: a node, an operator, the simulator, or a report and how it arrived. */
+/** Describes the actor: a node, an operator, the simulator, or a report and how it arrived. */
 function actorText(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';

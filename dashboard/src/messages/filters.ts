@@ -27,7 +27,7 @@ export function parseFilters(parameters: URLSearchParams): Filters {
   return Object.fromEntries(entries);
 }
 
-/** The id of a message if the text is one, or null. */
+/** Returns the id of a message if the text is one, or null. */
 export function parseMessageId(text: string): string | null {
   const trimmed = text.trim();
   return UUID.test(trimmed) ? trimmed.toLowerCase() : null;

@@ -73,7 +73,7 @@ function Rows({ messages }: { readonly messages: readonly ShownMessage[] }) {
   );
 }
 
-/** Truncated text, so that rows stay one line high. The tooltip has the full text. */
+/** Shows truncated text, so that each row has the height of one line. The tooltip has the full text. */
 function OneLine({ text }: { readonly text: string }) {
   return (
     <Table.Td>

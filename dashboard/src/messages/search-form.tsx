@@ -11,7 +11,10 @@ export type FilterChange = Readonly<Partial<Record<FilterName, string | undefine
 
 interface SearchFormProps {
   readonly filters: Filters;
-  /** `typed` is true for text fields: their changes add no entry to the browser's history. */
+  /**
+   * Receives changed filters. `typed` is true for text fields, whose changes add no entry to the history of the
+   * browser.
+   */
   readonly onChange: (changed: FilterChange, applyText: boolean) => void;
   readonly onClear: () => void;
 }

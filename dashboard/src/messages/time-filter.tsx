@@ -63,7 +63,7 @@ function DateTimeField({ label, value, onChange }: DateTimeFieldProps) {
   );
 }
 
-/** `2026-11-21T08:40`, the format of the input field; empty if the text is not a date. */
+/** Returns `2026-11-21T08:40`, the format of the input field; empty if the text is not a date. */
 function toLocalInput(text: string): string {
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? '' : new Date(ms).toISOString().slice(0, 16);

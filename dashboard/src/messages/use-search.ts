@@ -34,7 +34,7 @@ export interface MessageSearch {
   readonly stop: () => void;
 }
 
-/** `firstCursor` is the cursor of the first page, or empty. */
+/** Runs the search. `firstCursor` is the cursor of the first page, or empty. */
 export function useMessageSearch(filters: Filters, firstCursor: string): MessageSearch {
   const queries = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
@@ -108,7 +108,7 @@ function idlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stoppe
   return isPageIncomplete ? 'stopped' : 'more';
 }
 
-/** The row with its current state, if the newest page covers it. */
+/** Returns the row with its current state, if the newest page covers it. */
 function toCurrentRow(row: FoundMessage, newestPage: MessagePage | undefined): ShownMessage {
   const currentMessage = newestPage?.messages.find(({ id }) => id === row.id);
   if (currentMessage !== undefined) return { ...currentMessage, isOutdated: false };

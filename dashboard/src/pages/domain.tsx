@@ -76,7 +76,7 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
   );
 }
 
-/** What the status means for messages of the domain. */
+/** Explains what the status means for messages of the domain. */
 function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { readonly domain: DomainDetails }) {
   if (status === 'pending') {
     return (
@@ -102,7 +102,7 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
   );
 }
 
-/** The state of a key rotation. */
+/** Shows the state of a key rotation. */
 function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   const staged = keys.filter(({ state }) => state === 'staged');
   const retires = keys.flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : [])).sort();

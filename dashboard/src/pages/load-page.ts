@@ -4,7 +4,7 @@
  */
 const RELOADED_KEY_PREFIX = 'postrider reloaded';
 
-/** Never resolves if the dashboard reloads; rejects with a text for the operator. */
+/** Loads a page. It never resolves if the dashboard reloads, and rejects with a text for the operator. */
 export async function loadPage<T>(page: Promise<T>): Promise<T> {
   try {
     return await page;
@@ -34,7 +34,10 @@ async function isServiceAvailable(): Promise<boolean> {
   }
 }
 
-/** Once for each build. The URL of this script identifies the build, so that two alternating builds cause no loop. */
+/**
+ * Returns true once for each build. The URL of this script identifies the build, so that two alternating builds cause
+ * no loop.
+ */
 function mayReload(): boolean {
   try {
     const key = `${RELOADED_KEY_PREFIX} ${import.meta.url}`;

@@ -52,7 +52,7 @@ export function SuppressionsPage() {
   );
 }
 
-/** The list of the account `default`, or of the first account, or of the whole service. */
+/** Returns the account `default`, or the first account, or `*` for the whole service. */
 function defaultList(accounts: readonly { readonly name: string }[] | undefined): string | null {
   if (accounts === undefined) return null;
   return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE_LIST;
@@ -132,7 +132,7 @@ interface NoMatchingAddressProps {
   readonly onSelect: (address: string) => void;
 }
 
-/** No match. A complete address may be on another list, so the page offers to search all lists. */
+/** Shows that no address matches. A complete address may be on another list, so the page offers to search all lists. */
 function NoMatchingAddress({ list, search, onSelect }: NoMatchingAddressProps) {
   if (search === '')
     return (

@@ -1,4 +1,7 @@
-/** Shown if the app itself fails to render. Plain elements, because every other component may be at fault. */
+/**
+ * The page for an app that fails to render. It uses only plain elements, because every other component may have the
+ * fault.
+ */
 
 export function FatalError({ error }: { readonly error: unknown }) {
   return (

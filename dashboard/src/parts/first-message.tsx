@@ -49,7 +49,7 @@ interface NewKey {
   readonly secret: string;
 }
 
-/** Creates another key for the chosen account, if the first key is no longer shown. */
+/** If the first key is no longer shown, creates another key for the chosen account. */
 function CommandWithNewKey({ session, publicUrl }: { readonly session: Session; readonly publicUrl: string }) {
   const [chosenAccount, setChosenAccount] = useState<string | null>(null);
   const accounts = useAccounts();
@@ -143,7 +143,10 @@ function Command({ session: { transport }, publicUrl, account, secret, children 
   );
 }
 
-/** An address from which this account can send; null if the account has no such address, undefined while loading. */
+/**
+ * Returns an address from which this account can send; null if the account has no such address, undefined while
+ * loading.
+ */
 function useSender(transport: string, account: string): string | null | undefined {
   const needsDomain = transport !== 'capture';
   const domains = useDomains({ enabled: needsDomain });
@@ -161,7 +164,7 @@ function useSender(transport: string, account: string): string | null | undefine
   return acceptsAnySender ? FIRST_SENDER : null;
 }
 
-/** The URL with the host of this page, if the listener is bound to all addresses. */
+/** Returns the URL with the host of this page if the listener is bound to all addresses. */
 function toReachableUrl(publicUrl: string): string {
   const { protocol, hostname, port } = new URL(publicUrl);
   if (hostname !== '0.0.0.0' && hostname !== '[::]') return publicUrl;

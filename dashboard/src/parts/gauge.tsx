@@ -38,7 +38,7 @@ interface ProgressBarProps {
   readonly colour?: string;
 }
 
-/** A progress bar; a screen reader reads `text` in place of a percentage. */
+/** Shows a progress bar. A screen reader reads `text` in place of a percentage. */
 export function ProgressBar({ fraction, label, text, colour = '#2f80d8' }: ProgressBarProps) {
   return (
     <Progress.Root size="md">

@@ -36,7 +36,7 @@ export function ListFilters({ label, states, entryNoun, shownCount, totalCount }
   );
 }
 
-/** The filters of the URL. `searchText` is the text for comparison with names: trimmed, in lower case. */
+/** Returns the filters of the URL. `searchText` is the text for comparison with names: trimmed, in lower case. */
 export function useListFilters() {
   const [urlState, setUrlState] = useUrlState();
   const text = urlState.get('q') ?? '';

@@ -8,17 +8,17 @@ export function formatNumber(value: number): string {
   return NUMBER_FORMAT.format(value);
 }
 
-/** `12.3K`, for an axis. */
+/** Formats a number of an axis, such as `12.3K`. */
 export function formatCompact(value: number): string {
   return COMPACT_FORMAT.format(value);
 }
 
-/** `1.55 %` for the fraction 0.01546. */
+/** Formats the fraction 0.01546 as `1.55 %`. */
 export function formatPercent(fraction: number): string {
   return `${Number((fraction * 100).toPrecision(3))} %`;
 }
 
-/** `1 message`, `2 messages`. */
+/** Returns text such as `1 message` or `2 messages`. */
 export function formatCount(value: number, singular: string, plural = `${singular}s`): string {
   return `${formatNumber(value)} ${value === 1 ? singular : plural}`;
 }

@@ -84,7 +84,7 @@ const STEP_NAMES: Readonly<Record<Range, string>> = {
   '30d': '6 hours',
 };
 
-/** In one unit; the axis has powers of ten. */
+/** Formats a time of the axis in one unit. The axis has powers of ten. */
 function formatAxisTime(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : `${formatNumber(ms / 1_000)} s`;
 }
@@ -111,7 +111,7 @@ function Totals({ totals, range }: { readonly totals: Figures; readonly range: R
   );
 }
 
-/** The share of the accepted messages; undefined where a share has no meaning. */
+/** Returns the share of the accepted messages; undefined for a figure without a share. */
 function formatShare(totals: Figures, name: Count): string | undefined {
   const value = totals[name];
   if (name === 'accepted' || name === 'deferred' || totals.accepted === 0 || value === 0) return undefined;
@@ -156,7 +156,7 @@ function Total({
   );
 }
 
-/** The newest interval first. Rendered only once it is opened. */
+/** Shows the figures as a table, newest interval first. It is rendered when the operator opens it. */
 function FiguresTable({ overview }: { readonly overview: Overview }) {
   const [opened, setOpened] = useState(false);
   const { points, range } = overview;

@@ -96,7 +96,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
   );
 }
 
-/** The number of failures among the hidden problems, as a suffix of the button. */
+/** Returns the suffix of the button: the number of failures among the hidden problems. */
 function hiddenFailuresText(hidden: Overview['attention']): string {
   const count = hidden.filter(({ level }) => level === 'failure').length;
   return count === 0 ? '' : `, including ${formatCount(count, 'more failure')}`;

@@ -1,4 +1,4 @@
-/** What a page shows in place of its content: loading, empty, error. */
+/** The states that a page shows in place of its content: loading, empty, error. */
 import { Alert, Button, Group, Skeleton, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { TextWithCode } from './text-with-code';

@@ -3,7 +3,7 @@ import { Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { formatDuration, formatUtc } from './time';
 
-/** `4 min ago`, or `in 20 s`; updated every 5 s. */
+/** Shows `4 min ago` or `in 20 s`, updated every 5 s. */
 export function RelativeTime({ at }: { readonly at: string }) {
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {

@@ -25,7 +25,7 @@ export interface TimeChartProps {
   readonly times: readonly string[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
-  /** For the axis; `format` by default. */
+  /** Formats values of the axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   readonly logarithmic?: boolean;
 }
@@ -51,7 +51,7 @@ export function TimeChart({ title, times, lines, format, formatAxis = format, lo
     latest.current = { data, format: formatAxis };
   });
 
-  // A new shape creates a new chart; new values are set into the existing one.
+  // A change of the lines creates a new chart. New values are set in the existing chart.
   const shape = JSON.stringify(
     lines.map(({ label, colours, dash, values }) => [label, colours, dash, showsPoints(values)]),
   );
@@ -196,7 +196,7 @@ function toChartOptions({ shape, width, scheme, logarithmic, onHover, format }: 
 /** Steps of the axis: whole numbers, because messages are counted. */
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
-/** The powers of ten that enclose the values. */
+/** Returns the powers of ten that enclose the values. */
 function enclosingPowersOfTen(min: number | null, max: number | null): [number, number] {
   const from = 10 ** Math.floor(Math.log10(Math.max(1, min ?? 1)));
   return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, max ?? 1))))];
@@ -206,7 +206,10 @@ function isPowerOfTen(value: number): boolean {
   return Math.log10(value) % 1 === 0;
 }
 
-/** The hour; the first hour of a day has the date below it. Steps of a day show the date only. */
+/**
+ * Returns the labels of times. A label is the hour, and the first hour of a day has the date below it. Steps of a day
+ * have only the date.
+ */
 function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';
   return seconds.map((at) => {
@@ -218,7 +221,7 @@ function timeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   });
 }
 
-/** The chart in one sentence, for screen readers. */
+/** Describes the chart in one sentence for screen readers. */
 function describeLines(lines: readonly Line[], format: (value: number) => string): string {
   const parts = lines.map(({ label, values }) => {
     const knownValues = values.filter((value) => value !== null);

@@ -7,7 +7,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Such as `3 min 20 s`, `450 ms`; `0 s` for 0. */
+/** Formats a duration, such as `3 min 20 s`, `450 ms` or `0 s`. */
 export function formatDuration(ms: number): string {
   const unitIndex = UNITS.findIndex(([, unit]) => ms >= unit);
   if (unitIndex < 0) return ms >= 1 ? `${Math.round(ms)} ms` : '0 s';
@@ -18,7 +18,7 @@ export function formatDuration(ms: number): string {
   return nextCount === 0 ? `${count} ${name}` : `${count} ${name} ${nextCount} ${nextName}`;
 }
 
-/** `2026-11-21 08:40:12 UTC`. */
+/** Formats a time as `2026-11-21 08:40:12 UTC`. */
 export function formatUtc(iso: string): string {
   return `${iso.slice(0, 19).replace('T', ' ')} UTC`;
 }

@@ -2,7 +2,7 @@
 
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 
-/** `12.3 MB`, in steps of 1024. */
+/** Formats a size such as `12.3 MB`. A unit is 1024 times the next smaller one. */
 export function formatBytes(count: number): string {
   let value = count;
   let unit = 0;

@@ -2,7 +2,7 @@
 
 export const SERVICE_LIST = '*';
 
-/** `account shop`, or `the whole service (*)`. */
+/** Returns `account shop` or `the whole service (*)`. */
 export function listOwnerText(list: string): string {
   return list === SERVICE_LIST ? 'the whole service (*)' : `account ${list}`;
 }

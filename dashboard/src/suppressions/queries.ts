@@ -3,7 +3,7 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
 import { get, path } from '../api/client';
 
-/** One page of addresses; the previous page stays until the answer arrives. */
+/** Returns one page of addresses. The previous page stays until the answer arrives. */
 export function useSuppressionPage(list: string, search: string, after: string) {
   return useQuery({
     queryKey: ['suppressions', list, search, after],
@@ -12,7 +12,7 @@ export function useSuppressionPage(list: string, search: string, after: string) 
   });
 }
 
-/** Every suppression list with the address. */
+/** Returns every suppression list that contains the address. */
 export function useSuppressionLookup(address: string) {
   return useQuery({
     queryKey: ['suppressions', 'lookup', address],

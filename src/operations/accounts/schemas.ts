@@ -6,7 +6,7 @@ import { nullable, stringEnum, Time } from '../schemas.ts';
 /** Limits in an input. */
 export const limitMembers = {
   volume: Type.Optional(
-    Type.String({ description: 'The number of emails that may be sent, counted from now; or `unlimited`.' }),
+    Type.String({ description: 'The number of messages that may be sent, counted from now; or `unlimited`.' }),
   ),
   volumeExpires: Type.Optional(
     Type.String({
@@ -37,7 +37,7 @@ export const thresholdMembers = {
 
 const Reputation = Type.Object(
   {
-    emails: Type.Integer({ description: 'Emails that the next hop accepted, and emails that hard bounced.' }),
+    emails: Type.Integer({ description: 'Messages that the next hop accepted, and messages that hard bounced.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that complained.' }),
     status: stringEnum(['good', 'warning', 'lock'], {
@@ -47,7 +47,7 @@ const Reputation = Type.Object(
       Type.Object({
         metric: stringEnum(['bounces', 'complaints']),
         count: Type.Integer(),
-        limitType: stringEnum(['rate', 'count'], { description: '`count` while there are fewer than 100 emails.' }),
+        limitType: stringEnum(['rate', 'count'], { description: '`count` while there are fewer than 100 messages.' }),
         limit: nullable(
           Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
         ),
@@ -64,7 +64,7 @@ const accountMembers = {
   reason: nullable(Type.String({ description: 'The reason of the lock.' })),
   lockedAt: nullable(Time),
   created: Time,
-  volume: nullable(Type.Integer({ description: 'The number of emails that may be sent; null: unlimited.' })),
+  volume: nullable(Type.Integer({ description: 'The number of messages that may be sent; null: unlimited.' })),
   volumeExpires: nullable(Time),
   volumeUsed: Type.Integer(),
   volumeLeft: nullable(Type.Integer()),

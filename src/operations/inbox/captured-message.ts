@@ -36,7 +36,7 @@ export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity)
   return { headers: parseHeaderFields(source), text: firstText('text/plain'), html: firstText('text/html') };
 }
 
-/** The recursion is bounded, because the parser limits the depth. */
+/** Yields the leaves below an entity. The parser limits the depth of the recursion. */
 function* leafEntities(entity: Entity): Generator<Entity> {
   if (entity.parts.length === 0) yield entity;
   for (const part of entity.parts) yield* leafEntities(part);

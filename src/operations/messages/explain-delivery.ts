@@ -9,7 +9,7 @@ import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 /** Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
-/** The end of the sentence "… has been due since …: ", and the sentences after it. */
+/** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */
 export function explainDue(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
@@ -34,7 +34,7 @@ export function explainOpenBreaker(status: DeliveryStatus, now: number): readonl
   return [`At present ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** What a message that is due waits for, in one line. */
+/** Returns in one line what a due message waits for. */
 export function dueWaitReason(status: DeliveryStatus, now: number): string {
   if (status === null) return 'a running service whose circuit breaker is closed';
   const { delivery } = status;

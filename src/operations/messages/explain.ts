@@ -1,5 +1,5 @@
 /**
- * Explains the state of a message: what it waits for, or how it reached its final state. Each sentence states one recorded fact.
+ * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one recorded fact.
  *
  * Guarantees: a pure function of what the store and this process know. It omits what is not recorded and makes no assumption.
  */
@@ -50,7 +50,9 @@ export function explain(input: ExplainInput): readonly string[] {
   return [opening, accepted, ...explainState(input), ...bodyRetentionSentences(input)];
 }
 
-/** The meaning of the state for this message. It is more specific than the general description of the state. */
+/**
+ * Returns the meaning of the state for this message, which is more specific than the general description of the state.
+ */
 function stateMeaning({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return uncertainMeaning(message);
@@ -118,7 +120,7 @@ function explainState(input: ExplainInput): readonly string[] {
 
 const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
 
-/** One line on what a message waits for; null for a message in a final state. */
+/** Returns in one line what a message waits for; null for a message in a terminal state. */
 export function waitReason({
   message,
   account,
@@ -175,7 +177,7 @@ function queuedSentences({ message, account, status, now }: ExplainInput): reado
   return [`${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${first}`, ...further];
 }
 
-/** The last event, if it is a retry by an operator or a lease that ended without an attempt. */
+/** Describes the last event if it is a retry by an operator or the end of a lease without an attempt. */
 function changesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const last = message.events.at(-1);
   if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
@@ -190,7 +192,9 @@ function sendingSentences({ message, now }: ExplainInput): readonly string[] {
   if (message.dueAt === null) return [`${node} is sending it now.`];
   const leaseEnd = formatTime(message.dueAt);
   return message.dueAt > now
-    ? [`${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node takes over then.`]
+    ? [
+        `${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node recovers the message then.`,
+      ]
     : [
         `The lease of ${node === 'A node' ? 'its node' : node} expired at ${leaseEnd}; a running service returns it to the queue.`,
       ];
@@ -203,7 +207,7 @@ function expirySentence({ message, now, maxAgeMs }: ExplainInput): string {
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
 }
 
-/** Reports that arrived after delivery, with the bounce or complaint that ended the message. */
+/** Describes the reports that arrived after delivery, with the bounce or complaint that ended the message. */
 function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
@@ -216,7 +220,7 @@ function feedbackReportSentences({ events }: StoredMessage): readonly string[] {
   });
 }
 
-/** The event that caused a state, with its recorded detail. */
+/** Describes the event that caused a state, with its recorded detail. */
 function stateEventSentences(message: StoredMessage, verb: string): readonly string[] {
   const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [eventSentence(event)];
@@ -234,8 +238,8 @@ function lastAttempt(message: MessageHistory): Attempt | null {
 }
 
 /**
- * Why an attempt reached no next hop, as the end of a sentence; null if a next hop was involved. The queue records such a fault as
- * a deferral with reason `unknown`, without next hop and without reply code.
+ * Returns why an attempt reached no next hop, as the end of a sentence; null if it reached one. The queue records such
+ * a fault as a deferral with reason `unknown`, without next hop and without reply code.
  */
 export function localFaultText({ outcome, reason, scope, nextHop, code, stage, text }: AttemptDetails): string | null {
   if (outcome !== 'deferred' || reason !== 'unknown' || nextHop !== null) return null;
@@ -245,7 +249,7 @@ export function localFaultText({ outcome, reason, scope, nextHop, code, stage, t
     : `was aborted on this node before a reply of the next hop: ${text}`;
 }
 
-/** How an operator finds the cause of a local fault. */
+/** The remedy for a local fault: how an operator finds its cause. */
 export const LOCAL_FAULT_REMEDY =
   '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of the sending domain';
 
@@ -275,7 +279,7 @@ function replyText({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
-/** Why a suppressed message was not sent, and what allows later messages to the recipient. */
+/** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function suppressedSentences(input: ExplainInput): readonly string[] {
   const notSent = 'It was not sent and will not be sent';
   // A suppression by a list is recorded by the store; a local answer of the transport is recorded by its source.
@@ -290,7 +294,10 @@ function suppressedSentences(input: ExplainInput): readonly string[] {
   return [`${notSent}. Other messages to this recipient are not sent either.`, ...lists];
 }
 
-/** The lists that suppress the recipient for this account: reason, time, and the command that removes the entry. */
+/**
+ * Describes the lists that suppress the recipient for this account: reason, time, and the command that removes the
+ * entry.
+ */
 function suppressionListSentences({ message, account, lists }: ExplainInput): readonly string[] {
   const applicableLists = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
   return applicableLists.flatMap(({ list, address, reason, source, at }) => {

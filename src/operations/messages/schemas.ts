@@ -28,7 +28,7 @@ export const FoundMessage = Type.Object({
   account: AccountMember,
   waitReason: Type.Optional(
     nullable(
-      Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a final state.' }),
+      Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a terminal state.' }),
     ),
   ),
 });
@@ -96,7 +96,7 @@ export const MessageDetails = Type.Object({
     description: 'Delivery attempts that were started, including those without an outcome.',
   }),
   ended: nullable(
-    Type.String({ format: 'date-time', description: 'The time at which the message reached its final state.' }),
+    Type.String({ format: 'date-time', description: 'The time at which the message reached its terminal state.' }),
   ),
   message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
@@ -113,12 +113,12 @@ export const Explanation = Type.Object({
 });
 export type Explanation = Static<typeof Explanation>;
 
-/** A message in a list. */
+/** Builds a message of a list. */
 export function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary): MessageSummary {
   return { id, state, to, from, subject, at: isoTime(acceptedAt) };
 }
 
-/** A message with its history. `lists` are all suppression lists that contain the recipient. */
+/** Builds a message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
   stored: StoredMessage,
   owner: Account | null,
@@ -151,7 +151,7 @@ export function toMessageDetails(
   };
 }
 
-/** The attempts with an outcome. A lease that expired without an outcome is not counted. */
+/** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */
 export function finishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }

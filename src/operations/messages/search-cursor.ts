@@ -8,13 +8,13 @@ const DIGEST_BYTES = 8;
 const ID_BYTES = 16;
 const UUID_PART_ENDS = [8, 12, 16, 20] as const;
 
-/** `filters` are the filters of the search as in the request. */
+/** Creates a cursor. `filters` are the filters of the search as in the request. */
 export function encodeCursor(filters: readonly (string | undefined)[], beforeId: string): string {
   const id = Buffer.from(beforeId.replaceAll('-', ''), 'hex');
   return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
 }
 
-/** The id before which the next page begins; null for a cursor that is damaged or belongs to another search. */
+/** Returns the id before which the next page begins; null for a cursor that is damaged or belongs to another search. */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;

@@ -90,7 +90,7 @@ function installationAttention(input: OverviewInput): readonly AttentionItem[] {
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
-        'Start it again, or do nothing: other nodes took over its leases, and its entry is removed within one hour';
+        'Start it again, or do nothing: other nodes have recovered its leases, and its entry is removed within one hour';
       items.push(warning(`Node ${name} sent its last heartbeat ${formatSpan(now - seenAt)} ago`, remedy));
     }
     const delivering = nodes.some(({ roles, aliveUntil }) => aliveUntil > now && roles.includes('deliver'));

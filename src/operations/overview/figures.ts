@@ -10,13 +10,13 @@ import {
 } from '../../model/traffic.ts';
 import { type Figures, RANGES, type Range } from './schemas.ts';
 
-/** The start of the first step of the range. The last step contains `now`. */
+/** Returns the start of the first step of the range. The last step contains `now`. */
 export function rangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/** `steps` are the steps with traffic since `rangeStart`. */
+/** Computes points, sums and percentiles. `steps` are the steps with traffic since `rangeStart`. */
 export function trafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: count } = RANGES[range];
   const since = rangeStart(range, now);
@@ -32,7 +32,7 @@ export function trafficFigures(range: Range, now: number, steps: readonly Traffi
 
 const NO_TRAFFIC: Traffic = sumTraffic([]);
 
-/** The sum of all steps. */
+/** Returns the sum of all steps. */
 export function sumTraffic(steps: readonly Traffic[]): Traffic {
   const latencies = new Map<number, number>();
   for (const step of steps) addLatencies(latencies, step.latencies);

@@ -31,7 +31,7 @@ function databaseHealth({ settings, status }: OverviewInput): HealthItem {
   return { part: 'database', level: 'ok', text: `${name}: commits succeed` };
 }
 
-/** The name of a transport, without password. */
+/** Returns the name of a transport without its password. */
 export function transportName(transport: TransportSetting): string {
   switch (transport.kind) {
     case 'capture':

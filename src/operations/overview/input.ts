@@ -22,7 +22,7 @@ export interface OverviewInput {
   readonly lastFeedbackAt: number | null;
 }
 
-/** True if a listener or queue for bounces and complaints is configured. */
+/** Returns true if a listener or queue for bounces and complaints is configured. */
 export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue }: Settings): boolean {
   return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
 }

@@ -29,9 +29,9 @@ export interface CsvOptions {
 }
 
 export interface CsvHooks {
-  /** Called with the size of each chunk read. */
+  /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /** Called if a header row names the columns. */
+  /** Runs if a header row names the columns. */
   readonly onHeader?: () => void;
 }
 
@@ -128,9 +128,9 @@ async function* parseRows(source: AsyncIterable<Buffer>, options: CsvOptions & C
     skip_empty_lines: true,
     max_record_size: MAX_ROW_BYTES,
     info: true,
-    // For each row with another number of cells than the first row, the parser creates an error with a stack and copies of its
-    // state,
-    // even if it accepts the row: 10 s for 1 MB. With `records` at 0 it treats each row as the first one.
+    // For each row with another number of cells than the first row, the parser creates an error with a stack and copies
+    // of its state, even if it accepts the row. This takes 10 s for 1 MB. With `records` at 0 the parser treats each
+    // row as the first one.
     on_record: (row) => {
       Object.assign(parser.info, { records: 0 });
       return row;
@@ -250,7 +250,7 @@ class LineLength {
   /** Length so far of the line that continues in the next chunk. */
   #open = 0;
 
-  /** The index in `chunk` at which a line exceeds the limit, or null. */
+  /** Returns the index in `chunk` at which a line exceeds the limit, or null. */
   findExcess(chunk: Buffer): number | null {
     let start = 0;
     for (;;) {
@@ -312,7 +312,10 @@ function detectOtherFormat(first: Buffer): string | null {
   return null;
 }
 
-/** The most frequent delimiter outside quotes in the first line: comma, semicolon (spreadsheets in much of Europe) or tab. */
+/**
+ * Returns the most frequent delimiter outside quotes in the first line: comma, semicolon (spreadsheets in much of
+ * Europe) or tab.
+ */
 function detectDelimiter(chunk: Buffer): string {
   const counts: Record<string, number> = { ',': 0, ';': 0, '\t': 0 };
   let quoted = false;
@@ -324,7 +327,7 @@ function detectDelimiter(chunk: Buffer): string {
   return Object.keys(counts).reduce((best, next) => ((counts[next] ?? 0) > (counts[best] ?? 0) ? next : best));
 }
 
-/** The columns that a header row names; null for a row that is not a header. */
+/** Returns the columns that a header row names; null for a row that is not a header. */
 function parseHeader(cells: readonly string[]): Columns | null {
   const names = cells.map(normalizeWord);
   const findColumn = (columnNames: readonly string[]) =>
@@ -349,7 +352,7 @@ function normalizeWord(text: string): string {
   return word;
 }
 
-/** The entry of a row, or its fault. */
+/** Returns the entry of a row, or its fault. */
 function parseEntry(cells: readonly string[], columns: Columns, options: CsvOptions): Suppression | string {
   const cell = (at: number): string => (at === -1 ? '' : (cells[at] ?? ''));
   const addressText = cell(columns.address);

@@ -17,11 +17,11 @@ const IDLE_MS = 1_000;
 
 /** The imports of this process. Their batches run one at a time. */
 export interface ImportScheduler {
-  /** The maximum number of rows of the next batch. */
+  /** Returns the maximum number of rows of the next batch. */
   batchRows(): number;
   /** Runs one batch after those requested before it, with a pause after it while messages are accepted. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
-  /** True after `stop`: no import and no batch may begin. */
+  /** Returns true after `stop`. No import and no batch may begin then. */
   isStopping(): boolean;
   /** Runs an import; `stop` waits for it. */
   runImport<T>(work: () => Promise<T>): Promise<T>;
@@ -51,7 +51,7 @@ export function createImportScheduler(
     return result;
   }
 
-  /** True if messages are accepted, or if that is unknown because the store does not answer. */
+  /** Returns true if messages are accepted, or if that is unknown because the store does not answer. */
   async function isAccepting(): Promise<boolean> {
     const id = await store.newestId().catch(() => undefined);
     const now = clock.now();

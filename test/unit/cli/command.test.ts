@@ -292,7 +292,7 @@ describe('messages', () => {
     expect(out).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
-  it('a queued message can be retried and cancelled, and a message in a final state cannot', async () => {
+  it('a queued message can be retried and cancelled, and a message in a terminal state cannot', async () => {
     expectFailure(
       await run(folder, ['message', 'retry', MESSAGE_ID]),
       1,

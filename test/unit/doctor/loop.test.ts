@@ -69,7 +69,7 @@ test('a message that is not delivered is a failure with the last event', async (
   });
 });
 
-test('another final state and a message that is not accepted are failures', async () => {
+test('another terminal state and a message that is not accepted are failures', async () => {
   expect(await runTest([messageIn('suppressed', event('suppressed', 'node-a'))])).toMatchObject({ result: 'failure' });
   const refused = { send: () => Promise.reject(new Error('the account is locked')) };
   expect(await runTest([null], refused)).toMatchObject({ result: 'failure', detail: 'the account is locked' });
