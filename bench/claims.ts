@@ -1,6 +1,7 @@
 /**
- * Measures claims from a queue of 1,000,000 messages of 1,000 accounts in the embedded store: the rate, and the bytes
- * that a claim writes. Messages of different accounts alternate, so adjacent rows belong to different accounts.
+ * Measures claims from a queue of 1,000,000 messages of 1,000 accounts in the embedded store: the rate, and the number
+ * of bytes that a claim writes. Messages of different accounts alternate, so adjacent rows belong to different
+ * accounts.
  */
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';

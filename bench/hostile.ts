@@ -42,7 +42,7 @@ export interface HostileResult {
   readonly lost: readonly string[];
   /** Acknowledged messages whose state is not `delivered` after the queue had time to drain. */
   readonly undelivered: readonly string[];
-  /** How often the service ended without a kill. */
+  /** The number of times that the service ended without a kill. */
   readonly crashes: number;
 }
 

@@ -37,7 +37,7 @@ export interface Postfix {
   stop(): void;
 }
 
-/** True if Postfix can run on this machine. */
+/** Returns true if Postfix can run on this machine. */
 export function isPostfixInstalled(): boolean {
   return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SMTP_SOURCE);
 }

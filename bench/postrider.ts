@@ -16,9 +16,9 @@ export interface BenchService {
   readonly key: string;
   readonly folder: string;
   readonly startedMs: number;
-  /** Resident size in MB. */
+  /** Returns the resident size in MB. */
   residentMb(): number;
-  /** Processor time used so far, in ms. */
+  /** Returns the processor time used so far, in ms. */
   cpuMs(): number;
   /** Resolves when the process has ended. */
   readonly ended: Promise<void>;

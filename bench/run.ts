@@ -4,8 +4,8 @@
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
  *
- * Prints a table and writes bench/results.json, which keeps the previous figures of parts that did not run. A figure
- * that misses its target does not fail the run.
+ * Prints a table and writes bench/results.json, which keeps the previous figures of parts that did not run. The run
+ * does not fail if a figure misses its target.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';

@@ -37,7 +37,7 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
   return [
     ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
-    ['rare recipient, no match', { to: 'nobody.at.all@firm-3457.example' }],
+    ['rare recipient that does not occur', { to: 'nobody.at.all@firm-3457.example' }],
     ['first characters of a recipient', { q: 'rita.jensen12' }],
     ['small domain', { to: '@firm-300.example' }],
     ['large domain', { to: '@gmail.com' }],
@@ -60,7 +60,7 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
     ['most frequent state', { state: 'delivered' }],
     ['state and word', { state: 'complained', q: 'newsletter' }],
     ['state and word, never in one message', { state: 'bounced', q: 'receipt password' }],
-    ['state of newest messages and old word', { state: 'queued', q: 'order #10' }],
+    ['state of the newest messages, word of old messages', { state: 'queued', q: 'order #10' }],
     ['small account', { accountId: ACCOUNTS }],
     ['large account', { accountId: 1 }],
     ['account and state', { accountId: ACCOUNTS - 3, state: 'complained' }],

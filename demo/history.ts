@@ -46,9 +46,9 @@ export interface HistoryParts {
   /** Returns the id of the current key of an account. The actions create the keys. */
   readonly keyIdOf: (account: string) => number;
   readonly now: number;
-  /** Called for every delivery attempt. */
+  /** Receives every delivery attempt. */
   readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
-  /** From 0 to 1. */
+  /** Receives the progress, from 0 to 1. */
   readonly progress: (share: number) => void;
   readonly isStopped: () => boolean;
 }

@@ -21,7 +21,7 @@ export interface OperatorAction {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly actor: string;
-  /** `store` writes audit log entries of the actor. */
+  /** Performs the action. `store` writes audit log entries of the actor. */
   readonly run: (store: Store, at: number) => Promise<unknown>;
 }
 
@@ -32,7 +32,7 @@ export interface ActionContext {
   /** A store without an audit log, for actions of the service. */
   readonly store: Store;
   readonly random: Random;
-  /** Random bytes for keys and tokens. */
+  /** Returns random bytes for keys and tokens. */
   readonly randomBytes: (octets: number) => Buffer;
   readonly now: number;
   /** Number of messages of each account, by name. */
@@ -128,7 +128,10 @@ function domainAgeMs(domain: string): number {
   return domain === PENDING_DOMAIN ? 20 * HOUR_MS : 31 * DAY_MS;
 }
 
-/** Adds the domains and checks their records. The records of one are not published yet; those of another are removed. */
+/**
+ * Adds the domains and checks their records. The records of one domain are not published yet, and those of another
+ * domain are removed.
+ */
 function domainActions(
   context: ActionContext,
   { account, domain }: Application,
@@ -159,7 +162,10 @@ function domainActions(
   return [add, checkAction(ageMs - HOUR_MS), checkAction(domain === PENDING_DOMAIN ? 2 * MINUTE_MS : 4 * HOUR_MS)];
 }
 
-/** A key that expires soon, a revoked key, and a rotated key whose predecessor is still valid. */
+/**
+ * Returns the actions that create a key that expires soon, a revoked key, and a rotated key whose old key is still
+ * valid.
+ */
 function keyActions(context: ActionContext): readonly OperatorAction[] {
   const { now, randomBytes, onKeyCreated } = context;
   const createKey =
@@ -210,7 +216,7 @@ function suppressionActions(context: ActionContext): readonly OperatorAction[] {
   ];
 }
 
-/** A lock and its removal, higher limits, and retried and cancelled messages. */
+/** Returns the later actions: a lock and its removal, higher limits, and retried and cancelled messages. */
 function laterActions(context: ActionContext): readonly OperatorAction[] {
   const queuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);

@@ -16,7 +16,7 @@ export interface DemoTransportParts {
   readonly clock: Clock;
   /** Number of attempts in the history, by message id. */
   readonly attemptCounts: Map<string, number>;
-  /** Called when a simulated server accepts a message. */
+  /** Runs when a simulated server accepts a message. */
   readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
 }
 

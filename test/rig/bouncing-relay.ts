@@ -17,7 +17,7 @@ export interface BouncingRelay {
   close(): Promise<void>;
 }
 
-/** `feedback` returns the port of the feedback listener and is called for each report. */
+/** Starts the relay. `feedback` returns the port of the feedback listener and is called for each report. */
 export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
   const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();

@@ -19,7 +19,7 @@ import { type SessionHeaders, signInByLink } from './session.ts';
 /** The members of a service that a browser test uses. */
 export interface BrowsedService {
   readonly operatorUrl: string;
-  /** The output of `serve --json`; its first line contains the sign-in link. */
+  /** Returns the output of `serve --json`, whose first line contains the sign-in link. */
   readonly stdout: () => string;
 }
 
@@ -39,7 +39,7 @@ export interface BrowserUser {
   visit(path: string): Promise<void>;
   /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
-  /** The faults of the pages so far. The test fails at its end if there are any. */
+  /** Returns the faults of the pages so far. The test fails at its end if there are any. */
   faults(): readonly string[];
 }
 
@@ -58,7 +58,7 @@ const TIMEOUT_MS = 60_000;
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
-/** Call once at the top of a test file. */
+/** Creates the browsers of a test file. A test file calls it once at the top. */
 export function browserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
@@ -156,7 +156,7 @@ export async function replaceResponses(
   };
 }
 
-/** The storage of a signed-in browser: the cookie by host, the secret of the page by origin. */
+/** Returns the storage of a signed-in browser: the cookie by host, the secret of the page by origin. */
 function storageOf(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);
@@ -167,7 +167,7 @@ function storageOf(operatorUrl: string, session: SessionHeaders): Required<Brows
   };
 }
 
-/** The one-time link of a service without a password. */
+/** Returns the one-time link of a service without a password. */
 export function signInLink(service: BrowsedService): string {
   const { signIn } = JSON.parse(service.stdout().split('\n')[0] ?? '') as { signIn: string };
   return signIn;
@@ -193,7 +193,8 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   context.on('page', (other) => {
     if (other !== page) observedFaults.push(`window: ${other.url()}`);
   });
-  // A request that the content security policy blocks reaches no server. The console has its error.
+  // Returns true for a request to another origin. A request that the content security policy blocks reaches no server,
+  // and the console has its error.
   const isToOtherOrigin = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
     return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== serviceOrigin;
@@ -213,7 +214,7 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   };
 }
 
-/** `error: text (address)`; the text of a failed request contains only its status. */
+/** Returns `error: text (address)`. The text of a failed request contains only its status. */
 function consoleLine(message: ConsoleMessage): string {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;

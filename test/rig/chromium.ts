@@ -36,8 +36,8 @@ export async function launchChromium(): Promise<Browser> {
 }
 
 /**
- * The folder with the unpacked browser. Several processes may call this function at the same time. Each unpacks into
- * its own folder. The first to finish renames its folder, and the others remove theirs.
+ * Returns the folder with the unpacked browser. Several processes may call this function at the same time. Each unpacks
+ * into its own folder. The first to finish renames its folder, and the others remove theirs.
  */
 export async function unpackedChromium(): Promise<string> {
   const cache = join(ROOT, 'node_modules/.cache');
@@ -63,7 +63,9 @@ export async function unpackedChromium(): Promise<string> {
   return folder;
 }
 
-/** The fonts of the system, then the fonts of the package for a machine without fonts. */
+/**
+ * Returns the configuration of the fonts: those of the system, then those of the package for a machine without fonts.
+ */
 function fontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">

@@ -4,11 +4,14 @@ import { onTestFinished } from 'vitest';
 
 export interface CommitProxy {
   readonly port: number;
-  /** The next COMMIT reaches the server; its response is lost and the client's connection is closed. */
+  /** Loses the response to the next COMMIT, which reaches the server. The connection of the client is closed. */
   loseCommitResponse(): void;
-  /** The next COMMIT does not reach the server. The connection to the server stays open, the client's connection is closed. */
+  /**
+   * Loses the next COMMIT, which does not reach the server. The connection to the server stays open, and that of the
+   * client is closed.
+   */
   loseCommit(): void;
-  /** Number of lost commits and responses so far. */
+  /** Returns the number of lost commits and responses so far. */
   faultCount(): number;
 }
 

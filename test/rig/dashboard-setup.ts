@@ -20,12 +20,12 @@ export function setup(): void {
   if (built.status !== 0) throw new Error(`the dashboard cannot be built: ${built.stdout}${built.stderr}`);
 }
 
-/** Time of the last build, in ms; 0 if there is none. */
+/** Returns the time of the last build in ms; 0 if there is no build. */
 function lastBuildMs(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Modification time of the newest file, in ms. */
+/** Returns the modification time of the newest file in ms. */
 function newestMtimeMs(path: string): number {
   const { mtimeMs } = statSync(path);
   if (!statSync(path).isDirectory()) return mtimeMs;

@@ -143,7 +143,10 @@ function readQuestion(query: Buffer): { readonly name: string; readonly type: st
   return { name: labels.join('.').toLowerCase(), type, end: at + 5 };
 }
 
-/** The largest UDP response: 512 bytes, or the size in the EDNS record of the query (RFC 6891 section 6.1.2). */
+/**
+ * Returns the maximum size of a UDP response: 512 bytes, or the size in the EDNS record of the query (RFC 6891 section
+ * 6.1.2).
+ */
 function maxUdpBytes(query: Buffer, end: number): number {
   const additional = query.readUInt16BE(10);
   return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
@@ -188,7 +191,7 @@ function recordsOf(entry: ZoneEntry, type: string): readonly Buffer[] {
   }
 }
 
-/** RFC 1035 section 3.3: a string has at most 255 octets. A longer text is divided into several strings. */
+/** Divides a text into strings of at most 255 octets (RFC 1035 section 3.3). */
 function characterStrings(text: string): Buffer[] {
   const bytes = Buffer.from(text);
   const strings: Buffer[] = [];
@@ -204,7 +207,7 @@ function nameBytes(name: string): Buffer {
   return Buffer.concat([...labels, Buffer.of(0)]);
 }
 
-/** An address of eight groups, or of fewer groups with one `::`. */
+/** Returns the bytes of an address of eight groups, or of fewer groups with one `::`. */
 function ipv6Bytes(address: string): Buffer {
   const [left = '', right] = address.split('::');
   const groups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));

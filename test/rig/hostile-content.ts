@@ -31,7 +31,7 @@ export async function startRecordingServer(): Promise<RecordingServer> {
   };
 }
 
-/** Short hostile texts for subjects, names and reasons. */
+/** Returns short hostile texts for subjects, names and reasons. */
 export function hostileTexts(otherServerUrl: string): readonly string[] {
   return [
     `<script>alert('script')</script>`,
@@ -45,7 +45,7 @@ export function hostileTexts(otherServerUrl: string): readonly string[] {
   ];
 }
 
-/** A hostile HTML body. Each link has a unique name. */
+/** Returns a hostile HTML body. Each link has a unique name. */
 export function hostileHtml(otherServerUrl: string): string {
   return `<!doctype html><html><head>
 <meta http-equiv="refresh" content="0;url=${otherServerUrl}/refresh">

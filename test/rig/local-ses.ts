@@ -7,7 +7,7 @@ const { default: start } = createRequire(import.meta.url)('aws-ses-v2-local') as
 
 export interface LocalSes {
   readonly endpoint: string;
-  /** The accepted messages, oldest first. */
+  /** Returns the accepted messages, oldest first. */
   emails(): Promise<
     readonly {
       readonly messageId: string;

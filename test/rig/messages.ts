@@ -10,14 +10,14 @@ export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, r
 /** One id generator per millisecond, because a test may accept messages with a time in the past. */
 const generators = new Map<number, MessageIdGenerator>();
 
-/** An id generated at `ms`. */
+/** Returns an id generated at `ms`. */
 export function newIdAt(ms: number): string {
   const generator = generators.get(ms) ?? createMessageIdGenerator(null, randomUUID);
   generators.set(ms, generator);
   return generator.next(ms);
 }
 
-/** A message of account 1, as the listener passes it to the store. `overrides` replaces members. */
+/** Returns a message of account 1, as the listener passes it to the store. `overrides` replaces members. */
 export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
   const acceptedAt = overrides.acceptedAt ?? Date.now();
   const to = overrides.to ?? 'rita@example.com';
@@ -38,7 +38,7 @@ export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
   };
 }
 
-/** A finished delivery attempt with the given outcome (default: delivered). */
+/** Returns a finished delivery attempt with the given outcome (default: delivered). */
 export function newAttempt(outcome?: Attempt['outcome']): Attempt {
   const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
   return {
@@ -50,7 +50,7 @@ export function newAttempt(outcome?: Attempt['outcome']): Attempt {
   };
 }
 
-/** The settlement of a lease with the outcome delivered, or with the given change. */
+/** Returns the settlement of a lease with the outcome delivered, or with the given change. */
 export function newSettlement(
   message: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
   change: Partial<StateChange> = {},

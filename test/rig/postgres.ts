@@ -61,7 +61,7 @@ export async function runStatement(url: string, sql: string): Promise<void> {
   }
 }
 
-/** Every row of every table as text. */
+/** Returns every row of every table as text. */
 export async function dumpRows(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

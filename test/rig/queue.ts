@@ -33,7 +33,7 @@ export interface AttemptRecord {
   readonly at: number;
 }
 
-/** Runs a store call as a promise, so that errors of SQLite are rejections, as with the thread of the store. */
+/** Runs a store call as a promise, so that errors of SQLite are rejections like those of the thread of the store. */
 async function runAsPromise<T>(run: () => T): Promise<T> {
   return run();
 }

@@ -1,4 +1,6 @@
-/** The thread of `startResettingPeer`: for each port that it receives it connects, and resets the connection when it is told to. */
+/**
+ * The thread of `startResettingPeer`: it connects to each port that it receives, and resets the connection on request.
+ */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 export interface ResettingPeer {
-  /** Connects. Resolves when the connection is closed, so `resetNow` must be called meanwhile. */
+  /** Connects to the port. Resolves when the connection is closed, so `resetNow` must be called meanwhile. */
   connect(port: number): Promise<void>;
   /** Resets the connection. When the function returns, the reset has arrived. */
   resetNow(): void;

@@ -23,8 +23,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * The database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it is a database
- * for `folder`, which the first call creates.
+ * Returns the database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it names a
+ * database for `folder`, which the first call creates.
  */
 export async function storeSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
@@ -34,8 +34,8 @@ export async function storeSettings(folder: string): Promise<Record<string, stri
 }
 
 /**
- * Environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_ settings. The event of
- * npm is removed too, because under npm the service prints its commands with `npx`.
+ * Returns the environment of a child process: that of this process, with free loopback ports and without its POSTRIDER_
+ * settings. The variable of npm is removed too, because under npm the service prints its commands with `npx`.
  */
 export function environment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
@@ -166,7 +166,7 @@ export async function submitAccepted(baseUrl: string, key: string, overrides: Su
   return body.result.id;
 }
 
-/** Resident set size of a process in bytes. */
+/** Returns the resident set size of a process in bytes. */
 export function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }

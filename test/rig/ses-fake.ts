@@ -43,7 +43,7 @@ export interface SesFake {
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connections: number;
-  /** The behaviour for each message; default `accept`. */
+  /** Returns the behaviour for each message; the default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehaviour;
   account: SesBehaviour;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Signs in at an operator listener as its page does: by one-time link or password, over the operator API. */
+/** Signs in at an operator listener like its page, with the one-time link or the password, through the operator API. */
 
 /** The headers of a session that a page sends. */
 export type SessionHeaders = {

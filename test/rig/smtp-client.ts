@@ -8,7 +8,7 @@ export interface SmtpClient {
   command(line: string): Promise<string>;
   /** Sends exactly these bytes. */
   write(bytes: string | Uint8Array): void;
-  /** The next reply, or `closed`. */
+  /** Resolves to the next reply, or to `closed`. */
   readReply(): Promise<string>;
   /** Starts TLS and accepts every certificate. */
   startTls(): Promise<void>;
@@ -17,7 +17,10 @@ export interface SmtpClient {
   close(): void;
 }
 
-/** Connects, reads the greeting and sends EHLO. `localAddress` sets the source address, from the loopback network. */
+/**
+ * Connects to the server, reads the greeting and sends EHLO. `localAddress` sets the source address, from the loopback
+ * network.
+ */
 export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
   let received = '';

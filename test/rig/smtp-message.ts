@@ -6,7 +6,7 @@ import type { OutgoingMessage, Transport } from '../../src/transports/transport.
 
 let messageCount = 0;
 
-/** A message with a unique id. */
+/** Returns a message with a unique id. */
 export function outgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
@@ -19,7 +19,7 @@ export function outgoingMessage(
   };
 }
 
-/** The setting of a relay on loopback without TLS. */
+/** Returns the setting of a relay on loopback without TLS. */
 export function smtpSetting(port: number, overrides: Partial<SmtpSetting> = {}): SmtpSetting {
   return {
     kind: 'smtp',
@@ -34,7 +34,7 @@ export function smtpSetting(port: number, overrides: Partial<SmtpSetting> = {}):
   };
 }
 
-/** An SMTP transport to loopback. */
+/** Creates an SMTP transport to loopback. */
 export function newSmtpTransport(
   port: number,
   overrides: Partial<SmtpSetting> = {},

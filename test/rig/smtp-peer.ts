@@ -50,7 +50,7 @@ export class PeerConnection {
     if (!this.#isEnded) this.#socket.write(bytes);
   }
 
-  /** The next command line. */
+  /** Resolves to the next command line. */
   async readLine(): Promise<string> {
     for (;;) {
       const at = this.#buffer.indexOf('\r\n');

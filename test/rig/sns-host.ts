@@ -1,6 +1,7 @@
 /**
  * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, with a certificate of a
- * test authority. The service is configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`, as an operator would do.
+ * test authority. The service is configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`, like an installation behind a
+ * proxy.
  */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';

@@ -112,7 +112,7 @@ export async function snsRig(
   };
 }
 
-/** A fetch function that sends every request to a test server. */
+/** Returns a fetch function that sends every request to a test server. */
 export async function fetchFrom(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');

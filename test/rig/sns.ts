@@ -57,7 +57,10 @@ const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 };
 
-/** A signed message of SNS. `fields` replaces members before signing, `afterSigning` replaces them after signing. */
+/**
+ * Creates a signed message of SNS. `fields` replaces members before signing, `afterSigning` replaces them after
+ * signing.
+ */
 export function snsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,

@@ -26,13 +26,13 @@ export interface SqsFake {
   send(body: string, sentAt?: number): void;
   /** Number of requests so far, with or without a response. */
   readonly requests: number;
-  /** The next requests get this status. */
+  /** Responds to the next requests with this status. */
   failNext(count: number, status?: number): void;
-  /** The connections of the next requests are closed without a response. */
+  /** Closes the connections of the next requests without a response. */
   dropNext(count: number): void;
-  /** The next requests get no response. */
+  /** Sends no response to the next requests. */
   stallNext(count: number): void;
-  /** The next deletions are confirmed but not performed. */
+  /** Confirms the next deletions but does not perform them. */
   loseDeletions(count: number): void;
   /** Ends the visibility timeout of every message. */
   makeVisible(): void;

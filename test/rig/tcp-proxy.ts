@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest';
 
 export interface TcpProxy {
   readonly port: number;
-  /** Accepts bytes and new connections but does not forward them. */
+  /** Accepts bytes and new connections but does not forward the bytes. */
   pause(): void;
   /** Closes all connections, which loses their bytes, and forwards new connections. */
   resume(): void;

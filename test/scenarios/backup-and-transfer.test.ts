@@ -106,7 +106,7 @@ test('a restore reports the messages that the backup will send', async () => {
     queued: 2,
     oldestQueuedAt: first,
   });
-  // The output names only existing files, also if the database is missing and only its log exists.
+  // The output names only existing files, even if the database is missing and only its log exists.
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'old log');
   const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);

@@ -29,7 +29,7 @@ async function openIdleConnections(port: number, count: number): Promise<readonl
 
 const portOf = (url: string): number => Number(new URL(url).port);
 
-/** The number of connections that the service dropped, for the given labels of the metric. */
+/** Returns the number of connections that the service dropped, for the given labels of the metric. */
 async function readDroppedCount(service: ServiceProcess, label: string): Promise<number> {
   const text = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   return text

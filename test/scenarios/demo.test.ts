@@ -75,7 +75,7 @@ async function signIn(link: string): Promise<(path: string) => Promise<unknown>>
   };
 }
 
-/** The number of elements of a response that is a list or contains one. */
+/** Returns the number of elements of a response that is a list or contains one. */
 function countElements(answer: unknown): number {
   if (Array.isArray(answer)) return answer.length;
   const list = Object.values(answer as Record<string, unknown>).find(Array.isArray);

@@ -16,7 +16,7 @@ import { TOPIC } from '../rig/sns.ts';
 const SAMPLES = 6;
 const MAX_CONCURRENT = 24;
 
-/** A random generator with a seed (mulberry32). */
+/** Returns a random generator with a seed (mulberry32). */
 function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -27,7 +27,7 @@ function seededRandom(seed: number): () => number {
   };
 }
 
-/** The byte positions at which to disconnect: the first, the last, and a sample or all of the others. */
+/** Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the others. */
 function disconnectPositions(length: number, random: () => number): readonly number[] {
   if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, at) => at);
   return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
@@ -126,7 +126,7 @@ async function checkListeners(service: ServiceProcess, smtp: number, secure: boo
   expect(greeting).toMatch(/^220 |^421 /);
 }
 
-/** A free port, because the output of `serve` does not contain the ports of the feedback listeners. */
+/** Finds a free port, because the output of `serve` does not contain the ports of the feedback listeners. */
 async function freePort(): Promise<number> {
   const { createServer } = await import('node:net');
   const server = createServer();

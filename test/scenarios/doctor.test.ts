@@ -1,4 +1,4 @@
-/** `doctor` as a process: its exit code, its lines, and that it changes nothing. */
+/** Tests `doctor` as a process: its exit code and its lines, and that it changes nothing. */
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';

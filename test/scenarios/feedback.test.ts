@@ -125,7 +125,7 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   const client = await connectSmtp(feedbackPort());
   const forged = sender.slice(0, 12) + (sender[12] === 'a' ? 'b' : 'a') + sender.slice(13);
   expect(await client.send('', forged, bounce('victim@example.net', forged))).toMatch(/^550 /);
-  // A report with another recipient's return path that contains this recipient applies only to the message of its return path.
+  // A report applies only to the message of its return path, even if it names another recipient.
   const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
   await client.command('RSET');
   expect(await client.send('', otherReturnPath, bounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);

@@ -1,4 +1,4 @@
-/** The rules of the interface specification and of the product for it, with a real process. */
+/** Tests the rules of the interface specification and of the product with a real process. */
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -284,7 +284,7 @@ describe('the message', () => {
 });
 
 describe('idempotency', () => {
-  test('fifty concurrent requests with the same idempotency key and payload create one message, also after a restart', async () => {
+  test('fifty concurrent requests with the same idempotency key and payload create one message, even after a restart', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const separateFolder = rig.folder();
     const first = await rig.serve(separateFolder);

@@ -193,7 +193,8 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
     );
     return Math.max(locked, await waitForChange(first.key, OK, 'account', 'unlock', 'keys'));
   };
-  // The measurement is repeated, because the machine can be slow for a moment. A service that is too slow never passes.
+  // The measurement is repeated, because the machine can be slow for a moment. The test fails if every measurement is
+  // too slow.
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
   const graceEndsAt = Date.now() + 2_000;
   const rotatedKey = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '2s');

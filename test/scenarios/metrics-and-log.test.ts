@@ -10,7 +10,7 @@ async function readMetrics({ operatorUrl }: RunningService): Promise<readonly st
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
-test('the metrics count every state of a message, also a complaint after the delivery, and every refusal', async () => {
+test('the metrics count every state of a message, including a complaint after the delivery, and every refusal', async () => {
   const service = await rig.serve(rig.folder());
   const to = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])

@@ -107,7 +107,7 @@ test('a lock, an unlock and a revoked key work on every node within one second',
   const onEveryNode = (status: number) => nodes.map(() => status);
   const answers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
-  /** Milliseconds from the end of a command until every node answers with this status. */
+  /** Returns the milliseconds from the end of a command until every node answers with this status. */
   const delayMsAfter = async (key: string, status: number, ...args: string[]) => {
     await runJson(...args);
     const startedAt = performance.now();
@@ -123,7 +123,8 @@ test('a lock, an unlock and a revoked key work on every node within one second',
       await delayMsAfter(key, 401, 'key', 'revoke', id),
     );
   };
-  // Measured again after a slow moment of the machine. A service that is too slow never passes.
+  // The measurement is repeated, because the machine can be slow for a moment. The test fails if every measurement is
+  // too slow.
   await expect.poll(maxDelayMs).toBeLessThan(1_000);
 });
 

@@ -61,7 +61,7 @@ async function openStream() {
 
 const simulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
-test('figures, queue and health match the messages sent, also after a restart', async () => {
+test('figures, queue and health match the messages sent, even after a restart', async () => {
   expect(await overview()).toMatchObject({ everAccepted: false, totals: { accepted: 0 }, queue: { trend: 'empty' } });
   for (const name of ['success', 'success', 'bounce', 'complaint', 'suppressed', 'defer'])
     await submitAccepted(service.publicUrl, service.key, simulatorRecipient(name));
@@ -134,7 +134,7 @@ test('the figures count a message that an operator cancels as a departure from t
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
-test('a problem is listed with its page until it is solved', async () => {
+test('a problem is listed with its page until its cause is removed', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
   expect((await overview()).attention).toContainEqual(

@@ -124,7 +124,7 @@ async function startSwitchableProxy(relayPort: number) {
   return proxy;
 }
 
-test('a relay that is down gets only probes, and gets every message when it is back', async () => {
+test('a relay that is down gets only probes, and every message after it is up', async () => {
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
   const separateFolder = rig.folder();

@@ -39,7 +39,7 @@ export interface RunningService {
 export interface Scenario {
   /** Creates a folder that is removed after the last test of the file. */
   folder(): string;
-  /** Opens the store of the service in `folder`, as a command does. Calls of the store are faster than processes. */
+  /** Opens the store of the service in `folder` like a command. A call of the store is faster than a process. */
   openStore(folder: string): Promise<Store>;
   /** Starts `serve --json` in `folder`. Rejects with its standard error if it ends. */
   serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
@@ -47,7 +47,7 @@ export interface Scenario {
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;
 }
 
-/** Call once at the top of a test file. */
+/** Creates the services of a test file. A test file calls it once at the top. */
 export function scenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
@@ -114,7 +114,8 @@ export function scenario(): Scenario {
       return { ...running, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
-      // The last line of the output: the body of the curl command on an empty store, else the hint how to create a key.
+      // Returns the last line of the output: the body of the curl command on an empty store, else the hint how to
+      // create a key.
       const running = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = running.stdout();
       const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
@@ -148,7 +149,7 @@ export function signedIn({ signIn }: RunningService): Promise<SessionHeaders> {
   return signInByLink(signIn ?? '');
 }
 
-/** The number of occurrences of each value. */
+/** Returns the number of occurrences of each value. */
 export function countValues(values: readonly (string | number)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1;

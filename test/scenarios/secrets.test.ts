@@ -1,4 +1,4 @@
-/** Known bodies, keys and passwords must not be in the log, in metrics, in listings or in files. */
+/** Searches for known bodies, keys and passwords, which must not be in the log, in metrics, in listings or in files. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';

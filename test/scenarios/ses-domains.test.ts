@@ -48,7 +48,7 @@ async function verify(name: string): Promise<{ code: number; stderr: string; ans
 }
 const provider = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
 
-test('domain add creates the identity with the RSA key of Postrider, and verify also reads its state at SES', async () => {
+test('`domain add` creates the identity with the RSA key of Postrider, and `domain verify` also reads its state at SES', async () => {
   const added = await add('own.example');
   const identity = ses.identities.get('own.example');
   const rsa = added.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
@@ -90,7 +90,7 @@ test('with --easy-dkim the records of SES are also printed and verified', async 
   expect(provider(shown)).toHaveLength(4);
 });
 
-test('if SES does not answer, the identity is not treated as missing, and verify creates an identity that add could not create', async () => {
+test('`domain verify` creates the SES identity that `domain add` could not create, because SES did not answer', async () => {
   const here = ses.identities;
   const down = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
   const { code, stdout, stderr } = await runCommand(
@@ -110,7 +110,7 @@ test('if SES does not answer, the identity is not treated as missing, and verify
   expect(here.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
-test('after a rotation verify passes the new signing key to SES', async () => {
+test('after a rotation `domain verify` passes the new signing key to SES', async () => {
   const added = await add('turn.example');
   publish(added);
   const before = ses.identities.get('turn.example')?.selector;

@@ -50,7 +50,7 @@ const postNotification = (message: object) =>
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
-/** The id of a message at SES, from its history. */
+/** Returns the id of a message at SES, from its history. */
 async function referenceOf(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';

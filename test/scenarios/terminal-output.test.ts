@@ -12,7 +12,7 @@ const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x20
   .join('x');
 const SECRET = 'plantedPASSWORD4721';
 
-/** The control characters in a text, except line feeds and tabs. */
+/** Returns the control characters in a text, except line feeds and tabs. */
 const findControlCharacters = (text: string) =>
   [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
 
