@@ -42,7 +42,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
     expect(loads()).toBe(1);
   });
 
-  test('that is still missing after the reload is reported in place of the page, and other pages work', async () => {
+  test('that is still missing after the reload is reported in place of the page, and the other pages work', async () => {
     const { page, allowFaults } = await browsers.signedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);

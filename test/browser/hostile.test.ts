@@ -1,4 +1,4 @@
-/** Hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
+/** Checks that hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
@@ -111,7 +111,7 @@ const LINKS = [
   'a link in its place',
 ];
 
-test('hostile HTML in the inbox runs no script, loads nothing, and a click in it does not navigate', async () => {
+test('hostile HTML in the inbox runs no script and loads no resource, and a click in it does not navigate', async () => {
   const { page, visit, allowFaults } = await browsers.signedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(REFUSED);
   const frame = page.frameLocator('iframe');

@@ -73,7 +73,7 @@ test('when two operators change one account, the second change is refused with t
   expect(shown.reason).toBe('reason of operator 1');
 });
 
-test('a rotated key is shown once, and old and new key work during the grace period', async () => {
+test('a rotated key is shown once, and the old and the new key are valid during the grace period', async () => {
   const old = await account('rotating');
   const { page } = await browsers.signedIn(service, '/accounts/rotating?tab=keys');
   await page.getByRole('button', { name: /^Rotate web/ }).click();

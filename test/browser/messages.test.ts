@@ -25,7 +25,7 @@ async function waitForState(id: string, state: string): Promise<void> {
 const subjects = (page: Page) => page.getByRole('table').getByRole('link');
 const search = (page: Page) => page.getByRole('textbox', { name: 'Search' });
 
-test('messages are found by words, recipient, state and time, and the URL of the page holds the search', async () => {
+test('messages are found by words, recipient, state and time, and the URL of the page contains the search', async () => {
   const ids = await Promise.all([
     submitMessage('ada@engine.example', 'Your analytical receipt'),
     submitMessage('grace@navy.example', 'Your compiled receipt'),
@@ -117,7 +117,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
   await page.getByText('All 4 shown').waitFor();
 });
 
-test('an invalid filter in the URL shows the error of the service, and the page keeps working', async () => {
+test('an invalid filter in the URL shows the error of the service, and the page still works', async () => {
   const { page, allowFaults } = await browsers.signedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [
@@ -137,7 +137,7 @@ test('an invalid filter in the URL shows the error of the service, and the page 
 test.each([
   ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
   ['not-an-id', 'This is not a message id'],
-])('the page of an unknown message (%s) says so and links to the search', async (id, title) => {
+])('the page of an unknown message (%s) states the error and links to the search', async (id, title) => {
   const { page, visit, allowFaults } = await browsers.signedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
@@ -154,7 +154,7 @@ test.each([
   ['complaint', 'complained', /recorded as complained/],
   ['suppressed', 'suppressed', /the simulator always suppresses this address/],
 ])(
-  'the page of a message to %s@simulator shows that it is %s and why, in light and dark mode, on desktop and phone',
+  'the page of a message to %s@simulator shows the state %s and its reason, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
     const id = await submitMessage(simulator(name), `To ${name}`);
     await waitForState(id, state);
@@ -169,7 +169,7 @@ test.each([
   },
 );
 
-test('the page of a suppressed message says why the address is suppressed and links to the list', async () => {
+test('the page of a suppressed message states why the address is suppressed and links to the list', async () => {
   const address = 'complainer@example.com';
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
   const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
@@ -180,7 +180,7 @@ test('the page of a suppressed message says why the address is suppressed and li
   expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Complainer%40Example.com');
 });
 
-test('the list of queued messages and the page of each show what it waits for, such as a locked account', async () => {
+test('the list of queued messages and the page of a message show what a message waits for, such as a locked account', async () => {
   await browsers.callApi(service, 'POST', '/accounts', { name: 'overdue' });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/overdue/keys', {});
   const submit = () => submitAccepted(service.publicUrl, key, { to: simulator('defer'), subject: 'Waiting message' });
@@ -206,7 +206,7 @@ test('the list of queued messages and the page of each show what it waits for, s
   expect(await horizontalOverflow(page)).toEqual([]);
 });
 
-test('a message can be opened and cancelled by keyboard alone', async () => {
+test('a message can be opened and cancelled with the keyboard alone', async () => {
   const id = await submitMessage(simulator('defer'), 'Cancelled by keyboard');
   await waitForState(id, 'queued');
   const { page } = await browsers.signedIn(service, '/');
@@ -243,7 +243,7 @@ test('a message can be opened and cancelled by keyboard alone', async () => {
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
 });
 
-test('when two operators cancel a message, the second gets an error and sees the message cancelled', async () => {
+test('when two operators cancel a message, the second operator gets an error and sees the cancelled message', async () => {
   const id = await submitMessage(simulator('defer'), 'Cancelled by two');
   await waitForState(id, 'queued');
   const first = await browsers.signedIn(service, `/messages/${id}`);
@@ -261,7 +261,7 @@ test('when two operators cancel a message, the second gets an error and sees the
   await second.page.getByText('is cancelled: withdrawn by an operator').waitFor();
 });
 
-test('the dialog that cancels an uncertain message says that it may have arrived', async () => {
+test('the dialog that cancels an uncertain message states that the message may have arrived', async () => {
   const id = await submitMessage(simulator('defer'), 'Perhaps delivered');
   await waitForState(id, 'queued');
   const { page, visit } = await browsers.signedIn(service, '/audit');

@@ -1,4 +1,7 @@
-/** Every page with data on it: axe finds no serious fault in light and dark mode, and a phone does not scroll horizontally. */
+/**
+ * Checks every page with data: axe finds no serious fault in light and dark mode, and a phone does not scroll
+ * horizontally.
+ */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import {

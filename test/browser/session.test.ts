@@ -12,7 +12,7 @@ const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 const rig = scenario();
 const browsers = browserRig();
 
-/** A server on another port of this host; records the headers of its requests. */
+/** Starts a server on another port of this host, which records the headers of its requests. */
 async function otherServer() {
   const receivedHeaders: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
@@ -48,7 +48,7 @@ test('a server on another port of this host receives the cookie and cannot use i
   await context.close();
 });
 
-test('tabs share a session, signing out in one tab ends it in all, and a cookie without the secret shows the sign-in page', async () => {
+test('tabs share a session, a sign-out in one tab ends the session in all tabs, and a cookie without the secret shows the sign-in page', async () => {
   const service = await rig.serve(rig.folder());
   const { page, context, allowFaults } = await browsers.signedOut(service);
   allowFaults(UNAUTHORIZED, /^window: /);

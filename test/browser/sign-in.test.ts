@@ -1,4 +1,4 @@
-/** Without a session only the sign-in page is shown; with one the pages, until the session ends. */
+/** Tests the sign-in: without a session only the sign-in page is shown, and with a session the pages until it ends. */
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig, replaceResponses, signInLink } from '../rig/browser.ts';
 import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';
@@ -19,7 +19,7 @@ beforeAll(async () => {
   ]);
 });
 
-test('the printed link signs in once, and every page of a signed-out browser says where to find it', async () => {
+test('the printed link signs in once, and every page of a signed-out browser states where to find the link', async () => {
   const { page } = await browsers.signedOut(open);
   await page.goto(signInLink(open));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
@@ -63,7 +63,7 @@ test('an ended session shows the sign-in page with the reason, and signing in re
   await page.getByText('No message matches').waitFor();
 });
 
-test('without a password signing out asks for confirmation and says how to sign in again', async () => {
+test('without a password the sign-out asks for confirmation and states how to sign in again', async () => {
   // The link of the other service has been used.
   const { page, allowFaults } = await browsers.signedIn(await rig.serve(rig.folder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
@@ -86,7 +86,7 @@ test('without a password signing out asks for confirmation and says how to sign 
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('with a password signing out asks for no confirmation, and shows an error if it fails', async () => {
+test('with a password the sign-out asks for no confirmation, and shows an error if it fails', async () => {
   const { page, allowFaults } = await browsers.signedOut(passwordService);
   allowFaults(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');

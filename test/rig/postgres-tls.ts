@@ -19,7 +19,7 @@ export interface TlsServer {
   readonly authority: Pem;
   /** A client certificate for the role `certified`. */
   readonly client: Pem;
-  /** URL of a new database with these parameters. */
+  /** Returns the URL of a new database with these parameters. */
   url(parameters: Readonly<Record<string, string>>, host?: string): Promise<string>;
 }
 

@@ -16,7 +16,7 @@ const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
-/** The first row of a query. */
+/** Returns the first row of a query. */
 async function queryFirstRow(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -66,7 +66,7 @@ function requests(authorization: string, path: string): Readonly<Record<string, 
 const SMTP =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
-/** The first bytes that a TLS client sends, for a listener without TLS. */
+/** Returns the first bytes that a TLS client sends, for a listener without TLS. */
 async function clientHello(): Promise<Buffer> {
   const { createServer } = await import('node:net');
   const { connect: connectTls } = await import('node:tls');

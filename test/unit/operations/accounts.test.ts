@@ -26,7 +26,7 @@ async function performChecked(rig: OperationRig, operation: Operation, given: Re
 }
 
 const NOW = Date.UTC(2030, 0, 1);
-/** The warning was stored at the last bounce, when 7 of 100 emails had bounced. */
+/** The warning was stored at the last bounce, when 7 of 100 messages had bounced. */
 const ACCOUNT: Account = {
   id: 1,
   name: 'acme',

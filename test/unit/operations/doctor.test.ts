@@ -85,7 +85,7 @@ describe('the feedback test', () => {
     ]);
   });
 
-  test('waits for the given time, at most one hour', async () => {
+  test('rejects a waiting time of more than one hour', async () => {
     const rig = await operationRig();
     for (const within of ['soon', '2h']) {
       expect(await rig.perform(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });

@@ -62,7 +62,7 @@ test('a domain is added, verified, rotated, changed and removed, and each change
   );
 });
 
-test('a domain without records has a fault with their number, and one with lost records has the end of its grace period', async () => {
+test('a domain without records has a fault with the number of missing records, and a domain with lost records has the end of its grace period', async () => {
   const { rig, dns } = await withDns();
   const added = await rig.performOk(addDomain, { account: 'acme', domain });
   expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
@@ -89,7 +89,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     ['rotate', (rig: OperationRig, name: string) => rig.perform(rotateDomain, { domain: name })],
     ['remove', (rig: OperationRig, name: string) => rig.perform(removeDomain, { domain: name })],
   ] as const)(
-    '%s: an unknown domain is not found, and a text that is no domain is invalid',
+    '%s: an unknown domain is not found, and a text that is not a domain is invalid',
     async (_name, performOperation) => {
       const rig = await operationRig();
       expect(await performOperation(rig, domain)).toMatchObject({ error: { code: 'not-found', field: 'domain' } });

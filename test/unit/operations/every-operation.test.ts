@@ -22,7 +22,7 @@ import { EXAMPLES } from './examples.ts';
 import { operationRig } from './operation-rig.ts';
 
 const NO_INBOX_COMMAND =
-  'captured messages are for development and are read in a browser; their files lie in the data folder as a Maildir';
+  'captured messages are for development and are read in a browser; their files are in the data folder as a Maildir';
 /** The reason for each operation without a command, by the name of the operation. */
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'inbox.list': NO_INBOX_COMMAND,
@@ -52,7 +52,7 @@ async function exportedOperations(): Promise<readonly Operation[]> {
   return modules.flatMap((module) => Object.values(module).filter(isOperation));
 }
 
-/** The methods of the routes of an operation. */
+/** Returns the methods of the routes of an operation. */
 function methodsOf(operation: Operation): readonly string[] {
   return [
     ...OPERATION_ROUTES.filter((route) => route.operation === operation),
@@ -60,7 +60,7 @@ function methodsOf(operation: Operation): readonly string[] {
   ].map(({ method }) => method);
 }
 
-/** The commands of `program`, to any depth. */
+/** Returns the commands of `program`, to any depth. */
 function commandsOf(program: Command): readonly Command[] {
   return program.commands.flatMap((command) => [command, ...commandsOf(command)]);
 }
@@ -183,7 +183,7 @@ describe('the document of the operator API, on files', () => {
 });
 
 describe('every operation', () => {
-  test('has an example in examples.ts, and every example has its operation', () => {
+  test('has an example in examples.ts, and every example belongs to an operation', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(OPERATIONS.map(({ name }) => name).sort());
   });
 

@@ -87,7 +87,7 @@ describe('the wait reason', () => {
     status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
   ) => waitReason({ message: { ...QUEUED, ...message }, account, status, now: T0 + MINUTE });
 
-  it('names what a message that has not ended waits for', () => {
+  it('states what a message that has not ended waits for', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED })];
     expect(line({ dueAt: T0 + 6 * MINUTE, events })).toBe(
       'the next attempt, in 5 min; the last attempt was deferred: mailbox-full, 452 4.2.2 mailbox full',
@@ -101,7 +101,7 @@ describe('the wait reason', () => {
     expect(line({ state: 'uncertain' })).toContain('an operator');
   });
 
-  it('names no free connection while the circuit breaker is open or its state is unknown', () => {
+  it('does not mention a free connection while the circuit breaker is open or its state is unknown', () => {
     expect(line({ dueAt: T0 }, ACCOUNT, { delivery: OPEN })).toBe(
       'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
     );
@@ -119,11 +119,11 @@ describe('the wait reason', () => {
 });
 
 describe('the explanation', () => {
-  it.each(STATES.filter((state) => state !== 'bounced'))('names the state %s and its meaning', (state) => {
+  it.each(STATES.filter((state) => state !== 'bounced'))('contains the state %s and its meaning', (state) => {
     expect(explainText({ state })).toContain(`is ${state}: ${STATE_DESCRIPTIONS[state]}.`);
   });
 
-  it('begins with whether a bounce was synchronous or asynchronous', () => {
+  it('begins with the kind of a bounce, synchronous or asynchronous', () => {
     expect(explainText({ state: 'bounced' })).toContain('is bounced: a hard bounce.');
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const events = [event('delivered', { attempt: attempt({ kind: 'delivered', reply }) })];
@@ -144,13 +144,13 @@ describe('the explanation', () => {
     expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
   });
 
-  it('names the time since which a queued message has been due', () => {
+  it('states since when a queued message has been due', () => {
     expect(explainText({ dueAt: T0 })).toContain(
       'No delivery attempt has been made yet; the next one has been due since 2030-01-01 12:00:00Z',
     );
   });
 
-  it('names an open circuit breaker, its cause and the next probe', () => {
+  it('states that the circuit breaker is open, with its cause and the next probe', () => {
     const text = explainText({ dueAt: T0 }, ACCOUNT, T0 + MINUTE, [], { delivery: OPEN });
     expect(text).toContain(
       'has been due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
@@ -174,7 +174,7 @@ describe('the explanation', () => {
     }
   });
 
-  it('names the unlock, and no time, for a queued message of a locked account', () => {
+  it('states that a queued message of a locked account waits for the unlock, and contains no time', () => {
     const locked = { ...ACCOUNT, locked: { reason: 'unpaid', at: T0 } };
     const text = explainText({ dueAt: T0 + HOUR }, locked);
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
@@ -234,7 +234,7 @@ describe('the explanation', () => {
     expect(explainText({ attempts: 3 })).toContain('No delivery attempt has been made yet');
   });
 
-  it('names the node that sends a message and the end of its lease, also once the lease has expired', () => {
+  it('names the node that sends a message and the end of its lease, even after the lease has expired', () => {
     const sending = { state: 'sending', owner: 'node-7', dueAt: T0 + 2 * MINUTE } as const;
     expect(explainText(sending)).toContain('Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z');
     expect(explainText(sending, ACCOUNT, T0 + HOUR)).toContain(
@@ -257,7 +257,7 @@ describe('the explanation', () => {
     expect(text).toContain(part);
   });
 
-  it('makes no statement about a mailbox of the simulator', () => {
+  it('does not say that a mailbox of the simulator does not exist', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const bounced = attempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
     const events = [event('bounced', { attempt: { ...bounced, remote: 'simulator' } })];
@@ -266,7 +266,7 @@ describe('the explanation', () => {
     expect(text).not.toContain('mailbox does not exist');
   });
 
-  it('names what an uncertain message lost: the connection or the node', () => {
+  it('states whether the connection or the node of an uncertain message was lost', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
     const lost = event('uncertain', { attempt: attempt({ kind: 'unanswered', reply }) });
     const connection = explainText({ state: 'uncertain', events: [lost] });
@@ -299,7 +299,7 @@ describe('the explanation', () => {
     expect(text).toContain('the connection ended before the reply');
   });
 
-  it('names the source of a cancellation or complaint', () => {
+  it('states the source of a cancellation or complaint', () => {
     expect(explainText({ state: 'cancelled', events: [event('cancelled', { by: 'operator' })] })).toContain(
       'recorded as cancelled at 2030-01-01 12:00:02Z by operator',
     );
@@ -330,7 +330,7 @@ describe('the explanation', () => {
     ).toContain('ended the message as complained: abuse');
   });
 
-  it('names a retry by an operator and a recovered lease', () => {
+  it('mentions a retry by an operator and a recovered lease', () => {
     const events = [...QUEUED.events, event('deferred', { attempt: DEFERRED }), event('retried', { by: 'operator' })];
     expect(explainText({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
     const recovered = event('recovered', { detail: 'the lease ended before the message was sent' });
@@ -382,7 +382,7 @@ describe('the explanation', () => {
     }
   });
 
-  it('names the erasure of the body, past and future', () => {
+  it('states when the body is erased, or that it has been erased', () => {
     expect(explainText({ state: 'delivered', endedAt: T0, message: null })).toContain('Its body has been erased.');
     expect(explainText({ state: 'delivered', endedAt: T0 })).toContain('Its body is erased after 2030-01-03 12:00:00Z');
     expect(explainText({})).not.toContain('body');

@@ -40,20 +40,20 @@ export interface OperationRig {
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<OperationResult<Static<R>>>;
-  /** Like `perform`, and returns the value. Fails if the result is an error. */
+  /** Performs an operation like `perform` and returns its value. Fails if the result is an error. */
   performOk<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
   /** Performs an upload of `text` and returns its result. Each progress report is checked against its schema too. */
   upload(operation: UploadOperation, rawInput: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
-  /** The pages of a download. */
+  /** Returns the pages of a download. */
   download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
-  /** Actor, action and target of each audit log entry, oldest first. */
+  /** Returns actor, action and target of each audit log entry, oldest first. */
   audit(): Promise<readonly string[]>;
 }
 
-/** A store with the account `acme`. `environment` contains further settings. */
+/** Creates the rig on a store with the account `acme`. `environment` contains further settings. */
 export async function operationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
   const { folder, store } = await commandRig(environment);
   const variables = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment };
@@ -137,7 +137,7 @@ function expectShape(name: string, schema: TSchema, value: unknown): void {
   expect([name, validate, isValid.errors]).toEqual([name, true, null]);
 }
 
-/** The schema with `additionalProperties: false` in every object, so that undeclared members are found. */
+/** Returns the schema with `additionalProperties: false` in every object, so that undeclared members are found. */
 function closeSchema(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closeSchema);
   if (typeof schema !== 'object' || schema === null) return schema;

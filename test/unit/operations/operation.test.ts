@@ -98,7 +98,7 @@ describe('an operation', () => {
     expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
-  test('that fails is answered with the status of its code and the name of the parameter', async () => {
+  test('that fails is answered with the status of its error code and the name of the parameter', async () => {
     const route = operationRoute('POST', '/tests', 'Tests', failing);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
       const failed = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
@@ -113,7 +113,7 @@ describe('an operation', () => {
 
 describe('every route of an operation', () => {
   test.each(OPERATION_ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
-    '%s names its path parameters as members of its input, and a schema of its result that a validator accepts',
+    '%s has path parameters that are members of its input, and a schema of its result that a validator accepts',
     (_name, { path, operation: { input, result, id, name, summary } }) => {
       for (const parameter of pathParameters(path)) expect(Object.keys(input.properties)).toContain(parameter);
       expect(() =>

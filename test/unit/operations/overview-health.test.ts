@@ -141,7 +141,7 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   expect(healthText(given, 'transport')).toMatchObject({ level: 'ok' });
 });
 
-test('nodes past the liveness timeout are reported, and that no node delivers', () => {
+test('nodes past the liveness timeout are reported, and so is a cluster in which no node delivers', () => {
   const given = overviewInput(SHARED, { nodes: [node('a', NOW + 9_000, ['api']), node('b', NOW - 60_000)] });
   expect(healthText(given, 'nodes')).toEqual({
     part: 'nodes',

@@ -11,7 +11,7 @@ import { toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 const CORPUS = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);
 
-/** The bytes in pieces of `size`. */
+/** Yields the bytes in pieces of `size`. */
 async function* splitBytes(bytes: Buffer, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
@@ -41,7 +41,7 @@ describe('suppression lists of various sources', () => {
   });
 });
 
-describe('a file that is not CSV fails with one clause', () => {
+describe('a file that is not CSV fails with an error of one line', () => {
   it.each([
     ['nothing', Buffer.alloc(0), /^the file is empty;/],
     [
@@ -85,7 +85,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   const BOUND_BYTES = 65_536;
 
   it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
-    'lets the event loop run other work while it reads rows of %j, whether the rows are valid or not',
+    'the event loop runs other work while rows of %j are read, whether the rows are valid or not',
     async (row) => {
       let otherWorkRuns = 0;
       let reading = true;
@@ -164,7 +164,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   });
 });
 
-describe('rows with another number of cells than the first row cost no more than others', () => {
+describe('rows with another number of cells than the first row need no more processor time than others', () => {
   it.each([
     ['blank rows', ',\n'],
     ['invalid rows', 'x,y,z\n'],

@@ -19,7 +19,7 @@ import { type OperationRig, operationRig } from './operation-rig.ts';
 
 const csvRows = (count: number) => Array.from({ length: count }, (_, n) => `user${n}@example.com\n`).join('');
 
-/** A file that can be read only once, in chunks. */
+/** Returns a file that can be read only once, in chunks. */
 function toFileContent(...chunks: readonly string[]): FileContent {
   async function* bytes(): AsyncGenerator<Buffer> {
     for (const chunk of chunks) yield Buffer.from(chunk);
@@ -30,7 +30,7 @@ function toFileContent(...chunks: readonly string[]): FileContent {
 
 const NO_OBSERVER: UploadObserver<ImportProgress> = { onRowsRead: () => undefined, onProgress: () => undefined };
 
-/** The import of `content` into the list of `acme`, into a store with some methods replaced. */
+/** Imports `content` into the list of `acme`, on a store with some methods replaced. */
 function runImport(
   { context }: OperationRig,
   content: FileContent,
@@ -41,7 +41,7 @@ function runImport(
   return performUpload(importSuppressions, { account: 'acme' }, content, given, observer);
 }
 
-/** The audit log entries of imports, newest first. */
+/** Returns the audit log entries of imports, newest first. */
 async function auditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
   return entries.map(({ actor, action, target, after }) => [
@@ -101,7 +101,7 @@ test('an import that is killed between two batches has one entry with the counts
   await running;
 });
 
-test('a store error ends the import, and its entry is stopped with the counts of the added rows', async () => {
+test('after a store error, the audit log entry of the import has `stopped` and the counts of the added rows', async () => {
   const rig = await operationRig();
   let batches = 0;
   const failingStore: Partial<OperatorStore> = {
@@ -298,7 +298,7 @@ test('batches are large and without pauses while no message is accepted, and sma
   ]);
 });
 
-test('messages count as accepted while that is unknown', async () => {
+test('while it is unknown whether messages are accepted, batches are small', async () => {
   let now = 1_000_000;
   let newest = () => Promise.reject<string | null>(new Error('the disk is full.'));
   const clock: Clock = {
@@ -319,7 +319,7 @@ test('messages count as accepted while that is unknown', async () => {
   expect([await batchRowsAfter(10), await batchRowsAfter(999), await batchRowsAfter(1)]).toEqual([500, 500, 5_000]);
 });
 
-test('the batches of concurrent imports run one at a time, also after one that fails', async () => {
+test('the batches of concurrent imports run one at a time, even after a failed batch', async () => {
   const scheduler = createImportScheduler({ newestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let running = 0;
   let maxConcurrent = 0;
@@ -336,7 +336,7 @@ test('the batches of concurrent imports run one at a time, also after one that f
   expect(maxConcurrent).toBe(1);
 });
 
-test('a shutdown ends a pause, and none begins after it', async () => {
+test('a shutdown ends a pause, and no pause begins after the shutdown', async () => {
   let pausing = 0;
   let cancelled = 0;
   const clock: Clock = {

@@ -16,7 +16,7 @@ export interface RequestOptions {
   readonly hostHeaderCount?: number;
   /** The response is read until it contains this text. By default it is read to its end. */
   readonly readUntil?: string;
-  /** Called when the first bytes of the response body arrive. */
+  /** Runs when the first bytes of the response body arrive. */
   readonly onFirstBytes?: () => void;
 }
 

@@ -76,7 +76,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     operatorApi: {
       version: '1.2.3',
       describeSettings: () => {
-        if (simulatedFailures.settingsUnreadable) throw new SettingsError('POSTRIDER_LISTEN: "x" is no address');
+        if (simulatedFailures.settingsUnreadable) throw new SettingsError('POSTRIDER_LISTEN: "x" is not an address');
         return describeSettings(environment, null);
       },
     },
