@@ -15,22 +15,23 @@ import type { Store } from './contract.ts';
 
 const MAX_CONCURRENT_BATCHES = 2;
 /**
- * Limits for committing a failed batch in parts: the total time, and the number of consecutive failures beyond those
- * needed to isolate one item. If a limit is exceeded, the store itself has failed, and the remaining items are
+ * Limits for the commit of a failed batch in parts: the total time, and the number of consecutive failures beyond those
+ * that the isolation of one item requires. If a limit is exceeded, the store has failed, and the remaining items are
  * rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;
 /**
  * A batch with this many pending items starts immediately instead of at the end of the turn of the event loop.
- * Otherwise the store's thread and the event loop wait for each other alternately.
+ * Otherwise the store's thread would wait for the event loop, and the event loop would then wait for the store's
+ * thread.
  */
 const MIN_ITEMS_TO_FLUSH = 16;
 
 export interface GroupCommit<Item, Answer> {
   /** Resolves to the item's result after its batch is committed. Rejects if the item was not committed. */
   submit(item: Item): Promise<Answer>;
-  /** Time since the oldest pending item was submitted, in ms. 0 if no item is pending. */
+  /** Returns the time since the oldest pending item was submitted, in ms. Returns 0 if no item is pending. */
   oldestWaitMs(): number;
 }
 
@@ -41,7 +42,10 @@ interface PendingItem<Item, Answer> {
   readonly reject: (error: unknown) => void;
 }
 
-/** Calls `observe` with the size and duration of each commit. `now` is any clock in milliseconds. */
+/**
+ * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` is any clock in
+ * milliseconds.
+ */
 export function createGroupCommit<Item, Answer>(
   commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
   options: {
@@ -155,13 +159,13 @@ export function publishCommits(
   return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
-/** A probe refreshes a health result that is older than this. */
+/** Maximum age of a health result. A probe replaces an older result. */
 const MAX_HEALTH_AGE_MS = 1_000;
 
 export interface StoreHealth {
   /**
-   * Null while the store can commit; otherwise the reason, without internal details. Returns immediately. Starts a
-   * probe if the last result is too old.
+   * Returns null while the store can commit; otherwise returns the reason, without internal details. Does not wait for
+   * the store. Starts a probe if the last result is too old.
    */
   fault(): string | null;
   /** Returns a function that runs `call` and updates the health from its result. */
@@ -174,7 +178,7 @@ export interface StoreHealth {
 
 /**
  * Watches the health of `store`. Nothing runs until `fault` is called or an observed call fails. `knownFault` returns a
- * fault that the store has detected itself, without internal details, or null.
+ * fault that the store has detected, without internal details, or null.
  */
 export function watchHealth(
   store: Pick<Store, 'probe'>,

@@ -1,7 +1,7 @@
 /**
- * The interfaces of the store, one for each role. One test suite (test/contract) checks every implementation. Each
- * module of the service receives only the roles that it uses. A new method requires a declaration in its role, a line
- * in `METHODS`, and an implementation for each database.
+ * Defines the interfaces of the store, one for each role. One test suite (test/contract) checks every implementation.
+ * Each module of the service receives only the roles that it uses. A new method requires a declaration in its role, a
+ * line in `METHODS`, and an implementation for each database.
  *
  * Guarantees: a message that `accept` reports as accepted is written to disk and synced. A batch is one transaction: if
  * the promise rejects, nothing of the batch is stored. Times are milliseconds since the epoch and are passed by the
@@ -58,7 +58,7 @@ export interface ClaimLimits {
 
 export interface ClaimedMessages {
   readonly messages: readonly LeasedMessage[];
-  /** Messages that ended as `suppressed` instead of being leased. */
+  /** The messages that ended as `suppressed` instead of being leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
   /** True if more messages may be due. The caller should then claim again immediately. */
   readonly hasMore: boolean;
@@ -67,10 +67,10 @@ export interface ClaimedMessages {
 /** Accepting messages. */
 export interface AcceptStore {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
-  /** The greatest stored id, or null. New ids are greater. */
+  /** Resolves to the greatest stored id, or to null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Takes tokens from the buckets that all nodes share. The store's own time determines the refill. A new bucket is
+   * Takes tokens from the buckets that all nodes share. The time of the store determines the refill. A new bucket is
    * full. After a change of the limit, a full bucket is full under the new limit, and any other bucket keeps its tokens
    * up to the new burst.
    */
@@ -86,23 +86,24 @@ export interface QueueStore {
    */
   claim(limits: ClaimLimits, lease: Lease, now: number): Promise<ClaimedMessages>;
   /**
-   * Used under the policy `hold`: records, with a synced commit, that the messages of these leases are about to be
-   * transmitted. Returns `lost` for a lease that is no longer valid, as `settle` does.
+   * Records, with a synced commit, that the messages of these leases are about to be transmitted. Used under the policy
+   * `hold`. Returns `lost` for a lease that is no longer valid, as `settle` does.
    */
   markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /**
-   * Returns unused leases. The messages keep their order in the queue and their attempt count. No event is written, so
-   * that a next hop that fails repeatedly does not fill the histories.
+   * Releases unused leases. The messages keep their order in the queue and their attempt count. Writes no event, so that
+   * a next hop that fails repeatedly does not add an entry to each history.
    */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
    * Recovers leases that ended without an outcome: expired leases of this node (`node`) and of nodes that are not
    * alive. `includeDeadNodes` adds unexpired leases of other nodes that are not alive (`recordHeartbeat`).
    * `includeAllLeases` adds all leases and is used when the embedded store starts. Leases of messages in `excludedIds`,
-   * whose outcome this node has not stored yet, are not recovered. Under `hold` a marked message becomes `uncertain`,
-   * and every other message becomes `queued`. Under `hold` the attempt of an unmarked message is not counted. Under
-   * `resend` the attempt stays counted, because it may have been made. Resolves to the number of recovered leases.
+   * whose outcome this node has not stored yet, are not recovered. Under `hold` a marked message becomes `uncertain`.
+   * An unmarked message becomes `queued`, and its attempt is not counted. Under `resend` every message becomes
+   * `queued`, and its attempt stays counted, because the attempt may have been made. Resolves to the number of
+   * recovered leases.
    */
   recover(options: {
     readonly now: number;
@@ -111,8 +112,9 @@ export interface QueueStore {
     readonly onUncertain: 'resend' | 'hold';
     readonly node: string;
     /**
-     * Recovers this node's own leases that expire by this time. Default: `now`. A node that lists all its known leases
-     * in `excludedIds` uses it to recover leases whose claim was committed although the response was lost.
+     * The leases of this node that expire by this time are recovered. Default: `now`. A node that lists all its known
+     * leases in `excludedIds` uses a later time to recover leases whose claim was committed although the response was
+     * lost.
      */
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
@@ -126,8 +128,8 @@ export interface RetentionStore {
   /** Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to their ids. */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
-   * Makes up to `limit` queued messages due now whose due time is after `latestDueAt`. No retry is scheduled that late:
-   * such due times remain after a clock was set back. Resolves to the number of messages.
+   * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. Such a due time remains
+   * after a clock was set back, because no retry is scheduled that late. Resolves to the number of messages.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
@@ -151,7 +153,7 @@ export interface RetentionStore {
 
 /** Reports about messages that a next hop has accepted. */
 export interface FeedbackStore {
-  /** Applies reports in one transaction. If the promise rejects, nothing of the batch is stored. */
+  /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
   /** Resolves to the time of the last received report, or to null. */
   lastFeedbackAt(): Promise<number | null>;
@@ -167,8 +169,8 @@ export interface DirectoryStore {
    */
   findKeys(hashes: readonly string[]): Promise<FoundKeys>;
   /**
-   * Creates an account, and its first key unless `key` is null, in one transaction if the store has no account. Otherwise
-   * resolves to null.
+   * Creates an account if the store has no account. In the same transaction, creates its first key unless `key` is
+   * null. Resolves to null if the store has an account.
    */
   createFirstAccount(
     accountName: string,
@@ -182,14 +184,14 @@ export interface DirectoryStore {
 /** The nodes of this store, and the running time that they share. */
 export interface NodeStore {
   /**
-   * Reads the running time, advances it (`advanceRunningTime`) to the store's own time, and writes it, in one
-   * transaction. The store's own time is that of the database server if nodes share one, otherwise `now`. Resolves to
-   * the written value.
+   * Reads the running time, advances it (`advanceRunningTime`) to the time of the store, and writes it, in one
+   * transaction. The time of the store is that of the database server if nodes share one; otherwise it is `now`.
+   * Resolves to the written value.
    */
   updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
   /**
-   * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the store's own time in milliseconds since the
-   * epoch: that of the database server if nodes share one, otherwise `now`.
+   * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
+   * epoch. This time is that of the database server if nodes share one; otherwise it is `now`.
    */
   recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
   /** Removes the node. Other nodes may then recover its leases immediately. */
@@ -214,11 +216,11 @@ export interface TrafficStore {
 
 /** The search index. */
 export interface IndexStore {
-  /** The greatest stored id, or null. New ids are greater. */
+  /** Resolves to the greatest stored id, or to null. New ids are greater. */
   newestId(): Promise<string | null>;
   /**
-   * Indexes up to a few thousand messages, so that searches do not need to read each row. The index never changes a
-   * search result. Only one process at a time builds the index. In other processes the call does nothing.
+   * Indexes up to a few thousand messages, so that a search does not read each row. The index does not change the
+   * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
    */
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
@@ -233,12 +235,15 @@ export interface NewKey {
 
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
-  /** With `actor`, here and below, the change is written to the audit log in the same transaction. */
+  /**
+   * If `actor` is given, the change is written to the audit log in the same transaction. The same applies to `actor` in
+   * the other methods.
+   */
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
    * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New thresholds
-   * replace the defaults. If `expected` is given, here and below, and the account's `accountVersion` differs, nothing
-   * changes.
+   * replace the defaults. If `expected` is given and the account's `accountVersion` differs, nothing changes. The same
+   * applies to `expected` in the other methods.
    */
   setAccount(
     name: string,
@@ -260,13 +265,16 @@ export interface AccountStore {
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** Returns the same numbers for all accounts in which any is greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
-  /** Stores a generated key. Returns `exists` if a key with this hash is stored, whatever its account and state. */
+  /** Stores a generated key. Returns `exists` if a key with this hash is stored, in any account and any state. */
   createKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
-  /** Like `createKey`, for a key that the operator has brought. The audit log has another action. */
+  /**
+   * Stores a key that the operator has supplied, as `createKey` stores a generated key. The audit log entry has a
+   * different action.
+   */
   importKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
   revokeKey(id: number, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
-  /** Creates a key with the old key's name. The old key expires at `oldExpiresAt`. */
+  /** Creates a key with the name of the old key. The old key expires at `oldExpiresAt`. */
   rotateKey(
     id: number,
     key: { readonly prefix: string; readonly hash: string },
@@ -286,7 +294,7 @@ export interface DomainStore {
     actor?: Actor,
   ): Promise<ChangeResult<SendingDomain>>;
   findDomain(name: string): Promise<SendingDomain | null>;
-  /** Returns the result of the last answered check of each record. Empty before the first check. */
+  /** Returns the result of the last answered check of each record. The list is empty before the first check. */
   findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /**
@@ -317,7 +325,7 @@ export interface SuppressionStore {
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
   removeSuppression(list: ListName, address: string, actor?: Actor): Promise<ChangeResult<boolean>>;
-  /** Lists entries in order of address, starting after `after`. */
+  /** Lists the entries after the address `after`, in order of address. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
    * Returns the matching entries after the address `after`, in order of address, or of domain and then address. The
@@ -329,7 +337,7 @@ export interface SuppressionStore {
     after: string | null,
     limit: number,
   ): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Returns the entry of each list that contains the address, that of the list `*` first. */
+  /** Returns the entry of each list that contains the address. The entry of the list `*` is the first one. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 }
 
@@ -339,7 +347,7 @@ export interface MessageStore {
   findMessage(id: string): Promise<StoredMessage | null>;
   /** Returns the histories of the messages that exist, in the order of `ids`. Does not read message texts. */
   messageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
-  /** Searches for about `budgetMs` and returns the messages found by then. */
+  /** Searches for about `budgetMs` and returns the messages found in that time. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
   /** Makes a queued message due now. Requeues an uncertain message. */
   retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
@@ -408,7 +416,9 @@ export type StoreMethods = AcceptStore &
 
 /** Health and shutdown of the store. */
 export interface StoreLifecycle {
-  /** Resolves if a write succeeds. Otherwise rejects with the error of the database. */
+  /**
+   * Probes the store with a write. Resolves if the write succeeds; otherwise rejects with the error of the database.
+   */
   probe(): Promise<void>;
   /** Resolves when the store fails permanently before `close` is called. Never rejects. */
   readonly failed: Promise<StoreError>;
@@ -426,13 +436,13 @@ export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */
   | 'change'
   /**
-   * A change that records an event that has already happened or happens in any case. It is also executed while database
-   * files are missing, because the files may be restored.
+   * A change that records an event which this call cannot prevent, such as the outcome of an attempt. It is also
+   * executed while database files are missing, because the files may be restored.
    */
   | 'outcome'
-  /** A short read that processing of messages, or the next change, depends on. */
+  /** A short read on which the processing of messages or the next change depends. */
   | 'read'
-  /** A read for an operator. It may take a long time and must not delay a change. */
+  /** A read for an operator, which may take a long time and must not delay a change. */
   | 'operator-read';
 
 /** Methods that a store implements by means of other methods. */

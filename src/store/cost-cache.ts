@@ -6,7 +6,7 @@
  * live updates requests them twice per second.
  */
 
-/** The TTL is this many times the duration of the query, so that the query runs for at most 5 % of the time. */
+/** The TTL is a multiple of the duration of the query. With this factor the query runs for at most 5 % of the time. */
 const TTL_FACTOR = 20;
 const MAX_TTL_MS = 2_000;
 /**
@@ -41,7 +41,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
       return Promise.resolve(cached.answer);
     runningQuery ??= refresh();
     if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
-    // The next caller that waits for a refresh receives a failure of the query.
+    // If the query fails, the next caller that waits for a refresh is rejected with the error.
     runningQuery.catch(() => undefined);
     return Promise.resolve(cached.answer);
   };

@@ -1,4 +1,4 @@
-/** The clock and random source that a store receives. */
+/** Defines the clock and the random source that a store receives. */
 import { type MonotonicClock, systemClock } from '../clock.ts';
 
 export interface StoreEnvironment {

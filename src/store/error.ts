@@ -1,4 +1,4 @@
-/** The error that every store rejects with. */
+/** Defines the error with which every store rejects. */
 
 /** A failure of the store. The message is one line and names the remedy where an operator can correct the cause. */
 export class StoreError extends Error {

@@ -1,11 +1,11 @@
-/** Opens the store that the settings name. */
+/** Opens the store that the setting `POSTRIDER_DATABASE` selects. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Store } from './contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
 
 export interface OpenOptions {
-  /** True for a service. Only one service may use an embedded database. */
+  /** True for a service. Only one service at a time may use an embedded database. */
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly inCaller?: boolean;

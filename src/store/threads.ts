@@ -1,4 +1,4 @@
-/** Worker threads of the store: their V8 flags, a thread that starts on demand, and low priority. */
+/** Worker threads of the store. This file sets their V8 flags and their priority, and starts a thread on demand. */
 
 import { setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
@@ -30,7 +30,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     if (running !== null) return running;
     const starting = start();
     running = starting;
-    // The next use starts a new thread if this one could not start or has failed.
+    // If this thread could not start or has failed, the next use starts a new thread.
     const reset = () => {
       if (running === starting) running = null;
     };

@@ -1,6 +1,6 @@
 /**
- * Transfer of a store to another database: the tables of the embedded store and their columns, in the order of copying.
- * Messages are copied in pages, each message with its body, its queue row and its history.
+ * Defines the transfer of a store to another database: the tables of the embedded store and their columns, in the order
+ * of the copy. Messages are copied in pages. Each message is copied with its body, its queue row and its history.
  */
 import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
@@ -9,7 +9,7 @@ export interface TransferTable {
   /** Rows are read and compared in this order. */
   readonly keyColumns: readonly string[];
   readonly columns: readonly string[];
-  /** Columns with 0 and 1 in the source, and false and true in the target. */
+  /** The columns that contain 0 or 1 in the source, and false or true in the target. */
   readonly booleanColumns?: readonly string[];
 }
 
@@ -106,8 +106,8 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
 ];
 
 /**
- * The tables that are copied with the messages, and the tables that are not copied because they have no meaning in
- * another store or are rebuilt from the messages.
+ * The tables that are copied with the messages, and the tables that are not copied. A table is not copied if it has no
+ * meaning in another store, or if the target rebuilds it from the messages.
  */
 export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
 export const TABLES_NOT_TRANSFERRED: readonly string[] = ['meta', 'node', 'throttle', 'search_segment', 'search_page'];
@@ -144,11 +144,11 @@ export type TransferredRow = Readonly<Record<string, unknown>>;
 
 /** The source of a transfer. */
 export interface TransferSource {
-  /** Identifies this source. */
+  /** The id of this source. */
   readonly name: string;
   count(): { readonly messages: number };
   readRows(table: TransferTable): Iterable<TransferredRow>;
-  /** Messages with ids greater than `after`, in order of id. */
+  /** Reads messages with ids greater than `after`, in order of id. */
   readMessages(after: string | null, limit: number): readonly TransferredMessage[];
   close(): void;
 }

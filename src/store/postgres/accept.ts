@@ -29,13 +29,17 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Locks only accounts with a limit, so that no other transaction reads or changes their remaining volume and rate. */
+/**
+ * Locks only accounts with a limit, so that no other transaction reads or changes the remaining volume and rate of
+ * these accounts.
+ */
 const LOCK_ACCOUNTS: Statement = {
   name: 'accept_lock_accounts',
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
 };
-// A separate statement after the locks are acquired: it sees the rows committed during the wait for the locks.
+// This statement is separate and runs after the locks are acquired, so it reads the rows that were committed during the
+// wait for the locks.
 const READ_ACCOUNTS: Statement = {
   name: 'accept_read_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])`,
@@ -98,14 +102,14 @@ const WRITE_USAGE: Statement = {
 };
 
 /**
- * Time after a batch with an unknown result during which ids are looked up before they are stored. A part of that batch
- * may be submitted again.
+ * For this time after a batch with an unknown result, ids are looked up before they are stored, because a part of the
+ * batch may be submitted again.
  */
 const UNKNOWN_RESULT_MS = 60_000;
 
 /**
- * Another transaction has changed data after this transaction read it. The code is that of a serialization failure, so
- * that the transaction is retried and reads the new data.
+ * The error of a transaction whose data another transaction has changed. The code is that of a serialization failure,
+ * so that the transaction is retried and reads the new data.
  */
 class ConcurrentChange extends Error {
   readonly code = '40001';
@@ -117,13 +121,13 @@ interface AcceptContext {
   /** The key of the map contains the account id and the idempotency key. */
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressed: ReadonlySet<string>;
-  /** Rows of messages that are already stored, by id. */
+  /** The rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
-/** Results that depend on a message being stored. */
+/** The results that depend on a stored message. */
 const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
   'replayed',
@@ -250,7 +254,8 @@ async function writeAccepted(
   const ids = accepted.map(({ id }) => id);
   const accountIds = accepted.map(({ accountId }) => accountId);
   const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
-  // If a batch contains an idempotency key twice because the key has expired in between, the last use is stored.
+  // A batch may contain an idempotency key twice if the key expires between the two messages. The last use is then
+  // stored.
   const keyed = new Map(
     accepted.flatMap((message) =>
       message.idempotency === null
@@ -326,7 +331,7 @@ async function writeAccepted(
 
 async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
   const added = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
-  // Refused messages do not change counts. A batch of refused messages writes nothing.
+  // Refused messages do not change counts, so a batch of refused messages writes nothing.
   const changed = [...accounts.values()].filter(
     (counts) => added(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );

@@ -1,5 +1,5 @@
 /**
- * Accounts and API keys. Every change increments the revision of the directory. The lock on the revision's row
+ * Stores accounts and API keys. Every change increments the revision of the directory. The lock on the revision's row
  * serializes the changes of all nodes.
  */
 
@@ -32,7 +32,7 @@ const DELETE_USAGE: Statement = {
   name: 'account_usage_delete',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
-/** Moves usage counted per slot into the row of the account, so that the row alone contains the exact count. */
+/** Adds the usage counted per slot to the row of the account, so that this row alone contains the exact count. */
 const MOVE_USAGE: Statement = {
   name: 'account_usage_move',
   text: `WITH deleted AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)

@@ -1,7 +1,7 @@
 /**
- * One connection to PostgreSQL: to the first configured host that accepts writes. Statements use the pipeline mode of
- * libpq. Each statement has a time limit after which the connection is destroyed, so that a broken network path cannot
- * block a call permanently.
+ * Opens one connection to PostgreSQL, to the first configured host that accepts writes. Statements use the pipeline
+ * mode of libpq. Each statement has a time limit after which the connection is destroyed, so that a broken network path
+ * cannot block a call permanently.
  *
  * Array parameters are sent in PostgreSQL's binary format (array_send in src/backend/utils/adt/arrayfuncs.c). The
  * server then does not parse text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A
@@ -49,7 +49,7 @@ const KEEPALIVE_DELAY_MS = 10_000;
 const CLOSE_TIMEOUT_MS = 1_000;
 /**
  * The server function that waits for the synchronous standby. Its warnings contain this name in every language. Its
- * only warning is that the wait was cancelled (syncrep.c).
+ * only warning states that the wait was cancelled (syncrep.c).
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
@@ -59,7 +59,7 @@ const WRITE_HISTORY_QUERY = `SELECT (SELECT system_identifier::text FROM pg_cont
 const SLOT_COUNT = 64;
 
 export interface Connection extends Session {
-  /** A small number that differs for most connections open at the same time. */
+  /** A small number. Most connections that are open at the same time have different numbers. */
   readonly slot: number;
   /** The process id of the server connection. */
   readonly pid: number;
@@ -88,7 +88,7 @@ export interface ConnectOptions {
   readonly application: string;
   /** Time limit of one statement, in ms. */
   readonly statementTimeoutMs?: number;
-  /** The host to try first. */
+  /** The host to which the first attempt connects. */
   readonly preferredHost?: HostPort | null;
 }
 
@@ -106,7 +106,7 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       try {
         return await connectTo(options, host, tls);
       } catch (error) {
-        // Only a server without TLS support is tried again without TLS. Any other error would recur.
+        // The attempt is repeated without TLS only if the server does not support TLS. Any other error would recur.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
         faults.push(hosts.length === 1 ? error : describeFault(error, describeServer([host], setting.database)));
         break;
@@ -121,7 +121,7 @@ function describeFault(error: unknown, server: string): StoreError {
   return new StoreError(toStoreError(error, server).message, { cause: error });
 }
 
-/** Returns hosts and database for error messages. */
+/** Returns the hosts and the database for error messages. */
 export function describeServer(hosts: readonly HostPort[], database: string): string {
   return `PostgreSQL ${hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${database}`;
 }

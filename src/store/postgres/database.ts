@@ -38,7 +38,7 @@ const MAX_CONNECTIONS = 8;
 const MAX_CONNECT_WAIT_MS = 2_000;
 /** Maximum time that a call waits for a connection if all are busy. */
 const MAX_BUSY_WAIT_MS = 10_000;
-/** Exponential backoff between connection attempts: the first and the longest delay. Half of each delay is random. */
+/** Exponential backoff between connection attempts: the first and the maximum delay. Half of each delay is random. */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 3_000;
 /** After more than this many consecutive failures, waiting calls fail immediately. */
@@ -55,21 +55,21 @@ interface PoolOptions {
 }
 
 interface Connections {
-  /** Hosts and database for error messages. */
+  /** The hosts and the database for error messages. */
   readonly server: string;
   /** Resolves to a connection for exclusive use until `release` or `drop`. Rejects with a StoreError. */
   acquire(): Promise<Connection>;
   release(connection: Connection): void;
   /** Ends the connection. */
   drop(connection: Connection): void;
-  /** Replaces all open connections: idle ones immediately, the others when they are released. */
+  /** Replaces all open connections: idle connections immediately, and all others when they are released. */
   replaceAll(): void;
   /**
    * Opens a connection outside the pool. `statementTimeoutMs` is the time limit of one statement. Rejects with a
    * StoreError.
    */
   connectAlone(statementTimeoutMs?: number): Promise<Connection>;
-  /** Waits until no connection is in use, then closes all. */
+  /** Waits until no connection is in use. Then closes all connections. */
   close(): Promise<void>;
 }
 
@@ -120,7 +120,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     });
   }
 
-  /** Opens connections for waiting calls up to the maximum, but not during the backoff. */
+  /** Opens connections for waiting calls, up to the maximum number. Opens none during the backoff. */
   function growPool(): void {
     while (
       closing === null &&
@@ -247,8 +247,8 @@ const STATUS_POLL_MS = 100;
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
 /**
- * Also checks that the connection still has its settings. A pooler in transaction mode assigns another server
- * connection to a later transaction.
+ * This statement also checks that the connection still has its settings. A pooler in transaction mode assigns another
+ * server connection to each transaction.
  */
 const READ_XID: Statement = {
   name: 'xid',
@@ -282,7 +282,7 @@ export interface Pool extends Database {
   connect(statementTimeoutMs?: number): Promise<Connection>;
   /** Runs a synced commit that changes no data. */
   sync(): Promise<void>;
-  /** Hosts, ports and database for error messages. */
+  /** The hosts, the ports and the database for error messages. */
   readonly server: string;
   /** The schema that the setting names, or null. */
   readonly schema: string | null;
@@ -303,8 +303,8 @@ export function createPool(options: PoolOptions): Pool {
   const abandonedPids = new Set<number>();
 
   /**
-   * Ends abandoned server connections that wait for the standby. If this fails, it is repeated when the next connection
-   * is abandoned.
+   * Ends abandoned server connections that wait for the standby. If the query fails, it is repeated when the next
+   * connection is abandoned.
    */
   function terminateWaits(pid: number): void {
     abandonedPids.add(pid);
@@ -317,7 +317,7 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** Releases a connection after `error`, or ends it if it can no longer be used. */
+  /** Releases a connection after `error`. Ends the connection if it can no longer be used. */
   function releaseAfter(connection: Connection, error: unknown): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
     // connection, the others probably use the same broken network path.
@@ -386,8 +386,8 @@ export function createPool(options: PoolOptions): Pool {
     const beginResult = connection.query(BEGIN, []);
     const xidResult = connection.query(READ_XID, [pid]);
     const workResult = (async () => work(session))();
-    // Waits for all three, so that no statement of this transaction is sent on the connection after the transaction has
-    // ended.
+    // Waits for all three promises, so that no statement of this transaction is sent on the connection after the
+    // transaction has ended.
     const results = await Promise.allSettled([beginResult, xidResult, workResult]);
     hasEnded = true;
     const fault = results.find((result) => result.status === 'rejected');
@@ -493,7 +493,7 @@ async function queryStatus(
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // Its connection is lost, so the transaction cannot complete and only holds locks.
+      // The connection of the transaction is lost, so the transaction cannot complete and only holds locks.
       await connection.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:

@@ -1,8 +1,8 @@
 /**
- * The directory: accounts, keys and domains that running nodes cache. Every change of any of them increments one
- * revision counter. The row of the counter stays locked until the commit, so the order of revisions is the order of
- * commits, and a node reads only rows that have changed since its last read. A poll guarantees the maximum delay, and
- * notifications shorten it.
+ * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
+ * counter. The row of the counter stays locked until the commit, so the order of revisions is the order of commits, and
+ * a node reads only rows that have changed since its last read. Polls limit the delay after a change, and notifications
+ * shorten the delay.
  */
 
 import { runEvery } from '../../clock.ts';
@@ -21,7 +21,7 @@ const INCREMENT_REVISION: Statement = {
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Selects accounts including the usage counted per slot. */
+/** Selects accounts. Their usage includes the emails counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
 /**
@@ -33,7 +33,7 @@ export async function nextRevision(session: Session): Promise<number> {
   return rows.int(row, 'revision');
 }
 
-/** Poll interval. Changes must be visible on every node within one second. */
+/** Poll interval. A change must be visible on every node within one second. */
 const POLL_INTERVAL_MS = 400;
 const LISTEN_RETRY_MS = 1_000;
 
@@ -75,7 +75,7 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       domainsSince(revision),
     ]);
-    // The next poll reads changes that are committed between these queries a second time.
+    // A change that is committed between these queries is read again by the next poll.
     return { revision: latestRevision, accounts: accounts.map(rows.account), keys: keys.map(rows.apiKey), ...domains };
   }
 
@@ -119,7 +119,7 @@ export function prepareDirectory(
     if (!simulated) listen(triggerPoll);
   }
 
-  /** Calls `onNotification` on each notification. Uses a separate connection and reopens it if it is lost. */
+  /** Calls `onNotification` on each notification. Uses a separate connection. Reopens the connection if it is lost. */
   function listen(onNotification: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;

@@ -1,6 +1,6 @@
 /**
- * Sending domains and their DKIM keys. The row of a removed domain is marked as removed instead of deleted, so that
- * every node reads the removal.
+ * Stores sending domains and their DKIM keys. The row of a removed domain is marked as removed instead of deleted, so
+ * that every node reads the removal.
  */
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';
 import { type Actor, auditedDomain, auditedDomainDiffers } from '../../model/audit.ts';
@@ -49,11 +49,14 @@ const INSERT_KEY: Statement = {
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 };
 
-/** Changes of domains. */
+/** The changes of domains after a revision. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
 export interface DomainOperations extends DomainStore {
-  /** Returns the domains changed after `revision`, and the names of those removed after it. */
+  /**
+   * Returns the domains that were changed after `revision`, and the names of the domains that were removed after
+   * `revision`.
+   */
   domainsSince(revision: number): Promise<DomainChanges>;
 }
 

@@ -13,12 +13,12 @@ const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
 const CONNECTION_LOST: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
 const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
-/** Parts of Node's codes for an untrusted certificate. */
+/** Parts of the codes with which Node reports an untrusted certificate. */
 const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
 /**
- * The server has committed the transaction, but the synchronous standby may not have it. A crash with failover may lose
- * the transaction.
+ * The error of a transaction that the server has committed but that the synchronous standby may not have. A crash with
+ * failover may lose the transaction.
  */
 export class UnknownCommitResult extends StoreError {
   constructor(server: string) {
@@ -51,7 +51,7 @@ export function isStalePlan(error: unknown): boolean {
   return errorCode(error) === '0A000' && error instanceof Error && error.message.includes('cached plan');
 }
 
-/** Returns true if a statement had no answer within its time limit. The network path may be broken. */
+/** Returns true if a statement had no answer within its time limit, for example because the network path is broken. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && error.message === 'Query read timeout';
 }

@@ -117,8 +117,8 @@ export function prepareFeedback(database: Database): Operations {
         );
         for (const [accountId, delta, at] of deltas.sortedByAccount())
           await addReputationDelta(transaction, accountId, delta, at);
-        // The sender of a report deletes it also after the result `repeated`, so the earlier report must be stored
-        // durably.
+        // The sender of a report deletes the report even after the result `repeated`. Therefore the earlier report must
+        // be stored durably.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
@@ -216,8 +216,8 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
 }
 
 /**
- * Adds the effects that count (`countsTowardReputation`) to `deltas`. Complainants are locked in the same order on
- * every node.
+ * Adds the effects that count towards the reputation (`countsTowardReputation`) to `deltas`. Complainants are locked in
+ * the same order on every node.
  */
 async function countReputation(
   transaction: Transaction,

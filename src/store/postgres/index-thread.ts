@@ -1,6 +1,6 @@
 /**
- * Starts and controls the index thread. It runs one index step at a time on its own connection, so that reading
- * messages and building segments does not block the process.
+ * Starts and controls the index thread. The thread runs one index step at a time on a separate connection, so that
+ * reading messages and building segments does not block the process.
  */
 import { Worker } from 'node:worker_threads';
 import { StoreError } from '../error.ts';

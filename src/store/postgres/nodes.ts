@@ -1,4 +1,4 @@
-/** The nodes of this database and the token buckets that they share. Times are those of the database server. */
+/** Stores the nodes of this database and the token buckets that they share. Times are those of the database server. */
 
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';

@@ -1,6 +1,6 @@
 /**
- * Reports if the opening of a store waits for a synchronous standby or for a migration by another node. The transaction
- * of a migration (migrate.ts) has a long time limit, so these waits cause no error.
+ * Reports that the opening of a store waits for a synchronous standby or for a migration by another node. The
+ * transaction of a migration (migrate.ts) has a long time limit, so these waits cause no error.
  */
 import type { Clock } from '../../clock.ts';
 import type { Pool } from './database.ts';
@@ -9,7 +9,7 @@ import type { Statement } from './session.ts';
 /** Interval of the checks. Opening usually completes before the first check. */
 const CHECK_INTERVAL_MS = 5_000;
 
-/** Selects a wait of this process's own connections. */
+/** Selects the waits of this process's connections. */
 const SELECT_WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity

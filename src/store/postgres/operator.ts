@@ -1,4 +1,4 @@
-/** The audit log, operator tokens, and ended sessions. */
+/** Stores the audit log, operator tokens and ended sessions. */
 
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';

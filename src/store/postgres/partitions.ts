@@ -1,8 +1,8 @@
 /**
- * Partitions by time: messages and events by month, bodies by day. Partitions are created in advance. A partition of
- * bodies is dropped when the retention time of all its messages has passed, at a cost that does not depend on its size.
- * Rows without a matching partition (because of a wrong clock, or because the ids of a transferred store are old) are
- * stored in the default partition.
+ * Creates and drops the partitions by time: messages and events by month, bodies by day. Partitions are created in
+ * advance. A partition of bodies is dropped when the retention time of all its messages has passed, at a cost that does
+ * not depend on its size. Rows without a matching partition (because of a wrong clock, or because the ids of a
+ * transferred store are old) are stored in the default partition.
  */
 
 import { minIdAt } from '../rules/messages.ts';
@@ -36,7 +36,7 @@ const LIST_PARTITIONS: Statement = {
 };
 
 interface Period {
-  /** The name of the partition, such as `body_20260105`. */
+  /** The name of a partition, such as `body_20260105`. */
   readonly name: string;
   readonly from: string;
   readonly to: string;

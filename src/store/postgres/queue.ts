@@ -1,9 +1,9 @@
 /**
- * The queue: claims, marks before transmission, settlements, and release and recovery of leases. A settlement is valid
- * only for the owner and the attempt count of the lease. This file also writes the events and the end of messages. A
- * claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so that nodes neither wait for each other
- * nor lease the same message. All other statements lock rows in order of id, so that batches of several nodes cannot
- * deadlock.
+ * Implements the queue: claims, marks before transmission, settlements, and the release and recovery of leases. A
+ * settlement is valid only for the owner and the attempt count of the lease. This file also writes the events and the
+ * end of messages. A claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so that nodes neither
+ * wait for each other nor lease the same message. All other statements lock rows in order of id, so that batches of
+ * several nodes cannot deadlock.
  *
  * Fairness: the queue has two lanes, one for first attempts and one for retries. Claims start with each lane
  * alternately. The lane that is first receives half of the claim's limits, and the other lane receives the remaining
@@ -53,7 +53,7 @@ const APPEND_EVENTS: Statement = {
       WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, attempt, o) ORDER BY o`,
 };
 
-/** Appends events. Those of one message keep the given order. */
+/** Appends events. The events of one message keep the given order. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await session.query(APPEND_EVENTS, [
@@ -75,7 +75,7 @@ interface EndedMessage {
 }
 
 const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
-// With the array condition in addition to the join, the planner skips the partitions of all other ids.
+// Because of the array condition, which the join makes redundant, the planner skips the partitions of all other ids.
 const WRITE_END: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
@@ -137,7 +137,7 @@ interface AccountRotation {
 
 /** Creates a rotation over the accounts of `lane`, starting with the first account. */
 function createAccountRotation(lane: number): AccountRotation {
-  /** The account that was examined last. 0 if none was examined. */
+  /** The account that was examined last, or 0 before the first account. */
   let lastExamined = 0;
   /**
    * The account after which the current search for accounts with due messages started, or null if the last search found
@@ -229,7 +229,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     let waiting = next.accounts;
     while (waiting.length > 0) {
       const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(remaining.messages / waiting.length));
-      /** Accounts whose share was leased completely and that may have more due messages. */
+      /** The accounts whose share was leased completely and that may have more due messages. */
       const accountsWithMore: number[] = [];
       /** The expected number of due rows per account. It limits the number of rows that are locked but not leased. */
       let expectedRows = share;
@@ -259,7 +259,7 @@ export function prepareClaim(database: Database): Store['claim'] {
           leasedRows.push(row);
         }
         const last = leased.at(-1);
-        // No row was leased: the first row did not fit, or other nodes are leasing the same rows. The
+        // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
         // rotation continues with this account.
         if (last === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.

@@ -1,8 +1,8 @@
 /**
- * Reputation of accounts: counts of emails, hard bounces and complaints in hourly buckets. They are counted in the
- * transaction that ends the message, and a resulting lock is part of the same transaction. Each connection slot has its
- * own buckets, so that nodes do not wait for each other. The row of the account is locked only if a batch may change
- * its status, so that the evaluated sum is exact.
+ * Stores the reputation of accounts: counts of emails, hard bounces and complaints in hourly buckets. The transaction
+ * that ends a message also counts it and writes the resulting lock. Each connection slot has its own buckets, so that
+ * nodes do not wait for each other. A batch that may change the status of an account locks the row of the account, so
+ * that the evaluated sum is exact.
  */
 import { complainantOf, type ReputationDelta, type WindowCounts } from '../../model/account.ts';
 import {
@@ -107,8 +107,8 @@ export async function addReputationDelta(
 }
 
 /**
- * Resolves to true if this is the first complaint of the canonical recipient in the window. Only the first complaint
- * counts.
+ * Records a complaint. Resolves to true if it is the first complaint of the canonical recipient in the window. Only the
+ * first complaint counts.
  */
 export async function recordComplaint(
   transaction: Transaction,

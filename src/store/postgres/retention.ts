@@ -1,4 +1,7 @@
-/** Expiry of queued messages, retention of bodies and idempotency keys, and due times after a clock was set back. */
+/**
+ * Expires queued messages, purges bodies and idempotency keys after their retention, and resets due times after the
+ * clock was set back.
+ */
 import { expiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';

@@ -1,6 +1,6 @@
 /**
- * Search on PostgreSQL: the queries of a search, and the maintenance of the search index. An index step is one
- * transaction under an advisory lock, on a separate thread and connection (index-worker.ts).
+ * Implements the search on PostgreSQL: the queries of a search, and the maintenance of the search index. An index step
+ * is one transaction under an advisory lock, on a separate thread and connection (index-worker.ts).
  */
 
 import type { State } from '../../model/message.ts';

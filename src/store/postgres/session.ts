@@ -1,6 +1,6 @@
 /**
- * The interfaces that execute statements: sessions, transactions and the pool. database.ts implements them. The other
- * files of this folder contain the SQL.
+ * Defines the interfaces that execute statements: sessions, transactions and the pool. database.ts implements them. The
+ * other files of this folder contain the SQL.
  */
 
 /** One row. `bigint` columns are numbers, `uuid` and `text` columns are strings, and `boolean` columns are booleans. */
@@ -15,16 +15,16 @@ export interface Statement {
 
 export interface Session {
   /**
-   * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq). A transaction therefore has one
-   * round trip for each time that it waits for results.
+   * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq). A transaction therefore needs
+   * one round trip each time it waits for results.
    */
   query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]>;
 }
 
 export interface Transaction extends Session {
   /**
-   * A small number that differs for most connections open at the same time. Transactions that count in different slots
-   * do not wait for each other.
+   * A small number. Most connections that are open at the same time have different numbers. Transactions that count in
+   * different slots do not wait for each other.
    */
   readonly slot: number;
 }

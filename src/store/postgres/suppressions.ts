@@ -1,4 +1,4 @@
-/** Suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
+/** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 
 import type { ChangeResult } from '../../model/account.ts';
 import { auditedSuppressions } from '../../model/audit.ts';

@@ -1,4 +1,6 @@
-/** Traffic over time: the rows of each node by minute and hour, and sums over all nodes. */
+/**
+ * Stores the traffic time series: the rows of each node by minute and by hour. Reads return the sums over all nodes.
+ */
 import {
   formatLatencies,
   HOUR_MS,

@@ -1,6 +1,6 @@
 /**
- * The target of a transfer on PostgreSQL. Each page of messages is one transaction. An interrupted transfer continues
- * after the last copied message.
+ * Implements the target of a transfer on PostgreSQL. Each page of messages is one transaction. An interrupted transfer
+ * continues after the last copied message.
  */
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
@@ -11,7 +11,7 @@ import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
-/** New events have numbers greater than this one, and copied events have smaller numbers. */
+/** Copied events have smaller numbers, and new events have greater numbers. */
 const FIRST_EVENT_NUMBER = 1_000_000;
 
 const SELECT_TRANSFERS: Statement = { name: 'transfer_select', text: 'SELECT source, done FROM transfer' };

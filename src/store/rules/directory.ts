@@ -31,8 +31,8 @@ export function limitColumns({ volume, volumeExpiresAt, rate, throttle }: Accoun
 }
 
 /**
- * Returns why an account may not be changed: it does not exist, or it has changed since the operator read it. Returns
- * null if the change is allowed.
+ * Returns the reason why an account may not be changed: the account does not exist, or it has changed since the
+ * operator read it. Returns null if the change is allowed.
  */
 export function findChangeConflict(
   account: Account | null,
@@ -43,7 +43,7 @@ export function findChangeConflict(
 }
 
 /**
- * Returns when a rotated key expires: at the requested time, or at its previous expiry if that is earlier. Returns
+ * Returns the time when a rotated key expires: the requested time, or its previous expiry if that is earlier. Returns
  * `missing` if the key does not exist, is revoked or has expired.
  */
 export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {

@@ -13,7 +13,7 @@ import {
 import { type HistoryEntry, RECORDED_EVENTS, type State } from '../../model/message.ts';
 import { checkedTransition } from './messages.ts';
 
-/** The stored message that a report refers to. */
+/** The stored message to which a report refers. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
@@ -33,7 +33,7 @@ export interface RecordDecision {
   /** The new state, or null if the state does not change. */
   readonly newState: 'bounced' | 'complained' | null;
   readonly suppress: 'bounce' | 'complaint' | null;
-  /** The state as which the reputation counts the report. */
+  /** The state that determines how the reputation counts the report. */
   readonly countedAs: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
   /**
@@ -52,7 +52,7 @@ export type FeedbackDecision =
   | { readonly kind: 'store'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | RecordDecision;
 
-/** Decides on a report that names no message, or that names one by an unknown provider reference. */
+/** Decides on a report that names no message, or that names a message by an unknown provider reference. */
 export function decideWithoutMessage({
   messageRef,
   events,

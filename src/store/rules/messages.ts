@@ -41,7 +41,8 @@ const SENDING = checkedTransition(null, 'sending', 'accept');
 const SUPPRESSED = checkedTransition(null, 'suppressed', 'accept');
 
 /**
- * Decides whether a message is accepted. Counts an accepted message. `counts` is null if the account does not exist.
+ * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
+ * exist.
  */
 export function decideAcceptance(
   message: NewMessage,
@@ -81,7 +82,7 @@ export function rowsPerTurn(maxMessages: number): number {
 
 /**
  * Returns the state after one change of a settlement. The first change is the outcome of the attempt. A later change
- * may also be a report about the message (the complaint of the simulator). Throws a StoreError if the table of
+ * may also be a report about the message, such as the complaint of the simulator. Throws a StoreError if the table of
  * transitions does not contain the change.
  */
 export function stateAfterChange(from: State, to: State, isFirst: boolean): State {

@@ -29,8 +29,8 @@ export function lastExpiredHour(now: number): number {
 }
 
 /**
- * Returns the start of the window that ends at `at`. A complaint at `at` counts if the last counted complaint of the
- * same recipient is not later than this start.
+ * Returns the start of the window that ends at `at`. A complaint at `at` counts only if the last counted complaint of
+ * the same recipient is not later than this start.
  */
 export function complaintWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
@@ -51,8 +51,8 @@ export type ReputationDecision =
   | { readonly kind: 'none' };
 
 /**
- * Decides whether an account that is not locked is locked or warned. The first warning stays unchanged, so that the
- * operator sees one line instead of one line per bounce.
+ * Decides whether an account that is not locked is locked or warned. The first warning stays unchanged, so that the log
+ * has one line per warning and not one line per bounce.
  */
 export function evaluateReputation(
   window: WindowCounts,

@@ -1,7 +1,7 @@
 /**
- * The token bucket that all nodes share for one account. Its functions have no side effects. PostgreSQL applies the
- * same rules in one statement (postgres/nodes.ts), so that a node holds no lock during a round trip. A test compares
- * the results of that statement with those of this file.
+ * Implements the token bucket that all nodes share for one account. The functions have no side effects. PostgreSQL
+ * applies the same rules in one statement (postgres/nodes.ts), so that a node holds no lock during a round trip. A test
+ * compares the results of that statement with those of this file.
  */
 import type { TokenRequest, TokensGranted } from '../../model/node.ts';
 

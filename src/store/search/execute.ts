@@ -1,8 +1,8 @@
 /**
- * Executes a search from the newest message to the oldest. It ends when the page is full, when all messages have been
- * searched, or at the time limit. In a range that index segments cover, it reads only the candidate rows; elsewhere it
- * reads every row. Only query.ts decides whether a message matches, so the result is the same with and without an
- * index.
+ * Executes a search from the newest message to the oldest. The search ends when the page is full, when all messages
+ * have been searched, or at the time limit. In a range that index segments cover, the search reads only the candidate
+ * rows. In every other range it reads every row. Only query.ts decides whether a message matches, so the result is the
+ * same with and without an index.
  */
 import type { State } from '../../model/message.ts';
 import { minIdOfSeq, seqOf } from '../rules/messages.ts';
@@ -34,7 +34,7 @@ interface SearchOutcome<Message> {
   readonly searchedTo: string | null;
 }
 
-/** Number of rows that are read between two checks of the time limit: of the first batch and of the largest batch. */
+/** Number of rows that are read between two checks of the time limit: in the first batch and in the largest batch. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
 /** The largest batch if the database itself selects the matching rows, which is much faster. */
@@ -79,7 +79,7 @@ export function* executeSearch<Message extends SearchableMessage>(
   return { messages: matched, searchedTo };
 
   /**
-   * Reads every row of a range. Returns null if it has reached the end of the range, otherwise the id at which it
+   * Reads every row of a range. Returns null at the end of the range; otherwise returns the id at which the read
    * stopped.
    */
   function* scanRange({ first, end: rangeEnd }: IdRange): Coroutine<string | null> {
@@ -134,7 +134,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const group = consecutiveSegments(segments, index, groupSize);
       const [newest] = group;
       const unindexedFrom = newest === undefined ? idRange.first : laterId(minIdOfSeq(newest.end), idRange.first);
-      // These rows are newer than the index or between two segments.
+      // These rows are newer than the index, or they are between two segments.
       if (unindexedFrom < end) {
         const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
         if (stoppedAt !== null) return stoppedAt;
@@ -224,7 +224,7 @@ interface Candidate {
 
 const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, end: 0, messageCount: 0 };
 
-/** Returns consecutive segments from the index `start`. Each one begins where the next newer one ends. */
+/** Returns consecutive segments from the index `start`. A segment begins where the next older segment ends. */
 function consecutiveSegments(
   segments: readonly SegmentInfo[],
   start: number,
@@ -238,7 +238,7 @@ function consecutiveSegments(
   return group;
 }
 
-/** The first id of a segment. A segment that begins at the least sequence number covers all older ids. */
+/** Returns the first id of a segment. A segment that begins at the least sequence number covers all older ids. */
 function firstIdOf({ first }: SegmentInfo): string {
   return first <= MIN_SEQ ? MIN_ID : minIdOfSeq(first);
 }
@@ -261,7 +261,7 @@ const MAX_PAGES_PER_RANGE = 12;
 type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
 /**
- * The candidates of a segment: row numbers within the segment, newest first. Null if the segment cannot exclude rows.
+ * The candidates of a segment as row numbers within the segment, newest first. Null if the segment cannot exclude rows.
  */
 type Candidates = readonly number[] | null;
 

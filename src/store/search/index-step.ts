@@ -1,10 +1,11 @@
 /**
  * One step of index maintenance. `nextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
- * change to write. It runs on its own thread and does not lock the rows that it reads.
+ * change to write. It runs on a separate thread and does not lock the rows that it reads.
  *
- * Messages are indexed after their acceptance. Messages that are newer than the index are indexed first, when there are
- * enough of them for a segment, then older messages down to the first one. Each segment is verified once, some minutes
- * later, because a message may be committed after messages with greater ids. Small segments are merged.
+ * Messages are indexed after their acceptance. Messages that are newer than the index are indexed first, as soon as
+ * their number is sufficient for a segment. Then older messages are indexed, down to the first one. Each segment is
+ * verified once, some minutes later, because a message may be committed after messages with greater ids. Small segments
+ * are merged.
  */
 import { seqOf } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
@@ -13,7 +14,7 @@ import { type Coroutine, type MaybePromise, MIN_ID, MIN_SEQ, type SegmentInfo, w
 
 /** One step of index maintenance. */
 export interface IndexStep {
-  /** All messages with lesser ids are committed, except for a few that are committed late. */
+  /** All messages with lesser ids are committed, except a few messages whose commit is late. */
   readonly horizon: string;
   /** Minimum number of messages newer than the index for a new segment. */
   readonly minSegmentMessages: number;
@@ -34,7 +35,7 @@ export interface NewSegment extends EncodedSegment {
   readonly end: number;
 }
 
-/** The change that is written in one transaction. */
+/** The change that one transaction writes. */
 export interface IndexChange {
   readonly add: readonly NewSegment[];
   /** Numbers of the segments that the added ones replace. */
@@ -52,7 +53,7 @@ export interface BuiltStep {
   readonly progress: IndexProgress;
 }
 
-/** The data that a step reads. */
+/** The reads of a step. */
 export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
@@ -188,11 +189,14 @@ export type Job =
   | { readonly kind: 'purge'; readonly segment: StoredSegment };
 
 /**
- * A segment is verified once, this long after it was built. A message that is committed later is missing from the
- * index.
+ * Time between the build of a segment and its verification. A message that is committed after the verification is
+ * missing from the index.
  */
 const VERIFY_AFTER_MS = 5 * 60_000;
-/** A search that began before a segment was replaced can still read the old segment during this time. */
+/**
+ * Time for which a replaced segment remains stored. A search that began before the replacement can still read the
+ * segment.
+ */
 const REPLACED_SEGMENT_TTL_MS = 60_000;
 /** Minimum size of a merged segment, so that no segment is merged repeatedly. */
 const MIN_MERGED_MESSAGES = MAX_SEGMENT_MESSAGES * 0.75;
@@ -203,7 +207,7 @@ export interface IndexState {
   readonly replaced: readonly StoredSegment[];
   /** The number of messages newer than the index. */
   readonly unindexedCount: number;
-  /** Minimum number of these messages for a new segment. */
+  /** Minimum number of messages newer than the index for a new segment. */
   readonly minSegmentMessages: number;
   /** `start` is the least sequence number. Messages before `horizon` are old enough to be indexed. */
   readonly start: number;

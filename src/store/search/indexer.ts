@@ -1,10 +1,10 @@
 /**
  * Maintains the search index of a store in rounds. At low load it runs one step at a time with pauses. At high load it
- * runs only if many messages are not indexed. A failed step is reported and retried in the next round.
+ * runs only if many messages are not indexed. A failed step is reported and repeated in the next round.
  *
- * A message is indexed some seconds after its acceptance, when earlier messages are committed too. A round indexes
- * messages up to the newest message of the previous round. If nodes share the store, it also excludes the messages of
- * the last ten seconds.
+ * A message is indexed some seconds after its acceptance, when all earlier messages are committed. A round indexes
+ * messages up to the newest message of the previous round. If nodes share the store, a round also excludes the messages
+ * of the last ten seconds.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
@@ -19,9 +19,9 @@ const COMMIT_DELAY_MS = 10_000;
  */
 const MIN_SEGMENT_MESSAGES = 2_048;
 const MIN_SEGMENT_MESSAGES_BUSY = 100_000;
-/** Above this acceptance rate the load is high, and the acceptance of messages has priority. */
+/** At a higher acceptance rate the load is high, and the acceptance of messages has priority. */
 const MAX_LOW_LOAD_PER_SECOND = 500;
-/** How often an idle index checks for segments to verify. */
+/** Interval at which an idle index checks for segments to verify. */
 const IDLE_CHECK_INTERVAL_MS = 300_000;
 const MIN_PAUSE_MS = 20;
 

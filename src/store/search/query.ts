@@ -1,6 +1,6 @@
 /**
  * Parses the text of a search and decides whether a message matches. Both stores apply these functions to the rows that
- * their indexes return, so both give the same results.
+ * their indexes return, so both stores return the same results.
  *
  * The order of the words does not matter. Each word must occur in one of the searched fields. The last word may be a
  * prefix, unless it ends with a double quote. A word that contains an `@` is an address or the prefix of one. A word
@@ -41,7 +41,7 @@ export interface MessageSearch {
   readonly since: number | null;
   /** Only messages accepted before this time (ms since the epoch). */
   readonly until: number | null;
-  /** Only messages with ids less than this one. It selects the next page. */
+  /** Only messages with ids less than this one. Its value selects the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
@@ -50,9 +50,8 @@ export interface MessageSearchResult {
   /** Newest first, at most `limit`. */
   readonly messages: readonly StoredMessageSummary[];
   /**
-   * Null if all messages have been searched. Otherwise the next call continues with this id as `before`. Either the
-   * page is full, or the search has reached its time limit; in the latter case the page may have fewer messages or
-   * none.
+   * Null if all messages have been searched. Otherwise the page is full, or the search has reached its time limit. At
+   * the time limit, the page may have fewer messages or no message. The next call continues with this id as `before`.
    */
   readonly searchedTo: string | null;
 }
@@ -61,7 +60,7 @@ export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
 const ADDRESSES: readonly Field[] = ['to', 'from'];
 /** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
-/** Characters that may surround a word that was copied from a header or a sentence. They are ignored. */
+/** Characters that may surround a word that was copied from a header or a sentence. A search ignores them. */
 const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
 /** Parses the text of a search. Returns null if the text contains no letter, digit or symbol to search for. */
@@ -144,7 +143,7 @@ function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: '
   }
 }
 
-/** Maximum length of a compared word. Only this many characters of a longer word are compared. */
+/** Maximum length of a compared word. The comparison of a longer word ignores the characters beyond this length. */
 const MAX_WORD_LENGTH = 40;
 
 const ACCENTS = /[\u0300-\u036f]/g;
@@ -159,7 +158,7 @@ const WORDS =
 /** Normalizes a text for comparison. */
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  // The text is converted to upper case first, because this maps ß to SS. A final sigma equals a sigma.
+  // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma equals a sigma.
   const cased = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
   return cased.normalize('NFC');
 }

@@ -1,12 +1,12 @@
 /**
- * A segment is the immutable index of several thousand consecutive messages. Its terms are sorted and stored in pages
- * of about 2 KB. Each term has the list of the messages that contain it, by their number in the segment, where 0 is the
- * oldest message. The directory contains the first term of each page. Separate pages contain the sequence numbers
- * (`seqOf`) of the messages.
+ * Encodes and reads segments. A segment is the immutable index of several thousand consecutive messages. Its terms are
+ * sorted and stored in pages of about 2 KB. Each term has the list of the messages that contain it, by their number in
+ * the segment, where 0 is the oldest message. The directory contains the first term of each page. Separate pages
+ * contain the sequence numbers (`seqOf`) of the messages.
  *
  * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
- * followed by an account id. Every message that matches a criterion has a term in each of its ranges (`termRangesOf`).
- * A message with such terms does not always match; query.ts decides.
+ * followed by an account id. A criterion has term ranges (`termRangesOf`). Every message that matches the criterion has
+ * a term in each of these ranges. A message with such terms does not always match; query.ts decides.
  *
  * The encoding of a term in a page is: the length of the prefix that it shares with the previous term, the remaining
  * text, twice the size of its list of numbers (plus one for a bitmap), and the list as a bitmap or as differences.
@@ -22,7 +22,7 @@ import {
   truncate,
 } from './query.ts';
 
-/** A bitmap of this many bits has 2 KB. The encoded list of a term is never larger. */
+/** A bitmap with one bit per message has 2 KB. The encoded list of a term is never larger. */
 export const MAX_SEGMENT_MESSAGES = 16_384;
 /** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
 const PAGE_BYTES = 1_950;
@@ -191,7 +191,7 @@ export function markMatches(
   }
 }
 
-/** Maximum length of a domain in a term. Longer domains are truncated; real domains are shorter. */
+/** Maximum length of a domain in a term. Longer domains are truncated, but valid domains are shorter. */
 const MAX_DOMAIN_LENGTH = 120;
 const TERM_END = '\u0000';
 const AFTER_TERM_END = '\u0001';
@@ -229,8 +229,8 @@ export function accountRange(accountId: number): TermRange {
 }
 
 /**
- * Returns the ranges of a criterion. A matching message has a term in each of them. Other messages may have such terms
- * too.
+ * Returns the ranges of a criterion. A matching message has a term in each of them. Messages that do not match may also
+ * have such terms.
  */
 export function termRangesOf(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');

@@ -1,14 +1,14 @@
 /**
- * The data source of a search, and the coroutines that execute a search. The embedded store answers synchronously in
- * its thread; PostgreSQL answers asynchronously. Therefore a search is a generator that yields each pending promise.
- * All lists have the newest message first.
+ * Defines the data source of a search, and runs the coroutines that execute a search. The embedded store answers
+ * synchronously in its thread; PostgreSQL answers asynchronously. Therefore a search is a generator that yields each
+ * pending promise. All lists have the newest message first.
  */
 import type { State } from '../../model/message.ts';
 import { minIdAt, seqOf } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** Conditions that the database checks. Null matches every value. */
+/** The conditions that the database checks. Null matches every value. */
 export interface RowFilter {
   readonly accountId: number | null;
   readonly state: State | null;
@@ -30,16 +30,16 @@ export interface SearchSource<Message extends SearchableMessage> {
    * has fewer messages.
    */
   nth(range: IdRange, count: number): MaybePromise<string | null>;
-  /** Returns messages in one state from the index of this state. Never called for a state without an index. */
+  /** Returns messages in one state from the index of this state. The search calls it only for states with an index. */
   fromState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
   /** Counts the messages in one state, up to `maxCount`. */
   countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
   seqsInState(state: State, range: IdRange): MaybePromise<readonly number[]>;
   /** Returns the segments that overlap the range. */
   segments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
-  /** Returns the directories of segments. The result does not contain removed segments. */
+  /** Returns the directories of segments. The result omits removed segments. */
   directories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
-  /** Returns pages by their keys (`termsKey`, `seqsKey`). The result does not contain pages of removed segments. */
+  /** Returns pages by their keys (`termsKey`, `seqsKey`). The result omits pages of removed segments. */
   pages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   bySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
 }
@@ -89,7 +89,7 @@ export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' 
 /** A coroutine. `yield*` runs it and returns its result. */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
-/** A value or a promise of it. */
+/** A value, or a promise of a value. */
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Waits for the value if it is a promise. */

@@ -9,8 +9,8 @@ import type { Audit } from './audit.ts';
 import type { prepareReputation } from './reputation.ts';
 
 /**
- * `nextRevision` increments the revision of the directory. `reputation` reads and resets the reputation window of an
- * account.
+ * Creates the operations on accounts and keys. `nextRevision` increments the revision of the directory. `reputation`
+ * reads and resets the reputation window of an account.
  */
 export function prepareAccounts(
   database: DatabaseSync,

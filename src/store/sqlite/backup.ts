@@ -28,7 +28,7 @@ export async function backupDatabase(
   requireUsableFiles(realPath);
   if (!existsSync(realPath)) throw new StoreError(`there is no database ${path} to back up.`);
   try {
-    // If another process uses the database under another name, its log would be missing from the copy.
+    // If another process uses the database under another name, the copy would not contain the log of that process.
     requireSinglePath(realPath);
     const source = new DatabaseSync(realPath, { timeout: 15_000 });
     try {
@@ -66,10 +66,10 @@ export function requireIntact(database: DatabaseSync, path: string): void {
   if (result !== 'ok') throw new StoreError(`${path} is damaged (${String(result)}). Use another backup.`);
 }
 
-/** The messages that a service would send after this database is restored. */
+/** The number and the age of the messages that a service would send after a restore of this database. */
 export interface UnsentMessages {
   readonly count: number;
-  /** When the oldest message was accepted (ms since the epoch), or null if there is no message. */
+  /** The time when the oldest message was accepted (ms since the epoch), or null if there is no message. */
   readonly oldestAt: number | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The directory: the accounts, keys and domains that running nodes cache. Every change increments one revision counter,
- * so that a node reads only the changes after its last revision.
+ * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
+ * counter, so that a node reads only the changes after its last revision.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';

@@ -13,7 +13,7 @@ import type { Audit } from './audit.ts';
 /** The domain changes after a revision of the directory. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
-/** `nextRevision` increments the revision of the directory. */
+/** Creates the operations on domains. `nextRevision` increments the revision of the directory. */
 export function prepareDomains(database: DatabaseSync, nextRevision: () => number, audit: Audit) {
   const accountId = database.prepare('SELECT id FROM account WHERE name = ?');
   const byName = database.prepare('SELECT * FROM domain WHERE name = ?');

@@ -1,11 +1,12 @@
 /**
- * The files of the embedded database: resolves the path of the database, checks whether a process may open it, and
- * implements the serve lock, which allows only one service on a database.
+ * Manages the files of the embedded database. Resolves the path of the database, checks whether a process may open the
+ * database, and implements the serve lock, which allows only one service on a database.
  *
  * SQLite stores the log and the locks of a database in files beside it, under its name. Therefore a database must have
  * exactly one name: symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is
  * a SQLite lock on a small file beside the database. The operating system releases it when the process ends. A process
- * that migrates, transfers or restores the database also holds it. Errors are one-line StoreErrors with the remedy.
+ * that migrates, transfers or restores the database also holds the lock. Errors are one-line StoreErrors with the
+ * remedy.
  */
 import {
   closeSync,
@@ -41,7 +42,7 @@ const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
- * Resolves all symbolic links of a path, also those to a missing file, so that every process uses the same log and
+ * Resolves all symbolic links of a path, even if the target is missing, so that every process uses the same log and
  * lock. Returns a path without links unchanged.
  */
 export function resolveDatabasePath(path: string): string {
@@ -176,7 +177,7 @@ export function fileIdentity(path: string): FileIdentity | null {
   return stats === undefined ? null : { dev: stats.dev, ino: stats.ino };
 }
 
-/** True if both are the same file. False if one of them is null. */
+/** Returns true if both identities name the same file. Returns false if one of them is null. */
 export function isSameFile(a: FileIdentity | null, b: FileIdentity | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
@@ -227,7 +228,7 @@ export function acquireServeLock(path: string): () => void {
   );
 }
 
-/** True if a process holds the serve lock. Creates no file. */
+/** Returns true if a process holds the serve lock. Creates no file. */
 export function isServeLockHeld(path: string): boolean {
   const real = resolveDatabasePath(path);
   if (!existsSync(`${real}-serve`)) return false;

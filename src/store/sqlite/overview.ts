@@ -16,7 +16,8 @@ const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found
 
 export function prepareOverview(database: DatabaseSync) {
   const newest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
-  // Needs one index seek for each account with queued messages and one for the first message of the account.
+  // This query needs one index seek for each account with queued messages, and another index seek for the first message
+  // of the account.
   const nextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,

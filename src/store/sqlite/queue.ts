@@ -1,7 +1,7 @@
 /**
- * The queue: claims messages, marks them before the end of their transmission, settles, releases and recovers leases.
- * Settlements are fenced by owner and attempt count. The embedded store has one writer, so it uses a few indexed
- * statements in one transaction where PostgreSQL uses one statement with SKIP LOCKED.
+ * Implements the queue: claims messages, marks them before the end of their transmission, and settles, releases and
+ * recovers leases. The owner and the attempt count fence each settlement. The embedded store has one writer, so it uses
+ * a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP LOCKED.
  *
  * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane gets half of the limits of
  * the claim, and the other lane gets the remaining limits. Within a lane, accounts are served round-robin
@@ -32,7 +32,7 @@ import {
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** The remaining limits of a claim. Suppressed messages count too, because they also cost time. */
+/** The remaining limits of a claim. Suppressed messages also count, because their handling takes time. */
 interface RemainingLimits {
   messages: number;
   bytes: number;
@@ -85,7 +85,8 @@ export function prepareClaim(
   }
 
   /**
-   * Returns the due rows of the account that fit into the limits, earliest first. `full` is true if a row did not fit.
+   * Returns the due rows of the account that fit into the limits, in the order of their due times. `full` is true if a
+   * row did not fit.
    */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const found: rows.Row[] = [];
@@ -184,7 +185,7 @@ export interface AccountRotation {
   next(now: number): number | null;
   /** Continues the rotation after `account`, which was the last one served. */
   resumeAfter(account: number): void;
-  /** True if the last round ended before it had examined every account. */
+  /** Returns true if the last round ended before it had examined every account. */
   readonly hasMore: boolean;
 }
 
@@ -195,7 +196,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
   const selectLock = database.prepare('SELECT locked_at FROM account WHERE id = ?');
-  /** The account that was examined last. 0 is before the first account. */
+  /** The account that was examined last, or 0 before the first account. */
   let position = 0;
   /**
    * The position at which the current search for an account with due messages began, or null if an account was found.
@@ -203,8 +204,8 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   let searchStart: number | null = null;
   let hasMore = false;
   /**
-   * State of the round: the position of its end, whether it has continued at the first account, the number of examined
-   * accounts, and the last account that was found.
+   * The state of the round: the account at which the round ends, whether the round has continued at the first account,
+   * the number of examined accounts, and the last account that was found.
    */
   let roundEnd = 0;
   let hasWrapped = false;
@@ -261,7 +262,10 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   };
 }
 
-/** `addToReputation` adds ended messages to the reputation of an account in the same transaction. */
+/**
+ * Creates the operations on the queue. `addToReputation` adds ended messages to the reputation of an account in the
+ * same transaction.
+ */
 export function prepareLeaseEnds(
   database: DatabaseSync,
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,

@@ -14,7 +14,10 @@ import {
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** `nextRevision` increments the revision of the directory, so that every node detects a lock within one second. */
+/**
+ * Creates the operations on reputations. `nextRevision` increments the revision of the directory, so that every node
+ * detects a lock within one second.
+ */
 export function prepareReputation(database: DatabaseSync, nextRevision: () => number) {
   const add = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
@@ -73,8 +76,8 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   /**
-   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window; only the
-   * first one counts.
+   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window; Only the
+   * first complaint counts.
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
     const before = complaintWindowStart(at);

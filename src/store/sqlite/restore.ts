@@ -3,7 +3,7 @@
  *
  * Guarantees: at every moment, the database is either the complete old one or the complete new one, or `serve` refuses
  * to start and names the remedy. The replaced database remains beside the new one and is never deleted. Errors are
- * one-line StoreErrors; after an error the existing files are unchanged.
+ * one-line StoreErrors. After an error, the existing files are unchanged.
  *
  * The usual method checkpoints the log of the old database, preserves the file with a hard link under another name, and
  * replaces it with one rename. The second method is for a database whose log cannot be checkpointed (damaged or
@@ -172,7 +172,8 @@ class Restore {
       const before = marker === null ? null : this.#complete(marker);
       return before ?? this.#replace();
     } finally {
-      // If the draft has replaced the database, it no longer exists. Older drafts are only copies of backups.
+      // If the draft has replaced the database, the draft no longer exists under its name. Older drafts are only copies
+      // of backups.
       if (!existsSync(restoreMarkerPath(this.#path)))
         for (const draft of restoreDraftPaths(this.#path)) this.#removeDraft(draft);
     }
@@ -268,7 +269,7 @@ class Restore {
       if (['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK'].includes(systemErrorCode(error))) return null;
       throw error;
     }
-    // The link must be on disk before the rename. Otherwise the old database could be lost in a power failure.
+    // The link must be on disk before the rename. Otherwise a power failure could lose the old database.
     this.#syncFolder();
     this.#steps.rename(this.#draft, path);
     this.#syncFolder();
@@ -302,7 +303,7 @@ class Restore {
     const folder = dirname(this.#path);
     const earlierKeptPath = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
-      // Only the removal of the marker was missing.
+      // The interrupted restore had completed every step except the removal of the marker.
       this.#removeMarker();
       return null;
     }

@@ -1,6 +1,6 @@
 /**
- * Search in the embedded database: executes the queries of a search synchronously and maintains the search index. A
- * separate thread reads messages and builds segments; the writer thread writes them.
+ * Implements the search in the embedded database: executes the queries of a search synchronously and maintains the
+ * search index. A separate thread reads messages and builds segments; the writer thread writes them.
  */
 
 import type { DatabaseSync, SQLInputValue, SQLOutputValue } from 'node:sqlite';
@@ -35,7 +35,7 @@ const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accept
 const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
-/** `monotonic` is the clock for the time limit of searches. */
+/** Creates the operations of the search. `monotonic` is the clock for the time limit of searches. */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',

@@ -1,8 +1,8 @@
 /**
- * The embedded store: `node:sqlite` behind the store contract. The writer thread executes all writes and commits them
- * in groups. A reader thread executes the reads of operators, so that no search delays a commit. An index thread reads
- * messages for the search index. The reader and the index thread start on demand. In a simulation and for a short
- * command, all calls run in the thread of the caller.
+ * Implements the embedded store on `node:sqlite`. The writer thread executes all writes and commits them in groups. A
+ * reader thread executes the reads of operators, so that no search delays a commit. An index thread reads messages for
+ * the search index. The reader and the index thread start on demand. In a simulation and for a short command, all calls
+ * run in the thread of the caller.
  *
  * Each call is sent to its thread and returns a promise. If the thread dies, all pending and later calls reject, so
  * that the listener answers 500 and acknowledges no message that is not stored.
@@ -29,7 +29,10 @@ import {
   type ThreadData,
 } from './thread.ts';
 
-/** Interval at which the writer polls for changes by other processes. It is well below the guaranteed one second. */
+/**
+ * Interval at which the writer polls for changes by other processes. It is shorter than the guaranteed one second, so
+ * that a poll may be late.
+ */
 const POLL_INTERVAL_MS = 200;
 
 /** Idle time after which the reader thread and the index thread end. */

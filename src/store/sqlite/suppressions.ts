@@ -13,9 +13,12 @@ const SERVICE_LIST_ID = 0;
  * uses the same expression.
  */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** Appended to a prefix, gives a text greater than every text with that prefix. */
+/** A prefix with this character appended is greater than every text with that prefix. */
 const AFTER_PREFIX = '\u{10FFFF}';
-/** Appended to a text, gives a text greater than this text and less than every longer text that begins with it. */
+/**
+ * A text with this character appended is greater than the text itself, and less than every longer text that begins with
+ * it.
+ */
 const AFTER_TEXT = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit) {

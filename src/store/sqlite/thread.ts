@@ -1,8 +1,9 @@
 /**
- * A thread of the embedded store. `serveThread` answers all waiting calls as one group. `openGuardedDatabase` runs the
- * calls on one connection and checks that the files are still those that were opened. `createEngine` prepares the
- * operations and runs all writes of a group in one transaction with one sync. Each write has its own savepoint: if a
- * write fails, only this write is rolled back; if the commit fails, all writes of the group fail.
+ * Implements a thread of the embedded store. `serveThread` answers all waiting calls as one group.
+ * `openGuardedDatabase` runs the calls on one connection and checks that the files are still those that were opened.
+ * `createEngine` prepares the operations and runs all writes of a group in one transaction with one sync. Each write
+ * has its own savepoint: if a write fails, only this write is rolled back; if the commit fails, all writes of the group
+ * fail.
  *
  * Guarantees: a write to files that were removed or replaced is never acknowledged.
  */
@@ -104,7 +105,7 @@ interface GuardedOptions {
   readonly onFilesFault: (fault: FilesFault | null) => void;
 }
 
-/** A reply whose error is a one-line text. */
+/** The reply to a call. Its error is a one-line text. */
 export type TextReply =
   | Extract<Reply, { ok: true }>
   | { readonly number: number; readonly ok: false; readonly error: string };
@@ -176,7 +177,7 @@ export function openGuardedDatabase({
   };
 }
 
-/** A fault of the database files, because of which written data would be lost. */
+/** A fault of the database files. Data that is written during the fault would be lost. */
 export interface FilesFault {
   /** Contains no path, so it may be shown to the public. */
   readonly reason: string;
@@ -195,8 +196,8 @@ type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
  * Records the identities of the open files. The returned function compares them with the files on disk and returns the
- * first fault, or null. It takes 8 to 36 µs (2 busy cores). It never opens a file, because closing the file would
- * release the SQLite locks on it.
+ * first fault, or null. A comparison takes 8 to 36 µs (2 busy cores). It never opens a file, because closing the file
+ * would release the SQLite locks on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
   const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
@@ -228,7 +229,7 @@ export function watchFiles(path: string): () => FilesFault | null {
   };
 }
 
-/** Returns the fault of a file that this user can no longer access, or whose disk fails. */
+/** Returns the fault of a file that this user can no longer access or whose disk has failed. */
 function unreachable(file: string, name: string, code: string): FilesFault {
   return {
     reason: `${name} is not accessible (${code})`,
@@ -297,7 +298,8 @@ function isRead(name: OperationName): boolean {
 }
 
 /**
- * True for an operation whose success means that data is stored. It must fail if the files were removed or replaced.
+ * Returns true for an operation whose success guarantees that data is stored. Such an operation must fail if the files
+ * were removed or replaced.
  */
 export function requiresFiles(name: OperationName): boolean {
   return OPERATION_KINDS[name] === 'change';

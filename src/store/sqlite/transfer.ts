@@ -1,6 +1,6 @@
 /**
- * The embedded store as the source of a transfer. The source holds the serve lock, so that no service changes the data
- * during the transfer.
+ * Implements the source of a transfer on the embedded store. The source holds the serve lock, so that no service
+ * changes the data during the transfer.
  */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
