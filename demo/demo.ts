@@ -30,13 +30,13 @@ import { startTraffic, type Traffic } from './traffic.ts';
 import { createDemoTransport } from './transport.ts';
 
 export interface DemoOptions {
-  /** `host:port`; with port 0 the system chooses a free port. */
+  /** The address `host:port`. With port 0 the system chooses a free port. */
   readonly listen: string;
   readonly operatorListen: string;
   readonly seed: number;
   /** A fixed time in ms since the epoch, with the same keys on every run; null for the clock of the machine. */
   readonly now: number | null;
-  /** Whether live traffic starts after the history is written. */
+  /** True if live traffic starts after the history is written. */
   readonly live: boolean;
 }
 
@@ -57,7 +57,7 @@ export interface History {
 export const VISITOR_ACCOUNT = 'shop';
 /** The number of newest messages of the history that the inbox contains. */
 const CAPTURED_MESSAGES = 80;
-/** Short, because a stop aborts delivery attempts. */
+/** The drain time, which is short because a shutdown of the demo aborts delivery attempts. */
 const DRAIN_MS = 2_000;
 
 export async function startDemo(options: DemoOptions, progress: (share: number) => void): Promise<Demo> {

@@ -20,7 +20,7 @@ export interface DemoTransportParts {
   readonly onDelivered: (message: OutgoingMessage, behaviour: Behaviour) => void;
 }
 
-/** High, because slow servers must not delay other messages. */
+/** The number of connections is high, because slow servers must not delay other messages. */
 const CONCURRENCY = 64;
 
 export interface DemoTransport {

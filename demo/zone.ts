@@ -30,7 +30,7 @@ export function publishRecords(
   }
 }
 
-/** Checks the records of the domain as the service does, at the time `at`, and stores the result. */
+/** Checks the records of the domain like the service at the time `at`, and stores the result. */
 export async function checkDomain(
   store: Store,
   name: string,

@@ -17,7 +17,7 @@ import { SignIn, SignInWithLink } from './sign-in';
 const SIGN_IN_TEXT = 'Sign in to the operator dashboard.';
 const SESSION_ENDED_TEXT = 'Your session has ended. Sign in again to return to this page.';
 
-/** Shown for `?refused=link`. */
+/** The text that is shown for `?refused=link`. */
 const INVALID_LINK_TEXT =
   'This sign-in link is invalid or has already been used. If no password is set, restart the service: it prints a new link when it starts.';
 

@@ -1,4 +1,4 @@
-/** The values that an option or an argument accepts, for shell completion. The operation itself checks the value. */
+/** The values that an option or an argument accepts, for shell completion. The operation checks the value. */
 import type { Argument, Option } from 'commander';
 
 const CHOICES = new WeakMap<Option | Argument, readonly string[]>();
@@ -12,7 +12,10 @@ export function declareChoices(option: Option, choices: readonly string[]): Opti
   return option;
 }
 
-/** The declared values; `--subdomains <yes|no>` declares its values itself. Empty if any value may be given. */
+/**
+ * Returns the declared values; empty if every value is accepted. The text of a flag can declare values: `--subdomains
+ * <yes|no>`.
+ */
 export function choicesOf(target: Option | Argument): readonly string[] {
   const declared = CHOICES.get(target) ?? target.argChoices;
   if (declared !== undefined) return declared;

@@ -15,12 +15,12 @@ export interface CommandNode {
   readonly path: string;
   readonly commands: readonly Entry[];
   readonly options: readonly (Entry & { readonly takesValue: boolean; readonly choices: readonly string[] })[];
-  /** The values that its arguments accept; empty if any value may be given. */
+  /** The values that its arguments accept; empty if every value is accepted. */
   readonly choices: readonly string[];
   readonly takesFile: boolean;
 }
 
-/** Every flag that is followed by a value, with its command: `key create --name`. */
+/** Returns every flag that is followed by a value, with its command: `key create --name`. */
 function valueFlags(nodes: readonly CommandNode[]) {
   return nodes.flatMap(({ path, options }) =>
     options
@@ -29,19 +29,19 @@ function valueFlags(nodes: readonly CommandNode[]) {
   );
 }
 
-/** A word in single quotes, which is valid in all three shells after the escape of the quote itself. */
+/** Returns a word in single quotes, which are escaped in it in a form that is valid in all three shells. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }
 
-/** The pattern of a `case` in bash and zsh. */
+/** Returns the pattern of a `case` in bash and zsh. */
 function pattern(keys: readonly string[]): string {
   return keys.map(quote).join('|');
 }
 
 /**
- * The part that bash and zsh share: the loop body that reads one word before the cursor. `command` becomes the path of the command,
- * and `flag` the flag whose value is next.
+ * Returns the part that bash and zsh share: the loop body that reads one word before the cursor. `command` becomes the
+ * path of the command, and `flag` the flag whose value is next.
  */
 function wordCases(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);
@@ -53,7 +53,7 @@ function wordCases(nodes: readonly CommandNode[]): string {
     esac`;
 }
 
-/** Completion for bash 3.2 and later. */
+/** Returns the script for bash 3.2 and later. */
 export function bashScript(nodes: readonly CommandNode[]): string {
   const values = valueFlags(nodes).filter(({ choices }) => choices.length > 0);
   return `# Completion of postrider for bash. Load it: source <(postrider completion bash)
@@ -96,9 +96,9 @@ complete -F _postrider postrider
 `;
 }
 
-/** Completion for zsh. It works from a folder of `fpath` as `_postrider`, and when it is sourced. */
+/** Returns the script for zsh. It works as the file `_postrider` in a folder of `fpath`, and when it is sourced. */
 export function zshScript(nodes: readonly CommandNode[]): string {
-  // `_describe` separates a name from its description by the first colon.
+  // Formats an entry for `_describe`, which separates a name from its description by the first colon.
   const entry = ({ name, description }: Entry) =>
     quote(`${name.replaceAll(':', '\\:')}:${description.replaceAll('`', '')}`);
   const values = valueFlags(nodes).filter(({ choices }) => choices.length > 0);
@@ -147,9 +147,9 @@ fi
 `;
 }
 
-/** Completion for fish 3 and later. */
+/** Returns the script for fish 3 and later. */
 export function fishScript(nodes: readonly CommandNode[]): string {
-  // In single quotes fish escapes only the quote and the backslash.
+  // Quotes a text for fish, which escapes only the quote and the backslash in single quotes.
   const text = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => text(path));
   const lines = nodes.flatMap(({ path, commands: subcommands, options, choices, takesFile }) => {

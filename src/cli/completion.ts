@@ -29,7 +29,7 @@ export function addCompletionCommand(program: Command, context: Context): void {
   });
 }
 
-/** The program and all its commands, each after its parent. */
+/** Returns the program and all its commands, each after its parent. */
 export function commandNodes(program: Command): readonly CommandNode[] {
   const toNodes = (command: Command, path: string): readonly CommandNode[] => {
     const help = command.createHelp();

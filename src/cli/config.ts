@@ -1,4 +1,4 @@
-/** `postrider config`: the effective settings with the source of each, secrets masked. */
+/** `postrider config`: prints the effective settings with the source of each. Secrets are masked. */
 import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import { showConfig } from '../operations/config.ts';

@@ -44,8 +44,8 @@ export interface Context {
   /** Runs an operation as the user of this command, on the store of the settings. `inCaller` as below; default true. */
   operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
   /**
-   * Opens the store, also while a service runs, and closes it after `work`. Changes are written to the audit log. With `inCaller`
-   * the store runs in this thread, for work that only waits for the store.
+   * Opens the store, even while a service runs, and closes it after `work`. Changes are written to the audit log. With
+   * `inCaller` the store runs in this thread, for work that only waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
 }

@@ -1,7 +1,6 @@
 /**
- * `postrider doctor`: checks the installation from this machine, with the settings of the service. It changes nothing, creates
- * no database, and sends messages only with `--loop`. Exit code 0 if no check failed.
- */
+ * `postrider doctor`: checks the installation from this machine, with the settings of the service. It changes nothing,
+ * creates no database, and sends messages only with `--loop`. The exit code is 0 if no check failed. */
 import type { Command } from 'commander';
 import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { runDoctor } from '../operations/doctor.ts';

@@ -1,9 +1,9 @@
 /**
  * Creates an output file of a command. The file gets its name only when it is complete and on disk.
  *
- * Guarantees: it never overwrites, follows or uses an existing file, not even one that another user creates meanwhile. Only the
- * owner can read the file. Fails with a CommandFailure of one line and leaves no file behind, also when a signal ends the
- * process. A SIGKILL leaves the folder `.postrider-…`, which may be removed.
+ * Guarantees: it never overwrites, follows or uses an existing file, even if another user creates the file at the same
+ * time. Only the owner can read the file. Fails with a CommandFailure of one line. After a failure or a signal that
+ * ends the process, no file remains. A SIGKILL leaves the folder `.postrider-…`, which may be removed.
  */
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';

@@ -1,7 +1,7 @@
 /**
- * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the service. A second
- * one ends the process at once; no accepted message is lost, because the next start recovers the leases. When the store fails,
- * the process exits with code 1, so that a supervisor restarts it.
+ * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the
+ * service. A second signal ends the process at once. No accepted message is lost, because the next start recovers the
+ * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it.
  */
 
 import type { Command } from 'commander';

@@ -52,7 +52,7 @@ export function importFile(
     );
     printSkipped(result, line);
     return result;
-    // Not in the caller: this thread reads rows while the store's thread writes earlier ones.
+    // The store uses its own thread, so that this thread reads rows while earlier rows are written.
   }, false);
 }
 

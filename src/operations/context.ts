@@ -1,4 +1,4 @@
-/** The contexts of operations. Adapters provide them; an operation opens nothing itself. */
+/** The contexts of operations. Adapters provide them. An operation opens no resource. */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
@@ -51,7 +51,7 @@ export interface ConfigContext {
 
 /** The context of the operations of the inbox. */
 export interface InboxContext {
-  /** Null unless the transport is `capture:`. */
+  /** The inbox; null unless the transport is `capture:`. */
   readonly inbox: Inbox | null;
   readonly readEntity: ReadEntity;
 }

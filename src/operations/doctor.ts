@@ -39,7 +39,7 @@ const CHECK_LIMITS = {
   totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
-/** Shorter than the limit of a check, so that the finding names the stage at which the session stopped. */
+/** The limit is shorter than that of a check, so that the finding names the stage at which the session stopped. */
 const RELAY_TIMEOUT_MS = 20_000;
 
 const NO_INPUT = Type.Object({});

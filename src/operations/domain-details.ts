@@ -87,7 +87,7 @@ function isoOrNull(ms: number | null): string | null {
   return ms === null ? null : isoTime(ms);
 }
 
-/** Used if the transport is not a relay, or if the name of the relay is not public. */
+/** The purpose of the SPF record if the transport is not a relay, or if the name of the relay is not public. */
 const SPF_WITHOUT_HOSTS =
   'SPF: the hosts that may send for this name. It names no host until POSTRIDER_TRANSPORT is a relay with a public name';
 

@@ -76,7 +76,7 @@ export const addDomain = operation({
     if (easyDkim && settings.transport.kind !== 'ses') {
       return invalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
-    // Checked before keys are created, because creating an RSA key takes tenths of a second.
+    // This check precedes the creation of keys, because creating an RSA key takes some tenths of a second.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return existingDomainConflict(store, name);

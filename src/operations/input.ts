@@ -14,7 +14,7 @@ interface MemberSchema {
   readonly minimum?: number;
   readonly maximum?: number;
   readonly maxLength?: number;
-  /** 0 if the operation checks an empty string itself; otherwise an empty required string counts as missing. */
+  /** 0 if the operation checks empty strings. Otherwise an empty required string counts as missing. */
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: MemberSchema;

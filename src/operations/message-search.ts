@@ -115,9 +115,7 @@ async function waitReasons(
   );
 }
 
-/**
- * With a time limit, searches once. Without a time limit, searches until the page is full or all messages are searched.
- */
+/** Searches once if there is a time limit. Otherwise searches until the page is full or all messages are searched. */
 async function runSearch(
   store: OperatorStore,
   search: MessageSearch,

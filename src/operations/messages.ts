@@ -140,7 +140,7 @@ function parseMessageId(field: string, text: string): Result<string> {
 
 interface MessageContext {
   readonly message: StoredMessage;
-  /** Null if the account does not exist. */
+  /** The account of the message; null if it does not exist. */
   readonly account: Account | null;
   /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];

@@ -16,7 +16,7 @@ import { readInput } from './input.ts';
 
 /** A warning to the operator about an operation that succeeded. */
 export interface Warning {
-  /** Kebab-case, stable. */
+  /** A stable code in kebab-case. */
   readonly code: string;
   readonly message: string;
 }
@@ -32,7 +32,7 @@ export interface OperationBase<I extends TObject = TObject> {
   readonly id: string;
   /** One line in the imperative, without a full stop. */
   readonly summary: string;
-  /** True if the operation changes something and writes to the audit log. */
+  /** True if the operation makes a change and writes an audit log entry. */
   readonly changes: boolean;
   readonly input: I;
   /** The error codes of `run`, besides `invalid` and `unavailable`, which every operation can return. */

@@ -50,7 +50,7 @@ export const exportSuppressions = downloadOperation({
   },
 });
 
-/** Reads one page at a time, so that a list of any size takes bounded memory. */
+/** Reads one page at a time, so that a list of any size needs limited memory. */
 async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
@@ -137,7 +137,7 @@ async function validate(
 
 interface ValidFile {
   readonly name: string;
-  /** In bytes. */
+  /** The size of the file in bytes. */
   readonly total: number;
   readonly rows: (hooks: CsvHooks) => AsyncIterable<CsvRow>;
 }
@@ -202,7 +202,7 @@ async function addRows(
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${addedCountText(addedCount)}` } };
 }
 
-/** Counts the skipped rows and keeps the first of them. */
+/** Counts the skipped rows and stores the first of them. */
 class SkippedRows {
   readonly #rows: SkippedRow[] = [];
   count = 0;

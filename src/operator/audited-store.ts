@@ -1,7 +1,7 @@
 /**
- * The store for operations of an operator. It writes an audit log entry with the actor in the transaction of each change
- * (model/audit.ts). Actions of the service itself (acceptance, delivery, feedback) are recorded in the histories of messages, not
- * in the audit log.
+ * The store for operations of an operator. It writes an audit log entry with the actor in the transaction of each
+ * change (model/audit.ts). Actions of the service (acceptance, delivery, feedback) are recorded in the histories of
+ * messages, not in the audit log.
  *
  * Guarantees: a change and its entry are committed together. A failed change has no entry.
  */

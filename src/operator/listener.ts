@@ -123,7 +123,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       refuse(reply, 400, 'Exactly one Host header is required');
       return;
     }
-    // The API authenticates and authorizes its requests itself.
+    // The API authenticates and authorizes its requests.
     if (api !== null && isApi(request.url)) {
       done();
       return;

@@ -14,7 +14,7 @@ import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Relative to the base path of the API, with parameters in braces: `/accounts/{account}`. */
+  /** The path relative to the base path of the API, with parameters in braces: `/accounts/{account}`. */
   readonly path: string;
   /** The section of the API reference. */
   readonly group: string;

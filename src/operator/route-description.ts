@@ -27,7 +27,7 @@ export interface Success {
 /** The description of a route. */
 export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** Relative to the base path of the API, with parameters in braces. */
+  /** The path relative to the base path of the API, with parameters in braces. */
   readonly path: string;
   /** True if the path is absolute instead of relative to the base path of the API. */
   readonly outsideApi?: true;

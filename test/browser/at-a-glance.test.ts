@@ -1,4 +1,4 @@
-/** The overview, the navigation on a phone, and the audit log. */
+/** Tests the overview, the navigation on a phone, and the audit log. */
 import { expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { horizontalOverflow, seriousFaults } from '../rig/page-checks.ts';

@@ -1,4 +1,4 @@
-/** Errors in the dashboard are shown where they occur, with a remedy; no page is blank. */
+/** Tests that an error in the dashboard is shown where it occurs, with a remedy, and that no page is blank. */
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { browserRig, replaceResponses } from '../rig/browser.ts';
@@ -29,7 +29,7 @@ function countLoads(page: Page): () => number {
 }
 
 describe('a missing file of the dashboard after an upgrade', () => {
-  test('makes the dashboard reload itself once, and the page is shown', async () => {
+  test('causes one reload of the dashboard, and the page is shown', async () => {
     const { page, allowFaults } = await browsers.signedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);

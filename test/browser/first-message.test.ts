@@ -1,4 +1,7 @@
-/** The first message of a new installation in the browser: sign-in link, printed command, and the message without a reload. */
+/**
+ * Tests the first message of a new installation in the browser: sign-in link, printed command, and the message without
+ * a reload.
+ */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';

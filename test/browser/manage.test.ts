@@ -1,4 +1,4 @@
-/** Changes of accounts, keys and suppression lists on the pages, and their effect on clients. */
+/** Tests changes of accounts, keys and suppression lists on the pages, and their effect on clients. */
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig } from '../rig/browser.ts';
 import { seriousFaults } from '../rig/page-checks.ts';
@@ -25,7 +25,7 @@ async function waitForStatus(key: string, status: number): Promise<void> {
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(status);
 }
 
-test('locking and unlocking an account takes effect for its clients and on the pages of other operators', async () => {
+test('a lock and an unlock of an account are effective for its clients and on the pages of other operators', async () => {
   const key = await account('shop');
   const other = await browsers.signedIn(service, '/accounts/shop');
   const { page } = await browsers.signedIn(service, '/accounts');

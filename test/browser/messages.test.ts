@@ -1,4 +1,4 @@
-/** The pages of messages: search, explanation, actions, several operators at the same time. */
+/** Tests the pages of messages: search, explanation, actions, several operators at the same time. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { browserRig, replaceResponses } from '../rig/browser.ts';

@@ -1,4 +1,7 @@
-/** The rig of the browser tests detects each fault that it checks for. Otherwise the tests that use it would prove nothing. */
+/**
+ * Tests that the rig of the browser tests detects each fault that it checks for. Otherwise the tests that use it would
+ * prove nothing.
+ */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** A session belongs to the origin of the dashboard, including its port: a server on another port of the host cannot use it. */
+/**
+ * Tests that a session belongs to the origin of the dashboard, including its port: a server on another port of the host
+ * cannot use it.
+ */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';

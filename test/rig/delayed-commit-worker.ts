@@ -1,6 +1,6 @@
 /**
  * A store thread whose COMMIT (the statement that syncs) is controlled by the content of the file
- * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as SQLite does
+ * `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails like in SQLite
  * when the sync of the disk fails. The thread writes the number of messages that the waiting transaction reads to the
  * file `DATABASE-waiting-commit`.
  */

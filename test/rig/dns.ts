@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
 
 export interface ZoneEntry {
-  /** One value per record. A list is one record with several strings. */
+  /** The values, one per record. A list is one record with several strings. */
   readonly TXT?: readonly (string | readonly string[])[];
   readonly MX?: readonly (readonly [number, string])[];
   readonly A?: readonly string[];

@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** How the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
+/** The way in which the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
 export type Disconnect = 'reset' | 'finish' | 'destroy';
 export const DISCONNECTS: readonly Disconnect[] = ['reset', 'finish', 'destroy'];
 

@@ -1,4 +1,4 @@
-/** Backup and restore of the embedded store while the service runs, and the transfer to PostgreSQL. */
+/** Tests backup and restore of the embedded store while the service runs, and the transfer to PostgreSQL. */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** The output of commands: the exact members of `--json`, plain text in a pipe, one line per error. */
+/** Tests the output of commands: the exact members of `--json`, plain text in a pipe, one line per error. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario, UUID_V7 } from './running-service.ts';

@@ -1,5 +1,5 @@
 /**
- * Idle connections, and clients that pipeline requests and never read responses, on each HTTP listener of a real
+ * Tests idle connections, and clients that pipeline requests and never read responses, on each HTTP listener of a real
  * process.
  */
 import { connect, type Socket } from 'node:net';

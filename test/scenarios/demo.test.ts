@@ -1,4 +1,4 @@
-/** `npm run demo` as a process: its terminal output, its pages, and its shutdown. */
+/** Tests `npm run demo` as a process: its terminal output, its pages, and its shutdown. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

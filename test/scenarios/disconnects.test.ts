@@ -1,6 +1,6 @@
 /**
- * Peers that reset, half-close or close a connection after any byte, on every listener of a real process, with and
- * without TLS. `npm test` checks a sample of byte positions, `npm run test:long` every position.
+ * Tests peers that reset, half-close or close a connection after any byte, on every listener of a real process, with
+ * and without TLS. `npm test` checks a sample of byte positions, `npm run test:long` every position.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,4 +1,4 @@
-/** The commands for sending domains with invalid input and invalid DNS, as processes while the service runs. */
+/** Tests the commands for sending domains with invalid input and invalid DNS, as processes while the service runs. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';

@@ -1,4 +1,6 @@
-/** Feedback over SMTP with a bouncing relay, the service and its listener: a report changes only its own message. */
+/**
+ * Tests feedback over SMTP with a bouncing relay, the service and its listener: a report changes only its own message.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, deliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';

@@ -1,4 +1,4 @@
-/** The first steps: start the service, run the printed command, see the message. */
+/** Tests the first steps: start the service, run the printed command, read the message. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';

@@ -1,4 +1,4 @@
-/** HTTPS with certificate files: a renewed certificate is used without a restart. */
+/** Tests HTTPS with certificate files: a renewed certificate is used without a restart. */
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';

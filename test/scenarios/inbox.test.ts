@@ -1,4 +1,4 @@
-/** The inbox of `capture:` shows hostile messages as data, and only to signed-in operators. */
+/** Tests that the inbox of `capture:` shows hostile messages as data, and only to signed-in operators. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';

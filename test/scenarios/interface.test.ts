@@ -269,7 +269,7 @@ describe('the message', () => {
   });
 
   test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
-    'that begins as HTML goes out as HTML with a text part: %j',
+    'that begins like HTML is sent as HTML with a text part: %j',
     async (message) => {
       const { foundMessage } = await parsed({ message });
       expect(foundMessage.html?.trim()).toBe(message.trim());
@@ -277,7 +277,7 @@ describe('the message', () => {
     },
   );
 
-  test('that only mentions HTML is text', async () => {
+  test('that contains HTML after other text is sent as text', async () => {
     const { foundMessage } = await parsed({ message: 'see <html>' });
     expect([foundMessage.text?.trim(), foundMessage.html]).toEqual(['see <html>', undefined]);
   });

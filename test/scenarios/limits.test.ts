@@ -1,6 +1,6 @@
 /**
- * Limits, keys and locks are exact under concurrency, and a change by a command applies to the running service within a
- * second.
+ * Tests that limits, keys and locks are exact under concurrency, and that a change by a command applies to the running
+ * service within a second.
  */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Metrics and log: the metrics are correct, and a stalled reader of the log does not affect the service. */
+/** Tests that the metrics are correct, and that a stalled reader of the log does not affect the service. */
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { submit, submitAccepted } from '../rig/service.ts';

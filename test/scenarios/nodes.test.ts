@@ -1,6 +1,6 @@
 /**
- * Several nodes on one PostgreSQL database: limits are exact over all nodes, changes apply on every node, and each node
- * has only its roles.
+ * Tests several nodes on one PostgreSQL database: limits are exact over all nodes, changes apply on every node, and
+ * each node has only its roles.
  */
 import { randomBytes } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';

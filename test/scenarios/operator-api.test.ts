@@ -1,4 +1,6 @@
-/** The operator API for scripts and pages: sign-in, the operations of the command line, errors, and the audit log. */
+/**
+ * Tests the operator API for scripts and pages: sign-in, the operations of the command line, errors, and the audit log.
+ */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROUTE_DESCRIPTIONS } from '../../src/operator/api-document.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';

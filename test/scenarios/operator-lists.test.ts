@@ -1,4 +1,4 @@
-/** Suppression lists through the operator API: search, explanation, import and export. */
+/** Tests suppression lists through the operator API: search, explanation, import and export. */
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -73,7 +73,7 @@ test('a list is searched by address and by domain, in pages', async () => {
 
 test('one response has every list that contains an address, with the reason, the time and the message that caused the entry', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
-  // As a recipient's server writes it in a refusal.
+  // The entry is equal to one that a refusal by the server of the recipient causes.
   const store = await rig.openStore(folder);
   await store.addSuppressions('default', [
     { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },
@@ -290,7 +290,7 @@ describe('an import', () => {
     );
   });
 
-  test('that was received completely is added completely, also if the client has disconnected', async () => {
+  test('that was received completely is added completely, even if the client has disconnected', async () => {
     const list = await account('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {

@@ -1,4 +1,7 @@
-/** The figures of the overview are correct and survive a restart, and changes are published as live updates. */
+/**
+ * Tests that the figures of the overview are correct and remain after a restart, and that changes are published as live
+ * updates.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';

@@ -1,4 +1,4 @@
-/** A real SMTP server as the relay: its replies determine the state of a message. */
+/** Tests a real SMTP server as the relay: its replies determine the state of a message. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';

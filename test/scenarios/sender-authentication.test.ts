@@ -1,4 +1,7 @@
-/** Authentication and reputation: a domain published in DNS, messages signed with both keys, bounces that suppress and lock. */
+/**
+ * Tests authentication and reputation: a domain published in DNS, messages signed with both keys, bounces that suppress
+ * and lock.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';

@@ -1,6 +1,6 @@
 /**
- * Sending domains at Amazon SES: identities with a key of Postrider or of SES, checked by `domain verify`. Without a
- * response an identity is not treated as missing.
+ * Tests sending domains at Amazon SES: identities with a key of Postrider or of SES, checked by `domain verify`. If SES
+ * does not respond, an identity is not treated as missing.
  */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** Amazon SES: messages through `aws-ses-v2-local`, provider events through signed notifications of SNS and through a queue. */
+/**
+ * Tests Amazon SES: messages through `aws-ses-v2-local`, provider events through signed notifications of SNS and
+ * through a queue.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';

@@ -1,4 +1,4 @@
-/** SIGTERM under load: every received request gets a response, and every message with a 201 is stored. */
+/** Tests SIGTERM under load: every received request gets a response, and every message with a 201 is stored. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';

@@ -1,4 +1,4 @@
-/** Suppression lists of a running service: an entry by a command or an import applies to the next request. */
+/** Tests suppression lists of a running service: an entry by a command or an import applies to the next request. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';

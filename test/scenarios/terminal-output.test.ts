@@ -1,4 +1,4 @@
-/** Terminal output contains no control characters and no password of a mistyped setting. */
+/** Tests that terminal output contains no control characters and no password of a mistyped setting. */
 import { expect, test } from 'vitest';
 import { isUnprintable } from '../../src/printing/escape.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';

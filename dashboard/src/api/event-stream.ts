@@ -11,8 +11,8 @@ export interface StreamListener {
 }
 
 /**
- * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` if the service answers with anything but a
- * stream, and to `ended` otherwise, also if it does not answer. Never rejects.
+ * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` if the service answers without a
+ * stream. Otherwise resolves to `ended`, even if the service does not answer. Never rejects.
  */
 export async function readEvents(
   apiPath: string,

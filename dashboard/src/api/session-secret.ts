@@ -4,7 +4,7 @@
  */
 
 const STORAGE_KEY = 'postrider-session';
-/** Used if the browser stores nothing for this origin; the session then ends with the page. */
+/** The secret if the browser stores nothing for this origin. The session then ends with the page. */
 let secretInMemory: string | null = null;
 
 export function readSessionSecret(): string | null {

@@ -42,7 +42,7 @@ export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) =
   request.addEventListener('progress', readProgress);
   request.addEventListener('load', () => {
     readProgress();
-    // Has no effect if the last line was the result: the promise is settled.
+    // This call has no effect if the last line was the result, because the promise is already settled.
     reject(
       request.status === 200 ? new ApiError(0, CONNECTION_LOST_TEXT) : toApiError(request.status, request.responseText),
     );

@@ -10,7 +10,7 @@ import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 
 interface AddDomainDialogProps {
-  /** Null: the operator chooses the account. */
+  /** The account of the domain; null if the operator chooses it. */
   readonly account: string | null;
   readonly transport?: string;
   readonly onClose: () => void;

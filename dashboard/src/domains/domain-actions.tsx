@@ -47,7 +47,7 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
   );
   const showList = () => {
     navigate('/domains');
-    // Only the list: the removed domain is not queried again.
+    // Only the list is reloaded, because the removed domain must not be queried again.
     void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
   };
   const error = verify.error ?? subdomains.error;

@@ -13,7 +13,7 @@ const PHONE_WIDTH_PX = 375;
 
 interface HtmlViewProps {
   readonly message: CapturedMessage;
-  /** `phone`, or null for the full width. */
+  /** The width of the frame: `phone`, or null for the full width. */
   readonly width: string | null;
   readonly onWidth: (width: string | null) => void;
 }

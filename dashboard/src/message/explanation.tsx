@@ -1,4 +1,4 @@
-/** Why a message is in its state: the sentences of the service, with links to the messages that they name. */
+/** Explains why a message is in its state: the sentences of the service, with links to the messages that they name. */
 import { Anchor, Code, Group, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';

@@ -21,7 +21,7 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     path: '/messages/:id',
     Page: lazy(() => loadPage(import('./message')).then(({ MessagePage }) => ({ default: MessagePage }))),
   },
-  // One route, so that the list stays while messages are selected.
+  // The list and the selected message are one route, so that the list stays while messages are selected.
   {
     path: '/inbox/:id?',
     Page: lazy(() => loadPage(import('./inbox')).then(({ InboxPage }) => ({ default: InboxPage }))),

@@ -1,4 +1,4 @@
-/** Shown for a path without a page. */
+/** The page for an unknown path. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { PageHead } from '../parts/page-head';

@@ -49,7 +49,7 @@ interface NewKey {
   readonly secret: string;
 }
 
-/** If the first key is no longer shown, creates another key for the chosen account. */
+/** Shows the command with another key of the chosen account, which it creates if the first key is no longer shown. */
 function CommandWithNewKey({ session, publicUrl }: { readonly session: Session; readonly publicUrl: string }) {
   const [chosenAccount, setChosenAccount] = useState<string | null>(null);
   const accounts = useAccounts();

@@ -8,7 +8,7 @@ interface ListFiltersProps {
   /** The label of the text field, such as `Filter by name`. */
   readonly label: string;
   readonly states: readonly { readonly value: string; readonly label: string }[];
-  /** What an entry is, such as `account`. */
+  /** The noun for an entry, such as `account`. */
   readonly entryNoun: string;
   readonly shownCount: number;
   readonly totalCount: number;

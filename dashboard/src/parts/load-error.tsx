@@ -1,4 +1,4 @@
-/** Shown if the object of a page cannot be loaded: a link to the list for a 404, otherwise the error. */
+/** Shows why the object of a page cannot be loaded: a link to the list for a 404, otherwise the error. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { ApiError } from '../api/client';
@@ -7,7 +7,7 @@ import { EmptyState, ErrorAlert } from './page-states';
 interface LoadErrorProps {
   readonly error: unknown;
   readonly retry: () => unknown;
-  /** Such as `No account has this name`. */
+  /** The title, such as `No account has this name`. */
   readonly title: string;
   readonly href: string;
   readonly link: string;

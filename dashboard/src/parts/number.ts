@@ -3,7 +3,7 @@
 const NUMBER_FORMAT = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
 const COMPACT_FORMAT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 
-/** `12,340`; `0.4`. */
+/** Formats a number, such as `12,340` or `0.4`. */
 export function formatNumber(value: number): string {
   return NUMBER_FORMAT.format(value);
 }

@@ -11,11 +11,11 @@ import { formatUtc } from './time';
 
 export interface Line {
   readonly label: string;
-  /** For light and dark mode. */
+  /** The colours in light and dark mode. */
   readonly colours: readonly [light: string, dark: string];
   /** Dashes and gaps in px; empty for a solid line. */
   readonly dash: readonly number[];
-  /** One for each time; null where there is no value. */
+  /** One value for each time; null without a value. */
   readonly values: readonly (number | null)[];
 }
 

@@ -1,4 +1,4 @@
-/** Why an address is on a suppression list. */
+/** A badge with the reason why an address is on a suppression list. */
 import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 

@@ -1,4 +1,7 @@
-/** Why an address is suppressed: each list with the address, the reason, the time, and the message that caused the entry. */
+/**
+ * Explains why an address is suppressed: each list that contains it, with the reason, the time, and the message that
+ * caused the entry.
+ */
 import { Anchor, Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
 import type { SuppressedAddress } from '../../../src/operations/suppressions/schemas.ts';

@@ -15,15 +15,15 @@ const MAX_HEADER_BYTES = 131_072;
 const MAX_FIELDS = 1_000;
 
 export interface HeaderField {
-  /** In its original case. */
+  /** The name in its original case. */
   readonly name: string;
-  /** Unfolded (RFC 5322 section 2.2.3), encoded words decoded. */
+  /** The unfolded value (RFC 5322 section 2.2.3) with decoded encoded words. */
   readonly value: string;
 }
 
 export interface ParsedCapturedMessage {
   readonly headers: readonly HeaderField[];
-  /** Null if the message has no such part. */
+  /** The plain text; null if the message has no such part. */
   readonly text: string | null;
   readonly html: string | null;
 }

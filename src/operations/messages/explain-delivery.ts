@@ -6,7 +6,7 @@
 import type { RuntimeStatus } from '../../model/node.ts';
 import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 
-/** Null for a command. */
+/** The delivery status of this process; null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
 /** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */

@@ -1,7 +1,8 @@
 /**
  * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one recorded fact.
  *
- * Guarantees: a pure function of what the store and this process know. It omits what is not recorded and makes no assumption.
+ * Guarantees: the functions are pure, and their only sources are the store and the status of this process. They omit
+ * facts that are not recorded and make no assumption.
  */
 
 import type { Account } from '../../model/account.ts';
@@ -31,7 +32,7 @@ const BACKOFF_RULE = `Retries use exponential backoff with jitter; the longest d
 
 export interface ExplainInput {
   readonly message: StoredMessage;
-  /** Null if the account does not exist. */
+  /** The account of the message; null if it does not exist. */
   readonly account: Account | null;
   /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];

@@ -385,7 +385,9 @@ export function parseReason(
   return text === '' ? defaultReason : null;
 }
 
-/** Reads ISO 8601, also with a space for the T and without a zone (UTC); or seconds or milliseconds since 1970. */
+/**
+ * Reads a time: ISO 8601, also with a space for the T or without a zone (UTC), or seconds or milliseconds since 1970.
+ */
 function parseTime(text: string): number | null {
   if (/^\d{9,10}$/.test(text)) return Number(text) * 1000;
   if (/^\d{12,13}$/.test(text)) return Number(text);

@@ -1,4 +1,4 @@
-/** Operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
+/** Tests the operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
 import { accountPairs } from '../../../src/cli/account-text.ts';
 import type { Account } from '../../../src/model/account.ts';

@@ -1,4 +1,4 @@
-/** The operations that check the installation: results match their schemas, and faults are findings. */
+/** Tests the operations that check the installation: results match their schemas, and faults are findings. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The operations on sending domains: results match their schemas, errors have codes, and the audit log has every change. */
+/**
+ * Tests the operations on sending domains: results match their schemas, errors have codes, and the audit log has every
+ * change.
+ */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';

@@ -1,4 +1,7 @@
-/** Operations on captured messages: pages of the list, one message, and the errors without a message or an inbox. */
+/**
+ * Tests the operations on captured messages: pages of the list, one message, and the errors without a message or an
+ * inbox.
+ */
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';

@@ -1,4 +1,4 @@
-/** Events of operations on messages. */
+/** Tests the events of operations on messages. */
 import { expect, test } from 'vitest';
 import { cancelMessage, retryMessage } from '../../../src/operations/messages.ts';
 import { newMessage } from '../../rig/messages.ts';

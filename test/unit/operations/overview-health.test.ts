@@ -1,4 +1,6 @@
-/** Health of the parts and problems: state that only a running service knows, and the state of other nodes. */
+/**
+ * Tests the health of the parts and the problems: state that only a running service has, and the state of other nodes.
+ */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';

@@ -1,6 +1,6 @@
 /**
- * Imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity that an import
- * leaves for deliveries.
+ * Tests imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity
+ * that remains for deliveries during an import.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';

@@ -121,7 +121,7 @@ describe('HTML for a frame', () => {
     }
   });
 
-  test('opens its links in a window that the sandbox forbids, and keeps the doctype first', () => {
+  test('opens its links in a window that the sandbox forbids, and still begins with the doctype', () => {
     expect(frameHtml('\n <!DOCTYPE html "a>b"><html></html>')).toBe(
       '\n <!DOCTYPE html "a><base target="_blank">b"><html></html>',
     );
