@@ -26,7 +26,8 @@ const queries: QueryClient = new QueryClient({
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
-      // Live updates reload what changes (api/live-updates.ts); focusing the window reloads what is older than this.
+      // Live updates reload changed data (api/live-updates.ts). When the window gets the focus, data older than this is
+      // reloaded.
       staleTime: 5_000,
       retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
     },

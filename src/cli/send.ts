@@ -17,7 +17,7 @@ import { CommandFailure } from './failure.ts';
 
 const PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** A response of the public interface has a few hundred bytes; a larger one comes from another server. */
+/** A response of the public interface has a few hundred bytes. A larger one is from another server. */
 const MAX_RESPONSE_BYTES = 65_536;
 /** Lifetime of a key that this command creates, if it cannot revoke the key. */
 const KEY_LIFETIME_MS = 5 * 60_000;

@@ -1,4 +1,4 @@
-/** Tells systemd that the service is ready (`Type=notify`, sd_notify(3)). */
+/** Notifies systemd that the service is ready (`Type=notify`, sd_notify(3)). */
 import { execFile } from 'node:child_process';
 
 const MAX_WAIT_MS = 10_000;

@@ -131,7 +131,7 @@ export const cancelMessage = operation({
   },
 });
 
-/** Reads a message id, in any case; `field` is the member of the input that holds it. */
+/** Reads a message id, in upper or lower case. `field` is the member of the input that contains it. */
 function parseMessageId(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);

@@ -1,5 +1,5 @@
 /**
- * Only one service can use a SQLite file, whatever its path. A running service detects files that are removed or
+ * Only one service can use a SQLite file, under any of its paths. A running service detects files that are removed or
  * replaced.
  */
 import {

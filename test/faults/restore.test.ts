@@ -134,7 +134,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
           restoreDatabase(backup, path, new Date());
           expect(await accountsOf(path)).toEqual(NEW);
           if (databaseState === 'with a log that only the -wal holds') {
-            // The old database is complete under its new name. Files of the killed restore may be beside it.
+            // The old database is complete under its new name. The folder may also contain files of the killed restore.
             const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
             const all = await Promise.all(names.map((name) => accountsOf(join(path, '..', name))));
             expect(all).toContainEqual(OLD);

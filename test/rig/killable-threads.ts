@@ -1,6 +1,6 @@
 /**
- * A module that is loaded into a service before its code (`NODE_OPTIONS=--import`). It ends the threads of the service
- * when the file `die` exists in the working directory, as if they had run out of memory.
+ * This module is loaded into a service before its code (`NODE_OPTIONS=--import`). If the file `die` exists in the
+ * working directory, it ends the threads of the service. This simulates exhausted memory.
  */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';

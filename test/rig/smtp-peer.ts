@@ -1,5 +1,5 @@
 /**
- * An SMTP server that sends exactly the bytes of a test script. A script can split replies, send none, send invalid
+ * An SMTP server that sends exactly the bytes of a test script. A script can split replies, omit replies, send invalid
  * replies and close the connection. If the connection ends while a script runs, the script ends without an error. If a
  * script fails for another reason, `close` rejects.
  */

@@ -181,7 +181,7 @@ describe('an error is one line and changes nothing', () => {
     expect(await rig.store.listDomains()).toEqual([]);
   });
 
-  it('an SPF record without hosts has a comment about the hosts; one with hosts has none', async () => {
+  it('an SPF record without hosts has a comment about the hosts, and one with hosts has no comment', async () => {
     const rig = await commandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).out).toContain(
       'It names no host until POSTRIDER_TRANSPORT is',

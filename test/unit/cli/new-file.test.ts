@@ -79,7 +79,7 @@ test.each([
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends the process and leaves no draft', async (signal) => {
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends the process, and no draft remains', async (signal) => {
   const folder = temporaryFolder();
   const module = new URL('../../../src/cli/new-file.ts', import.meta.url).href;
   const script = `import { writeNewFile } from ${JSON.stringify(module)};

@@ -70,7 +70,7 @@ describe('a setting that holds a secret', () => {
     expect(described.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({ value: MASK, source: 'file' });
   });
 
-  test('the files are listed with the setting that each holds', () => {
+  test('the list of files names the setting of each file', () => {
     const read = (path: string) => (path === '/a' ? '0f'.repeat(32) : 'capture:');
     const { secretFiles } = loadSettings({ POSTRIDER_SECRET_FILE: '/a' }, 'POSTRIDER_TRANSPORT_FILE=/b\n', read);
     expect(secretFiles).toEqual([

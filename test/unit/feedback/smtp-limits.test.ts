@@ -20,7 +20,7 @@ test('an address may send a burst and then a rate per second, independently of o
   expect(send(PEER_MESSAGE_RATE.burst + 10, 3_600_000)).toBe(PEER_MESSAGE_RATE.burst);
 });
 
-test('a check of the limits takes no token', () => {
+test('a check of the limits does not use a token', () => {
   const limits = createPeerLimits();
   for (let n = 0; n < 10_000; n += 1) expect(limits.allows('192.0.2.1', 'role', 0)).toBe(true);
 });

@@ -398,7 +398,7 @@ describe('limits of sessions', () => {
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('a session with too many recipients and no message ends, and takes no token of the rate limit', async () => {
+  test('a session with too many recipients and no message ends, and does not use a token of the rate limit', async () => {
     const { dialog, reports, refusals } = await rig();
     for (let round = 0; round < 20; round += 1) {
       const peer = await dialog();

@@ -358,8 +358,8 @@ describe('the signature of a changed message', () => {
         fc.integer({ min: 0, max: 7 }),
         async (at, bit) => {
           const octet = signedMessage[at] ?? 0;
-          // In the relaxed form the case of names has no effect. A changed line end gives a message that SMTP cannot
-          // transport.
+          // In the relaxed form the letter case of field names has no effect. SMTP cannot transport a message with a
+          // changed line end.
           fc.pre(octet !== 0x0d && octet !== 0x0a);
           fc.pre(!(inName.has(at) && bit === 5));
           const changed = Buffer.from(signedMessage);

@@ -67,7 +67,7 @@ describe('a permanent bounce', () => {
     expect(decideFeedbackChange(DELIVERED, others)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
   });
 
-  test('about another address beside a delivery to the recipient changes nothing', () => {
+  test('about another address, together with a delivery to the recipient, changes nothing', () => {
     const events = [bounce(about('bob@elsewhere.example')), { ...about(), kind: 'delivered' } as const];
     expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
   });

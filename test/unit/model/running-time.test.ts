@@ -1,4 +1,4 @@
-/** Tests of ages in running time against a model that knows the real time. */
+/** Tests of ages in running time, compared with a model that contains the real time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-/** A real process logs to a pipe without a reader, far more than the pipe holds. */
+/** A real process writes more log lines to a pipe without a reader than the pipe can contain. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 

@@ -27,7 +27,7 @@ test('all addresses of an IPv6 /64 network are one peer', () => {
   expect(checkPassword('2001:db8:0:8::1', 'right', 0).kind).toBe('granted');
 });
 
-test('wrong passwords of many peers increase the delay of each password up to a limit, and refuse none', () => {
+test('wrong passwords of many peers increase the delay of each password up to a limit, and cause no refusal', () => {
   const checkPassword = createCheck(new AccessControl('right'));
   const delayAt = (now: number) => {
     const decision = checkPassword('198.51.100.1', 'right', now);

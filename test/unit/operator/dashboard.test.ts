@@ -66,7 +66,7 @@ describe('the page', () => {
     expect(nonces.size).toBe(ADDRESSES.length);
   });
 
-  test('explains how to create a build if there is none, and is served after the build', async () => {
+  test('explains how to create a missing build, and is served after the build', async () => {
     const folder = join(temporaryFolder(), 'dist');
     const request = serve(folder);
     const before = await request('/');

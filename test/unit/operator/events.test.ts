@@ -142,7 +142,7 @@ test('a change is published to sessions and tokens as an event with its topics',
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
 });
 
-test('a stream requires authentication, and HEAD opens none', async () => {
+test('a stream requires authentication, and HEAD opens no stream', async () => {
   const { port, store } = await startListener();
   store.token = null;
   const base = `http://127.0.0.1:${port}/api/v1/events`;

@@ -184,7 +184,7 @@ test('under hold the mark is in the store before the message is completed, and a
   expect(rig.lost).toEqual([message.id]);
 });
 
-test('an error of the transport or of the preparation defers the message and loses none', async () => {
+test('an error of the transport or of the preparation defers the message, and no message is lost', async () => {
   const rig = queueRig({
     respond: () => {
       throw new Error('bug');
@@ -834,7 +834,7 @@ test('a message that the transport suppresses is marked for the store', async ()
   expect(committed[0]?.suppressedBy).toBe('simulator');
 });
 
-test('a node that does not deliver leaves every message in the queue', async () => {
+test('a node without the role `deliver` leaves every message in the queue', async () => {
   const { submitWithoutDispatcher, calls, committed } = intakeRig(accepted('queued'), LEASE);
   await submitWithoutDispatcher(newMessage());
   expect([calls, committed[0]?.lease]).toEqual([[], null]);

@@ -1,6 +1,6 @@
 /**
- * A store thread that ends while it opens, lists accounts or counts the queue, as long as a file `*-die` exists beside
- * the database, as if it had run out of memory.
+ * A store thread that exits when it opens the database, lists accounts or counts the queue while a file `*-die` exists
+ * next to the database. This simulates exhausted memory.
  */
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';

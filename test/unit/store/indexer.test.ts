@@ -45,7 +45,7 @@ test('messages are indexed up to the newest one of the previous round', async ()
   expect(steps.at(-1)?.horizon).toBe(minIdAt(START + 10));
 });
 
-test('if nodes share the store, a clock that is ahead makes nothing indexed too early', async () => {
+test('if nodes share the store, a clock that is ahead does not cause messages to be indexed too early', async () => {
   const { clock, steps, state } = rig({ shared: true });
   state.newest = minIdAt(START + 86_400_000);
   await clock.advance(3 * ROUND_INTERVAL_MS);

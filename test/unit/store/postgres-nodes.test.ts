@@ -306,7 +306,7 @@ test('ids of the same time created on several nodes are all stored and found in 
 });
 
 describe('feedback on several nodes at once', () => {
-  test('reports about the same recipients do not deadlock, whatever their order on each node', async () => {
+  test('reports about the same recipients do not deadlock in any order on the nodes', async () => {
     const { url, nodes, first } = await startInstallation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, n) => `r${String(n).padStart(2, '0')}@example.com`);
     // One node has the recipients in the order of its messages, the other in reverse order.

@@ -121,7 +121,7 @@ test('a missing response reaches its time limit, with the request sent', async (
   });
 });
 
-test('a response that comes byte by byte reaches the same time limit', async () => {
+test('a response that arrives byte by byte reaches the same time limit', async () => {
   const port = await startPeer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n');

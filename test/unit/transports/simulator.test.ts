@@ -81,7 +81,7 @@ describe('simulator addresses', () => {
     expect(refused.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
   });
 
-  test('every other address goes to the transport', async () => {
+  test('messages to every other address are passed to the transport', async () => {
     const { transport, reached } = createTransport();
     expect(transport.concurrency).toBe(7);
     expect((await transport.attempt(outgoingMessage(), null)).remote).toBe('inner');
