@@ -82,7 +82,7 @@ function banner({ service, folder }: Demo): string {
     'and no message leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',
-    `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} npx postrider overview`,
+    `To run a command on this database: POSTRIDER_DATABASE=sqlite:${join(folder, 'postrider.db')} ./postrider overview`,
   ].join('\n');
   return `\n${styled('heading', 'The Postrider demo is running.')}\n\n${formatPairs(addresses)}\n${notes}\n\n`;
 }

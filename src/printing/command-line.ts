@@ -1,6 +1,5 @@
 /**
- * Formats commands for operators to copy: quoted for a POSIX shell, and with `npx` in a checkout, where `postrider` is not in the
- * PATH.
+ * Formats commands for operators to copy: quoted for a POSIX shell, and with the name under which this process was called.
  */
 
 /** Returns `postrider WORD…`. Each word that a shell would change is quoted. */
@@ -19,13 +18,22 @@ function quoteForShell(word: string): string {
 
 const UNQUOTED_CHARACTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
 
-/** Values of `npm_lifecycle_event` in a process that npm started in a checkout. */
-const CHECKOUT_EVENTS = ['npx', 'start', 'demo'];
+/**
+ * The name under which a command can be called, by the value of `npm_lifecycle_event`. npm sets this variable in `npm start` and
+ * `npm run demo`, which exist only in a checkout, and in `npx`. The file `postrider` of a checkout sets the last value.
+ */
+const CALLED_AS = new Map([
+  ['start', './postrider'],
+  ['demo', './postrider'],
+  ['postrider', './postrider'],
+  ['npx', 'npx postrider'],
+]);
 
 /**
- * Puts `npx` before each printed command (in backticks, or at the beginning of a line) if npm started this process in a checkout.
+ * Replaces the name in each printed command (in backticks, or at the beginning of a line) if `postrider` is not in the PATH: by
+ * `./postrider` in a checkout, and by `npx postrider` if npx runs a package that is not installed.
  */
 export function withCommandPrefix(text: string, environment: Readonly<Record<string, string | undefined>>): string {
-  if (!CHECKOUT_EVENTS.includes(environment.npm_lifecycle_event ?? '')) return text;
-  return text.replaceAll(/(^|`)( *)postrider (?=[a-z])/gm, '$1$2npx postrider ');
+  const name = CALLED_AS.get(environment.npm_lifecycle_event ?? '');
+  return name === undefined ? text : text.replaceAll(/(^|`)( *)postrider (?=[a-z-])/gm, `$1$2${name} `);
 }

@@ -1,4 +1,5 @@
 /** Every command in an error, a finding, a page or the documentation runs as printed. */
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -205,13 +206,26 @@ describe('a printed command', () => {
     );
   });
 
-  it('is printed with npx in a checkout, where no other command is in the path', () => {
+  it('is printed with the name under which it can be called', () => {
     const text = 'run `postrider doctor` or\n  postrider message retry X\nnot postrider itself, nor `npx postrider x`';
-    const called =
-      'run `npx postrider doctor` or\n  npx postrider message retry X\nnot postrider itself, nor `npx postrider x`';
-    for (const npm_lifecycle_event of ['npx', 'start', 'demo'])
-      expect(withCommandPrefix(text, { npm_lifecycle_event })).toBe(called);
+    const calledAs = (name: string) =>
+      `run \`${name} doctor\` or\n  ${name} message retry X\nnot postrider itself, nor \`npx postrider x\``;
+    for (const npm_lifecycle_event of ['start', 'demo', 'postrider'])
+      expect(withCommandPrefix(text, { npm_lifecycle_event })).toBe(calledAs('./postrider'));
+    expect(withCommandPrefix(text, { npm_lifecycle_event: 'npx' })).toBe(calledAs('npx postrider'));
     expect(withCommandPrefix(text, {})).toBe(text);
     expect(withCommandPrefix(text, { npm_lifecycle_event: 'test' })).toBe(text);
+  });
+
+  it('is printed in a checkout as `./postrider`, and as `postrider` if the checkout is in the path', () => {
+    const { npm_lifecycle_event: _, ...environment } = process.env;
+    const run = (command: string) =>
+      spawnSync(command, ['nothing'], {
+        cwd: ROOT,
+        env: { ...environment, PATH: `${ROOT}:${environment.PATH}` },
+        encoding: 'utf8',
+      }).stderr;
+    expect(run('./postrider')).toContain('`./postrider --help`');
+    expect(run('postrider')).toContain('`postrider --help`');
   });
 });

@@ -32,9 +32,9 @@ const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')
 function runBlock(block: string, folder: string, service: ServiceProcess) {
   const binFolder = join(folder, 'tools');
   mkdirSync(binFolder, { recursive: true });
-  // A replacement for npx, which runs the launcher of this checkout.
-  writeFileSync(join(binFolder, 'npx'), `#!/bin/sh\nshift\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
-  chmodSync(join(binFolder, 'npx'), 0o755);
+  // The installed command runs the launcher of this checkout.
+  writeFileSync(join(binFolder, 'postrider'), `#!/bin/sh\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
+  chmodSync(join(binFolder, 'postrider'), 0o755);
   const script = block
     .replaceAll('http://127.0.0.1:8080', service.publicUrl)
     .replaceAll('http://127.0.0.1:8081', service.operatorUrl)
@@ -81,6 +81,6 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
 test('a failing command is detected, also before other commands', async () => {
   const folder = temporaryFolder();
   const service = await startProcess(folder);
-  expect((await runBlock('npx postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);
+  expect((await runBlock('postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);
   expect((await runBlock('curl http://127.0.0.1:8080/nothing\n', folder, service)).code).not.toBe(0);
 });
