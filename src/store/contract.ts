@@ -145,10 +145,10 @@ export interface RetentionStore {
    */
   purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` minute rows that began before `minutesBefore` and up to `limit` hour rows that began before
-   * `hoursBefore`. Resolves to their number.
+   * Purges up to `limit` minute rows that began before `minuteRowsBefore` and up to `limit` hour rows that began before
+   * `hourRowsBefore`. Resolves to their number.
    */
-  purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): Promise<number>;
+  purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): Promise<number>;
 }
 
 /** Reports about messages that a next hop has accepted. */

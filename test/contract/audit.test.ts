@@ -1,4 +1,4 @@
-/** Every store: an operator's change and its audit log entry are stored together or not at all. */
+/** Tests that every store writes an operator's change and its audit log entry together or not at all. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -38,7 +38,7 @@ const manual = (address: string) => ({ address, reason: 'manual', source: null, 
 
 interface OpenedStore {
   readonly store: Store;
-  /** While true, every write of an audit entry fails in the database. */
+  /** While true, every write of an audit log entry fails in the database. */
   refuseEntries(refused: boolean): Promise<void>;
 }
 
@@ -76,7 +76,7 @@ async function opened(name: 'sqlite' | 'postgres'): Promise<OpenedStore> {
   };
 }
 
-/** Every operator method, with the changes that the tests make. */
+/** The changes that the tests make: at least one for every operator method. */
 async function prepared(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
@@ -153,7 +153,7 @@ async function readEverything(store: Store, { retried, cancelled }: Prepared) {
 }
 
 describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
-  test('a change whose audit entry cannot be written is rejected and not stored', async () => {
+  test('a change whose audit log entry cannot be written is rejected and not stored', async () => {
     const { store, refuseEntries } = await opened(name);
     const at = await prepared(store);
     const before = await readEverything(store, at);
@@ -166,7 +166,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 
-  test('an operator’s change has one audit entry with the values before and after the change, and without secrets', async () => {
+  test('an operator’s change has one audit log entry, which contains the values before and after the change and no secret', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     for (const [action, change] of Object.entries(CHANGES)) {
@@ -217,7 +217,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(shown['token.revoke']).toEqual(['old', null, null]);
   });
 
-  test('an import of several batches has one audit entry, with correct counts after each batch', async () => {
+  test('an import of several batches has one audit log entry, whose counts are correct after each batch', async () => {
     const { store, refuseEntries } = await opened(name);
     await prepared(store);
     const shown = async () =>
@@ -238,7 +238,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     });
     const two = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await shown()).toEqual([[head, two]]);
-    // A batch whose entry cannot be updated is not stored either.
+    // A batch is not stored if the entry cannot be updated.
     await refuseEntries(true);
     const failedImport = store.importSuppressions('acme', [manual('c@example.com')], step({ entry }), BY);
     await expect(failedImport).rejects.toThrow('no entry');
@@ -248,7 +248,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     await store.importSuppressions('acme', [], step({ entry, read: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = two;
     expect(await shown()).toEqual([[head, { ...counts, stopped: true }]]);
-    // A second import has its own entry.
+    // A second import has a separate entry.
     await store.importSuppressions('acme', again, step({ read: 2, end: 'complete' }), BY);
     expect((await shown()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
@@ -256,7 +256,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
   });
 
-  test('a rejected change and a change by the service itself have no audit entry', async () => {
+  test('a rejected change and a change by the service have no audit log entry', async () => {
     const { store } = await opened(name);
     const at = await prepared(store);
     const stale = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);

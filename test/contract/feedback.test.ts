@@ -1,4 +1,4 @@
-/** Every store: feedback reports. */
+/** Tests how every store applies feedback reports. */
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
@@ -71,7 +71,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return window.kind === 'done' ? window.value : null;
   };
 
-  test('a bounce changes only its message: state, history, suppression and reputation in one transaction', async () => {
+  test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
     const store = await storeWith();
     const [message, other] = [await storeDelivered(store), await storeDelivered(store, 'otto@example.com')];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
@@ -138,7 +138,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a recipient who complains about every message counts once and does not lock the account', async () => {
     const store = await storeWith();
-    // All messages are accepted before the first report. The spellings belong to one mailbox.
+    // All messages are accepted before the first report. All spellings of the address belong to one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const messages: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) messages.push(await storeDelivered(store, to));
@@ -186,7 +186,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await locked(store)).toBeNull();
   });
 
-  test('a bounce and a complaint of one recipient are separate evidence, and each counts once', async () => {
+  test('a bounce and a complaint of one recipient each count once', async () => {
     const store = await storeWith();
     const sent: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD, COMPLAINT, HARD, COMPLAINT])
@@ -271,7 +271,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await recordOne(store, unrelatedReport)).toMatchObject({ kind: 'applied', id: message.id });
   });
 
-  test('a bounce of a message that is being sent is not applied, and is stored if it is the final report', async () => {
+  test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
     const store = await storeWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
@@ -285,7 +285,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await stateOf(store, message)).toBe('sending');
   });
 
-  test('a stored premature report is applied when it is repeated, and is stored once', async () => {
+  test('a premature report is stored once, and is applied when it is repeated', async () => {
     const store = await storeWith();
     const early = report({ reference: 'ses-early' }, HARD, { isFinal: true });
     expect(await recordOne(store, early)).toMatchObject({ kind: 'stored' });
@@ -295,7 +295,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await recordOne(store, early)).toEqual({ kind: 'repeated' });
   });
 
-  test('a complaint about a bounced message suppresses the recipient and counts, but does not change the state', async () => {
+  test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
     const store = await storeWith();
     const message = await storeDelivered(store);
     await store.recordFeedback([report({ id: message.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
@@ -306,7 +306,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a report about a test message changes its state, but does not suppress the recipient or count', async () => {
+  test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
     const store = await storeWith();
     const message = newMessage({ lease: LEASE, keyId: 0 });
     await store.accept([message]);

@@ -1,4 +1,4 @@
-/** Every store: nodes, recovery of leases, and token buckets. */
+/** Tests nodes, the recovery of leases, and token buckets on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
@@ -15,7 +15,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  test('running time advances by the monotonic time, and a greater advance of the clock is a step', async () => {
+  test('the running time advances by the monotonic time, and a greater advance of the clock is a step', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const first = await store.updateRunningTime(0, now);
@@ -24,7 +24,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const second = await store.updateRunningTime(MINUTE, first.seenAt + 1_000);
     expect(second.segments).toEqual(first.segments);
     expect(second.ranMs - first.ranMs).toBe(second.seenAt - first.seenAt);
-    // A store that uses its own time does not detect a step in the caller's time.
+    // A store that uses the time of the database server does not detect a step of the caller's clock.
     const third = await store.updateRunningTime(10, second.seenAt + 3_600_000);
     const steps = third.seenAt - second.seenAt > MINUTE ? 1 : 0;
     expect(third.segments).toHaveLength(1 + steps);

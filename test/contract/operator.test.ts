@@ -1,4 +1,4 @@
-/** Every store: the audit log, operator tokens and ended sessions. */
+/** Tests the audit log, operator tokens and ended sessions on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { STORES } from '../rig/stores.ts';
 

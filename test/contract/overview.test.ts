@@ -1,4 +1,4 @@
-/** Every store: traffic over time and the overview. */
+/** Tests the traffic time series and the overview on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
@@ -31,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const key = async (store: Store, account: string, name: string, expiresAt: number | null) =>
     done(await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW));
 
-  test('traffic of all nodes is summed by step, and a row that is written twice counts once', async () => {
+  test('a step of the time series is the sum of all nodes, and a row that is written twice counts once', async () => {
     const store = await opened();
     await store.writeTraffic('one', [
       row(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
@@ -71,7 +71,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readTraffic(HOUR + 2 * MINUTE_MS, HOUR + 5 * MINUTE_MS, MINUTE_MS)).toEqual([]);
   });
 
-  test('only expired minute rows and hour rows are purged, in batches', async () => {
+  test('expired minute rows and hour rows are purged in batches, and no other row is purged', async () => {
     const store = await opened();
     const minutes = [0, 1, 2, 3].map((n) => row(MINUTE_MS, HOUR + n * MINUTE_MS, { accepted: 1 }));
     await store.writeTraffic('one', [...minutes, row(HOUR_MS, HOUR, { accepted: 4 })]);

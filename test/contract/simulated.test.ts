@@ -1,4 +1,4 @@
-/** A store with an injected clock and random source: two runs with the same seed have the same results. */
+/** Tests that two runs with the same seed have the same results on a store with an injected clock and random source. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';

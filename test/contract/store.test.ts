@@ -1,4 +1,4 @@
-/** Every store: messages, the queue, accounts and keys. */
+/** Tests messages, the queue, accounts and keys on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease } from '../../src/model/message.ts';
@@ -67,7 +67,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
   });
 
-  test('a message is refused with a separate reason when the volume has expired, and a new volume starts at zero', async () => {
+  test('the refusal of a message after the volume has expired has a separate reason, and a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await storeWith({ volume: 1, volumeExpiresAt: now + 1_000 });
     expect(kinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
@@ -357,7 +357,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(large.id))).toEqual([large.id]);
     expect(claims.find((ids) => ids.includes(newLargeMessage.id))).toEqual([newLargeMessage.id]);
-    // The message is leased long before the continuous stream of small messages ends.
+    // The claim loop ends long before its limit, although small messages are due continuously.
     expect(claims.findIndex((ids) => ids.includes(large.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
@@ -386,7 +386,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
-  test('a settlement by another owner, for another attempt, or a second time returns lost and changes nothing', async () => {
+  test('a settlement by another owner, for another attempt, or for a settled lease returns lost and changes nothing', async () => {
     const store = await storeWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
@@ -484,7 +484,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(resent.id))?.events.at(-1)?.detail).toContain('not known');
   });
 
-  test('an expired lease is recovered, a valid one is not', async () => {
+  test('an expired lease is recovered, and a valid lease is not', async () => {
     const store = await storeWith();
     const now = Date.now();
     const [over, running] = [
@@ -537,7 +537,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(third.id))?.state).toBe('queued');
   });
 
-  test('expiry depends on the time of acceptance, even if the next attempt is due hours later', async () => {
+  test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
     const [old, youngerMessage] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
@@ -591,7 +591,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(kinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('messages slightly out of order are not accepted beyond the rate limit', async () => {
+  test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {
     const store = await storeWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
     const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));

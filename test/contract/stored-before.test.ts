@@ -1,8 +1,8 @@
 /**
- * A database written by an older version can be opened, and every read returns the same result as in that version.
- * test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store: accounts, keys,
- * domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of `findToken` are now
- * calls of `findTokens`.
+ * Tests that a database of an older version can be opened, and that every read returns the same result as in that
+ * version. test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store:
+ * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of
+ * `findToken` are now calls of `findTokens`.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

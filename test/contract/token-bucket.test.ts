@@ -1,4 +1,7 @@
-/** Shared token buckets: every store applies the same rules. PostgreSQL implements them in a statement. */
+/**
+ * Tests that every store applies the same rules to shared token buckets. PostgreSQL implements these rules in a
+ * statement.
+ */
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';

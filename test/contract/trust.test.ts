@@ -1,4 +1,4 @@
-/** Every store: suppression lists, sending domains and reputation. */
+/** Tests suppression lists, sending domains and reputation on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DirectoryChanges } from '../../src/model/account.ts';
 import { accountVersion } from '../../src/model/account-version.ts';
@@ -141,7 +141,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('the entries of every list that contains an address are returned, that of the service first', async () => {
+  test('the search for an address returns its entry in every list, and the entry of the service is the first one', async () => {
     const store = await storeWith('other');
     await store.addSuppressions('other', [manual('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);

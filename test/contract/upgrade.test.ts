@@ -1,4 +1,4 @@
-/** Every store: a migration converts the data of an older version. */
+/** Tests on every store that a migration converts the data of an older version. */
 import { copyFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -97,7 +97,7 @@ const byName = (one: Complainant, other: Complainant) =>
   one.account_id - other.account_id || (one.recipient < other.recipient ? -1 : 1);
 
 for (const { name } of STORES) {
-  test(`${name}: a recipient whose complaint counted before the upgrade is a complainant after it`, async () => {
+  test(`${name}: a recipient whose complaint was counted before the upgrade is a complainant after the upgrade`, async () => {
     const found = await UPGRADES[name]([
       complaint('rita@example.com', 5),
       complaint('rita+news@example.com', 9),

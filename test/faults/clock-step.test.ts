@@ -1,6 +1,6 @@
 /**
- * A clock is set ahead while a service runs: the clock of the machine with the embedded store, or that of the server
- * with PostgreSQL.
+ * Tests a service whose clock is set ahead while it runs. With the embedded store, this is the clock of the machine.
+ * With PostgreSQL, it is the clock of the server.
  */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -35,7 +35,7 @@ async function openMachineClock(): Promise<SteppedClock> {
   };
 }
 
-/** Steps the time of the server: the search path contains a function that replaces the function of the system. */
+/** Steps the time of the server: the search path contains a function that replaces `clock_timestamp` of PostgreSQL. */
 async function openServerClock(): Promise<SteppedClock> {
   const database = await temporaryDatabase();
   const name = new URL(database).pathname.slice(1);

@@ -1,6 +1,6 @@
 /**
- * Every fault at a start causes one error line and a non-zero exit code, without a stack trace, and files stay
- * unchanged.
+ * Tests that every fault at a start causes one error line without a stack trace and a non-zero exit code, and changes
+ * no file.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -49,7 +49,7 @@ describe('the database file', () => {
     database.close();
   });
 
-  test('that contains no database is named and not changed', async () => {
+  test('that contains no database is named in the error and not changed', async () => {
     const folder = temporaryFolder();
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(databaseIn(folder), garbage);
@@ -104,7 +104,7 @@ describe('the database file', () => {
     expect(readFileSync(databaseIn(folder)).equals(before)).toBe(true);
   });
 
-  test('in a folder that cannot be created is named, with the remedy', async () => {
+  test('in a folder that cannot be created is named in the error, with the remedy', async () => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'file'), '');
     await expectServeToFail(
@@ -115,7 +115,7 @@ describe('the database file', () => {
     await expectServeToFail(folder, { POSTRIDER_DATABASE: 'sqlite:.' }, /postrider: .*(cannot|directory|folder)/);
   });
 
-  test('is used by one service: a second one exits, and the first continues', async () => {
+  test('is used by one service: a second service exits, and the first service continues', async () => {
     const folder = temporaryFolder();
     const first = await startProcess(folder);
     await expectServeToFail(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);

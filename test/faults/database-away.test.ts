@@ -1,6 +1,6 @@
 /**
- * The database becomes unavailable and available again: every acknowledged message is stored, other calls fail with one
- * line within a time limit, and the same store continues without intervention.
+ * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. Other
+ * calls fail with one line within a time limit. The same store continues without intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -144,13 +144,13 @@ test('no message is lost or stored twice when random connections are terminated 
   expectClear(accepting.faults);
   const [account] = await store.listAccounts();
   const stored = await countOf(server, url);
-  // The counts equal the stored rows. Each fault may cause one batch that was stored but not acknowledged.
+  // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
   expect(account?.volumeUsed).toBe(stored);
   expect(stored - accepting.acknowledged.length).toBeGreaterThanOrEqual(0);
   expect(stored - accepting.acknowledged.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
-test('a network path that drops packets blocks no call longer than its time limit, and the store continues when the path works again', async () => {
+test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
   const url = new URL(await temporaryDatabase());
   await storeOn(url.href);
   const proxy = await startTcpProxy(Number(url.port));

@@ -1,6 +1,6 @@
 /**
- * Only one service can use a SQLite file, under any of its paths. A running service detects files that are removed or
- * replaced.
+ * Tests that only one service can use a SQLite file, whatever its path, and that a running service detects removed and
+ * replaced files.
  */
 import {
   copyFileSync,
@@ -94,7 +94,7 @@ test('a file that another process has open under its former name is refused', as
   await expect.poll(async () => (await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
 });
 
-test('symbolic links are resolved to the real path, also to a missing file', () => {
+test('symbolic links are resolved to the real path, even if the file is missing', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'real'));
   symlinkSync('real', join(folder, 'link'));
@@ -106,7 +106,10 @@ test('symbolic links are resolved to the real path, also to a missing file', () 
   expect(resolveDatabasePath('data/postrider.db')).toBe('data/postrider.db');
 });
 
-/** Each case: the fault of the files, the reported reason, and the repair, which is null if a new start is required. */
+/**
+ * Each case has the fault of the files, the reported reason, and the repair. The repair is null if a new start is
+ * required.
+ */
 const FILE_FAULTS: readonly (readonly [
   name: string,
   reason: string,
@@ -179,7 +182,7 @@ test.each(FILE_FAULTS)(
     };
     expect((await submit(url, key)).status).toBe(201);
     damage(path);
-    // The fault is detected immediately and not only at the next check of the files.
+    // The fault is detected immediately, before the next check of the files.
     expect((await submit(url, key)).status).toBe(500);
     expect(await ready()).toEqual([503, `Not ready: ${reason}`]);
     if (repair !== null) {

@@ -1,4 +1,4 @@
-/** A full disk is simulated by the shell's limit on file sizes, which does not require root. */
+/** Tests a full disk. The shell's limit on file sizes simulates it without root privileges. */
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';

@@ -1,5 +1,5 @@
 /**
- * A service under load is killed repeatedly with SIGKILL: every message answered with 201 is delivered, and only
+ * Tests a service under load that is killed repeatedly with SIGKILL. Every message answered with 201 is delivered. Only
  * messages whose outcome was not stored are delivered twice.
  */
 import { expect, test } from 'vitest';
@@ -46,7 +46,8 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
       ...['--limit', '100000'],
     ]);
     const unrecorded = leased.filter(({ id }) => sink.received.has(id)).length;
-    // At most one message per connection and the outcomes that are being stored can be delivered twice.
+    // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
+    // delivered twice.
     expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
     repeatable += unrecorded;
   }
@@ -102,7 +103,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
   await expect.poll(() => sink.received.get(uncertainId)).toBe(2);
 });
 
-test('after SIGTERM the service ends within its time limit and leaves no lease', async () => {
+test('after SIGTERM the service ends within its time limit and has released every lease', async () => {
   const folder = temporaryFolder();
   const sink = await startCountingSink();
   const service = await startProcess(folder, {

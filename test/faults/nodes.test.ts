@@ -1,5 +1,5 @@
 /**
- * Three nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
+ * Tests three nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
  * disconnected from the database. The server terminates connections and restarts. Every message answered with 201 ends
  * in exactly one terminal state, and the number of duplicates is limited by the messages in transmission at each fault.
  */
@@ -103,7 +103,8 @@ async function install(): Promise<Installation> {
       const direct = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
       const list = () =>
         runJsonCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
-      // A single query is used, because several queries could all miss a message that is recovered between them.
+      // One query reads all messages, because several queries could miss a message that is recovered between the
+      // queries.
       const open = async () => (await list()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
       await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
       const stored = new Map((await list()).map(({ id, state }) => [id, state]));
@@ -134,7 +135,7 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
   expect(repeated).toBeLessThanOrEqual(kills * IN_FLIGHT);
 }, 180_000);
 
-test('a node that is suspended for longer than the liveness timeout starts no earlier attempt when it continues', async () => {
+test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
   const { nodes, key, more, settled } = await install();
   await more(150);
   const suspendedNode = nodes[1];
@@ -156,7 +157,7 @@ test('a node that is suspended for longer than the liveness timeout starts no ea
   expect((await settled()) - before).toBeLessThanOrEqual(CONNECTIONS);
 }, 180_000);
 
-test('when nodes are disconnected, connections are terminated and the server restarts, requests fail with 500, no 201 is wrong, and nodes continue without intervention', async () => {
+test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
   const { server, proxies, nodes, more, settled } = await install();
   await more(150);
   proxies[0]?.pause();

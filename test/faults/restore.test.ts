@@ -1,6 +1,6 @@
 /**
- * `restore` finds files of an earlier run, is killed, or fails: the result is the complete old database, the complete
- * new database, or one line with the remedy.
+ * Tests that a `restore` which finds files of an earlier run, is killed, or fails results in the complete old database,
+ * the complete new database, or one line with the remedy.
  */
 import { spawn } from 'node:child_process';
 import {
@@ -129,7 +129,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
         const found = await accountsOf(path).catch((error: Error) => error.message);
         if (typeof found === 'string') {
           refusals += 1;
-          // The line names `postrider restore FILE`, or reports the old damage of the database.
+          // The line names `postrider restore FILE`, or reports the earlier damage of the database.
           expect(found).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
           expect(await accountsOf(path)).toEqual(NEW);
@@ -193,7 +193,7 @@ test.each(['missing', 'empty'])(
   },
 );
 
-test('serve refuses if the database is missing and a draft of an earlier version exists', async () => {
+test('serve refuses to start if the database is missing and a draft of an earlier version exists', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   copyFileSync(backup, `${path}.restore`);
   await expect(accountsOf(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
@@ -202,7 +202,7 @@ test('serve refuses if the database is missing and a draft of an earlier version
   expect(existsSync(`${path}.restore`)).toBe(false);
 });
 
-test('a database kept by a restore can be restored, including the content of its log', async () => {
+test('a database that a restore has preserved can be restored, including the content of its log', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const keptPath = join(temporaryFolder(), 'kept.db');
@@ -212,7 +212,7 @@ test('a database kept by a restore can be restored, including the content of its
   expect(await accountsOf(path)).toEqual(OLD);
 });
 
-test('a restore keeps the old database by a hard link, complete in one file, readable by its owner only', async () => {
+test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeCrashed(path);
   const was = statSync(path).ino;
@@ -298,11 +298,11 @@ test('a restore onto a full disk fails with one line, and the database is unchan
   expect(list.map((message) => message.id)).toEqual([id]);
 });
 
-test('a backup that cannot be read is named, and the database is unchanged', () => {
+test('an error names a backup that cannot be read, and the database is unchanged', () => {
   const folder = temporaryFolder();
   const path = join(folder, 'postrider.db');
-  // A file that cannot be read even by root: on Linux the memory of the process, which has no page at address 0; on
-  // other systems a file without permissions.
+  // A file that even root cannot read. On Linux it is `/proc/self/mem`: a read at offset 0 fails, because no page is
+  // mapped at address 0. On other systems it is a file without permissions, which only root can read.
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
   makeDatabase(path, ['old']);

@@ -1,7 +1,7 @@
 /**
- * The synchronous standby is down and an administrator cancels the waits for it. PostgreSQL then reports each commit as
- * successful although only the primary has it. Neither the call itself nor a later call that finds the row acknowledges
- * such a change, so that after a failover the standby has every acknowledged change.
+ * Tests changes while the synchronous standby is down and an administrator cancels the waits for it. PostgreSQL then
+ * reports each commit as successful although only the primary has it. Neither the call nor a later call that finds the
+ * row acknowledges such a change. Therefore the standby has every acknowledged change after a failover.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -39,7 +39,7 @@ interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
-  /** A URL with both hosts. */
+  /** A URL that names both hosts. */
   readonly url: string;
   readonly store: Store;
   /** Cancels every wait for the standby. Resolves to their number. */
@@ -102,13 +102,13 @@ async function endOf(
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
-  /** True if a repeated call acknowledges nothing. */
+  /** True if a repeated call acknowledges no change. */
   readonly once?: boolean;
   /** The result of the same call after the standby is available again. */
   readonly again: unknown;
 }
 
-/** Prepares every change that is acknowledged to a client, an operator or another server, while the standby is up. */
+/** Prepares, while the standby is up, every change that is acknowledged to a client, an operator or another server. */
 async function operations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
@@ -224,7 +224,7 @@ function matching(value: unknown): unknown {
 
 const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
 
-test('a change whose wait for the standby was cancelled is neither acknowledged nor reported as existing', async () => {
+test('a change is neither acknowledged nor reported as existing if its wait for the standby was cancelled', async () => {
   const both = await pair();
   const { store, standby } = both;
   const all = await operations(store);
@@ -263,7 +263,7 @@ test('after repeated cancelled waits and a failover, every 201 and every suppres
   const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !over; ) if (await attempt(turn)) turn += 1;
   };
-  // Failed requests are repeated with the same key or list, so that they may find the row.
+  // Failed requests are repeated with the same key or list, so that a repeated request may find the row.
   const senders = Array.from({ length: SENDERS }, (_, number) =>
     keepTrying(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };
@@ -341,7 +341,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A backend applies the reloaded setting at one of its next statements; from then on both calls wait and are
+  // A backend applies the reloaded setting at one of its next statements. After that, both calls wait and are
   // abandoned.
   const readResults = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];

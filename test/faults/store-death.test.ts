@@ -1,6 +1,6 @@
 /**
- * If the thread of the store ends while a service runs, the process reports the fault and exits, so that a supervisor
- * restarts it.
+ * Tests that the process reports the fault and exits if the thread of the store ends, so that a supervisor restarts the
+ * service.
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -55,7 +55,7 @@ test('until the process has exited, readiness reports the fault and no request i
   await service.stop();
 });
 
-test('a start that fails reports the reason and releases the store, even if a part cannot be stopped', async () => {
+test('a failed start reports the reason and releases the store, even if a part cannot be stopped', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const openStore = async () => {
     const store = await openSqliteStore({ path, exclusive: true });

@@ -1,4 +1,7 @@
-/** No request is answered with 201 before the sync: a slow sync delays the answer, and a failed sync causes a 500. */
+/**
+ * Tests that no request is answered with 201 before the sync. A slow sync delays the answer, and a failed sync causes a
+ * 500.
+ */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';

@@ -62,10 +62,10 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
         latencies: parseLatencies(rows.text(row, 'latencies')),
       }));
     },
-    async purgeTraffic(minutesBefore, hoursBefore, limit) {
+    async purgeTraffic(minuteRowsBefore, hourRowsBefore, limit) {
       const [minutes, hours] = await Promise.all([
-        database.query(PURGE, [MINUTE_MS, minutesBefore, limit]),
-        database.query(PURGE, [HOUR_MS, hoursBefore, limit]),
+        database.query(PURGE, [MINUTE_MS, minuteRowsBefore, limit]),
+        database.query(PURGE, [HOUR_MS, hourRowsBefore, limit]),
       ]);
       return minutes.length + hours.length;
     },

@@ -363,12 +363,12 @@ export function prepareLeaseEnds(
       onUncertain,
       node: by,
       ownLeasesUntil: ownUntil,
-      excludedIds: except = [],
+      excludedIds = [],
     }: Parameters<Store['recover']>[0]): number {
-      const exceptIds = new Set(except);
+      const excluded = new Set(excludedIds);
       const found = recoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
-        .filter((row) => !exceptIds.has(rows.text(row, 'id')));
+        .filter((row) => !excluded.has(rows.text(row, 'id')));
       for (const row of found) {
         const seq = rows.int(row, 'seq');
         const wasMarked = rows.int(row, 'handing_over') === 1;

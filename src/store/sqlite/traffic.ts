@@ -40,9 +40,9 @@ export function prepareTraffic(database: DatabaseSync) {
         ...readTrafficCounts((column) => rows.int(row, column)),
         latencies: parseLatencies(rows.text(row, 'latencies')),
       })),
-    purgeTraffic(minutesBefore: number, hoursBefore: number, limit: number): number {
-      const minutes = Number(purge.run(MINUTE_MS, minutesBefore, limit).changes);
-      return minutes + Number(purge.run(HOUR_MS, hoursBefore, limit).changes);
+    purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
+      const minutes = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
+      return minutes + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
     },
   };
 }

@@ -29,7 +29,7 @@ function checkRig(answer: boolean) {
   return { clock, queried, check, leased };
 }
 
-test('a recipient that this node has just suppressed gets no other message, in any letter case', () => {
+test('no message is sent to a recipient that this node has just suppressed, in upper or lower case', () => {
   const { check, leased } = checkRig(true);
   expect(check.mayReceive(leased())).toBe(true);
   check.recordChange(leased('Rita@example.com'), change('bounce'));
@@ -71,8 +71,8 @@ test('a recent suppression stays in memory after many old ones', async () => {
   expect(check.mayReceive(leased())).toBe(false);
 });
 
-// The circuit breaker: it probes a failing next hop with one attempt at a time, at increasing intervals, and closes
-// after the first success.
+// These tests check that the circuit breaker probes a failing next hop with one attempt at a time, at increasing
+// intervals, and closes after the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
 const DEAD: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -87,7 +87,7 @@ function openBreaker(jitter = 0) {
 }
 
 describe('the circuit breaker', () => {
-  test('opens after three consecutive failures, not before, and not with a success between them', () => {
+  test('opens after exactly three consecutive failures, and a success between failures restarts the count', () => {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
       breaker.recordOutcome(DEAD, 0);

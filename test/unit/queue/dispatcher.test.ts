@@ -198,7 +198,7 @@ test('an error of the transport or of the preparation defers the message, and no
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
-test('while the circuit breaker is open no attempt begins, and then exactly one probe begins', async () => {
+test('while the circuit breaker is open no attempt starts; when it is half-open exactly one probe starts begins', async () => {
   let retryAt: number | null = START + 30_000;
   const rig = queueRig({
     parts: {
@@ -271,7 +271,7 @@ test('a probe that the circuit breaker refuses waits for the next one', async ()
   expect(rig.attempts).toHaveLength(1);
 });
 
-test('draining waits for running attempts and releases the other leases uncounted', async () => {
+test('a drain waits for running attempts and releases the other leases without counting an attempt', async () => {
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({ concurrency: 1, respond: () => new Promise((resolve) => answers.push(resolve)) });
   const messages = [
@@ -292,7 +292,7 @@ test('draining waits for running attempts and releases the other leases uncounte
   expect(stored.filter((message) => message?.state === 'queued').map((message) => message?.attempts)).toEqual([0, 0]);
 });
 
-test('draining ends within its time limit when an attempt never ends', async () => {
+test('a drain ends within its time limit even if an attempt never ends', async () => {
   const rig = queueRig({ respond: () => new Promise(() => undefined) });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
@@ -482,7 +482,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
   }
 });
 
-test('draining without running attempts ends at once, also where leases are released', async () => {
+test('a drain without running attempts ends at once, even if leases are released', async () => {
   const rig = queueRig({
     parts: {
       breaker: {
@@ -503,7 +503,7 @@ test('draining without running attempts ends at once, also where leases are rele
   expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
 });
 
-test('released leases do not delay a drain until its time limit', async () => {
+test('a drain that releases leases ends before its time limit', async () => {
   let finish: (() => void) | null = null;
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({
@@ -563,7 +563,7 @@ test('a drain waits for a running claim and releases its leases', async () => {
   expect(rig.attempts).toEqual([]);
 });
 
-test('an unstable next hop is probed with one lease at a time, and other messages get no history entry', async () => {
+test('while the circuit breaker is not closed, each probe leases one message, and the other messages get no history entry', async () => {
   const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
   let leased = 0;
   const rig = queueRig({
@@ -667,7 +667,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   expect([attemptCount, rig.dispatcher.inFlight]).toEqual([after, 0]);
 });
 
-test('each change of a settlement is published once it is recorded', async () => {
+test('each change of a settlement is published after it is recorded', async () => {
   const rig = queueRig({ localAnswer: COMPLAINT });
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);
@@ -691,7 +691,7 @@ test('an outcome that is not recorded is not published', async () => {
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
 });
 
-test('an outcome is published after its commit, also with a slow store', async () => {
+test('an outcome is published after its commit, even if the store is slow', async () => {
   const commit = Promise.withResolvers<'settled'>();
   const rig = queueRig({ parts: { settle: () => commit.promise } });
   rig.store.accept([newMessage({ acceptedAt: START })]);
@@ -723,7 +723,7 @@ test('a local answer changes no reputation, and an answer of the next hop change
   }
 });
 
-test('a step of the clock aborts no running attempt', async () => {
+test('a step of the clock does not abort a running attempt', async () => {
   const answer = Promise.withResolvers<Attempt>();
   const rig = queueRig({ respond: () => answer.promise });
   const message = newMessage({ acceptedAt: START });
@@ -740,7 +740,7 @@ test('a step of the clock aborts no running attempt', async () => {
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const LIMITS = { rate: null };
-/** A running time that differs from the time of the clock. */
+/** The running time differs from the time of the clock. */
 const RUNNING_TIME_NOW = 5_000_000_000;
 
 /** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */
@@ -802,7 +802,7 @@ test('a message accepted without a lease wakes the dispatcher', async () => {
   expect(calls).toEqual(['woken']);
 });
 
-describe('an unused lease is returned once', () => {
+describe('an unused lease is returned exactly once', () => {
   const unused: readonly (readonly [string, AcceptResult])[] = [
     ['suppressed', accepted('suppressed')],
     ['replayed', { kind: 'replayed', id: newMessage().id }],
@@ -821,7 +821,7 @@ describe('an unused lease is returned once', () => {
     expect(withoutLease.calls).toEqual([]);
   });
 
-  test('where the store cannot commit, and the call rejects', async () => {
+  test('if the store cannot commit, and the call rejects', async () => {
     const { submit, calls } = intakeRig(new StoreError('the disk is full'), LEASE);
     await expect(submit(newMessage())).rejects.toThrow('the disk is full');
     expect(calls).toEqual(['returned']);
@@ -834,7 +834,7 @@ test('a message that the transport suppresses is marked for the store', async ()
   expect(committed[0]?.suppressedBy).toBe('simulator');
 });
 
-test('a node without the role `deliver` leaves every message in the queue', async () => {
+test('a node without the role deliver stores every message without a lease', async () => {
   const { submitWithoutDispatcher, calls, committed } = intakeRig(accepted('queued'), LEASE);
   await submitWithoutDispatcher(newMessage());
   expect([calls, committed[0]?.lease]).toEqual([[], null]);

@@ -41,7 +41,7 @@ test('a claim is limited to half of the free memory, since text may need twice i
   expect(memoryBytesOf({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
-test('there is no claim while many messages wait, or for a few large ones', () => {
+test('no claim starts while many messages wait, or while a few large messages wait', () => {
   const budget = createLeaseBudget();
   expect([budget.claimLimits(MIN_LEASE_LIMIT / 4) === null, budget.claimLimits(MIN_LEASE_LIMIT / 4 + 1)]).toEqual([
     false,
@@ -52,7 +52,7 @@ test('there is no claim while many messages wait, or for a few large ones', () =
   expect(budget.claimLimits(0)).not.toBeNull();
 });
 
-test('a fast next hop raises the limit on leases, a slow one keeps the minimum', () => {
+test('a fast next hop raises the limit on leases, and with a slow next hop the limit is the minimum', () => {
   const budget = createLeaseBudget();
   budget.setAttemptRate(1);
   expect(budget.claimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
@@ -122,7 +122,7 @@ test('no message is lost or returned twice, each account keeps its order, and th
   );
 });
 
-test('a long queue keeps its order when it is compacted', () => {
+test('a long queue has the same order after it is compacted', () => {
   const ready = createReadyQueue();
   for (let n = 0; n < 2_000; n += 1) ready.enqueue(createLeasedMessage(1, String(n)));
   expect(ready.dequeueAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, n) => n));
@@ -130,7 +130,7 @@ test('a long queue keeps its order when it is compacted', () => {
 
 const MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
 
-/** The transitions from `starting` to each mode. */
+/** The transitions that lead from `starting` to each mode. */
 const PATHS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
   starting: [],
   running: ['running'],
@@ -167,7 +167,7 @@ test('a dispatcher starts once, and does not start after it has drained', async 
   expect(() => dispatcher.start()).toThrow('no transition from stopped to running');
 });
 
-test('before its start a dispatcher claims nothing, returns no lease, and drains at once', async () => {
+test('before its start a dispatcher claims no message, returns no lease, and drains at once', async () => {
   const rig = queueRig();
   const message = newMessage({ acceptedAt: START });
   rig.store.accept([message]);

@@ -6,7 +6,7 @@ import { virtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 5);
 const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 
-/** A node whose store answers, fails or is slow. */
+/** Creates a node whose store answers, fails or is slow. */
 async function createMember() {
   const clock = virtualClock(START);
   const store = { failing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
@@ -43,7 +43,7 @@ test('a lease is valid while heartbeats succeed, and invalid after they have fai
   expect(failures.length).toBeGreaterThan(2);
 });
 
-test('after a gap a lease from before it is not valid, and a lease from after it is', async () => {
+test('a lease from before a gap in the heartbeats is invalid, and a lease from after the gap is valid', async () => {
   const { clock, store, membership } = await createMember();
   const before = clock.now();
   store.failing = true;
@@ -88,12 +88,13 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
   expect([store.heartbeats, store.removedNodes]).toEqual([heartbeats, ['node-a']]);
 });
 
-// Ages on a node: computed from the clock and the monotonic clock, and saved in the store periodically.
+// These tests check the ages on a node, which it computes from the clock and the monotonic clock and saves in the store
+// periodically.
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 
-/** A store that keeps its data over several starts. */
+/** A store whose data remains over several starts. */
 function storeRig() {
   const store = {
     stored: null as RunningTime | null,
@@ -116,7 +117,7 @@ async function startClock(store = storeRig(), clock = virtualClock(START)) {
   return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.toCurrentClock(at) };
 }
 
-test('a step of the clock changes no age, before and after it is written', async () => {
+test('a step of the clock changes no age, neither before nor after it is written to the store', async () => {
   const { clock, ages, ageOf } = await startClock();
   await clock.advance(5 * MINUTE);
   clock.setForward(3 * DAY);
@@ -127,14 +128,14 @@ test('a step of the clock changes no age, before and after it is written', async
   expect(ages.cutoffFor(DAY)).toBeLessThan(START);
 });
 
-test('after steps of the clock a message still expires at its age in running time', async () => {
+test('after steps of the clock, a message expires when its age in running time reaches the maximum', async () => {
   const { clock, ages } = await startClock();
   clock.setForward(3 * DAY);
   await clock.advance(DAY + MINUTE);
   expect(ages.cutoffFor(DAY)).toBeGreaterThanOrEqual(START);
 });
 
-test('ages are not settled for the liveness timeout after a step', async () => {
+test('after a step, the clock is not stable for the liveness timeout', async () => {
   const { clock, ages } = await startClock();
   await clock.advance(MINUTE);
   expect(ages.isClockStable()).toBe(true);

@@ -103,7 +103,7 @@ test('each round expires messages, recovers leases and purges bodies', async () 
   expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', START - 48 * HOUR, START - 400 * 24 * HOUR, 500]]);
 });
 
-test('rounds repeat: every 5 s for expiry and leases, every minute for bodies', async () => {
+test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {
   const { clock, named: callsTo } = sweeperRig();
   await clock.advance(60_000);
   expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
@@ -111,7 +111,7 @@ test('rounds repeat: every 5 s for expiry and leases, every minute for bodies', 
   ]);
 });
 
-test('a full round is followed by the next at once, and every expired message is published', async () => {
+test('the next round starts at once after a full round, and every expired message is published', async () => {
   const rounds = [500, 500, 3];
   const {
     clock,
@@ -127,7 +127,7 @@ test('a full round is followed by the next at once, and every expired message is
   expect(published.recovered).toEqual([2, 2, 2]);
 });
 
-test('a failed round is published and repeated at its interval; the other sweeps continue', async () => {
+test('a failed round is published and repeated after its interval, and the other periodic work continues', async () => {
   let failures = 1;
   const {
     clock,
@@ -147,7 +147,7 @@ test('a failed round is published and repeated at its interval; the other sweeps
   ]);
 });
 
-test('stopping waits for the running round and begins no other', async () => {
+test('a stop waits for the running round and starts no other round', async () => {
   const { clock, named: callsTo, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
   const stopped = stop();
   await clock.advance(0);
@@ -157,7 +157,7 @@ test('stopping waits for the running round and begins no other', async () => {
   expect(callsTo('expire').length).toBe(before);
 });
 
-test('only a node that can detect dead nodes recovers their leases', async () => {
+test('only a node that can detect dead nodes recovers the leases of dead nodes', async () => {
   const { clock, named: callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   expect(callsTo('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
@@ -173,7 +173,7 @@ test('a lease of this node that is not in its memory is recovered after one minu
   });
 });
 
-test('sweeps use running time: a step of the clock neither expires a message nor purges a body', async () => {
+test('ages are measured in running time, so that a step of the clock neither expires a message nor purges a body', async () => {
   const { clock, named: callsTo } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR;
@@ -183,7 +183,7 @@ test('sweeps use running time: a step of the clock neither expires a message nor
   expect(callsTo('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR, now - 400 * 24 * HOUR, 500]]);
 });
 
-test('just after a step of the clock no lease is recovered, and never one that this node has in memory', async () => {
+test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {
   let isSettled = false;
   const { clock, named: callsTo } = sweeperRig({ isSettled: () => isSettled, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
