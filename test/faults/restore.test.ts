@@ -224,7 +224,7 @@ test('a restore preserves the complete old database in one file, by a hard link,
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('a restore refuses to use the database itself, and refuses while a service, another restore or a command has it open; nothing changes', async () => {
+test('a restore is refused and changes nothing if the backup is the database itself, or if another process has the database open', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   makeDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);

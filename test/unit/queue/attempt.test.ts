@@ -44,7 +44,7 @@ test('a bounce that suppresses no recipient prevents no other message', () => {
   expect(check.mayReceive(leased())).toBe(true);
 });
 
-test('for a lease older than one second the store is queried, which contains the suppressions of other nodes', async () => {
+test('for a lease older than one second, the node also queries the store, which contains the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
     const { clock, queried, check, leased } = checkRig(answer);
     const message = leased();
@@ -55,7 +55,7 @@ test('for a lease older than one second the store is queried, which contains the
   }
 });
 
-test('after five seconds only the store decides, so a removed suppression prevents no message', async () => {
+test('after five seconds only the store determines the result, so that a removed suppression prevents no message', async () => {
   const { clock, check, leased } = checkRig(true);
   check.recordChange(leased(), change('bounce'));
   await clock.advance(5_000);
@@ -160,7 +160,7 @@ describe('the circuit breaker', () => {
     expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
-  test('does not stay open after the clock is set back', () => {
+  test('does not stay open longer after the clock is set back', () => {
     const breaker = openBreaker();
     expect(breaker.retryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
@@ -183,7 +183,7 @@ describe('the circuit breaker', () => {
     ]);
   });
 
-  test('for any sequence of calls, never has two probes at the same time or a wait above five minutes', () => {
+  test('never has two probes at the same time or a wait above five minutes, for any sequence of calls', () => {
     const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

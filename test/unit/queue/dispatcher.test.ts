@@ -80,7 +80,7 @@ test('the number of leases stays within its limit, and returned leases are avail
   expect(dispatcher.leaseForNewMessage(clock.now(), 100)).toBeNull();
 });
 
-test('an outcome that cannot be recorded is recorded later; until then no attempt begins and no message is sent again', async () => {
+test('an outcome that cannot be recorded is recorded later, and until then no attempt starts and no message is sent again', async () => {
   let broken = true;
   const rig = queueRig({
     parts: {
@@ -145,7 +145,7 @@ test('an unanswered message is sent again under resend and waits for the operato
   }
 });
 
-test('under hold the mark is in the store before the message is completed, and a lost lease completes nothing', async () => {
+test('under hold the mark is in the store before the message is completed, and no message is completed under a lost lease', async () => {
   const marks: string[] = [];
   const rig = queueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR, onUncertain: 'hold' } },
@@ -198,7 +198,7 @@ test('an error of the transport or of the preparation defers the message, and no
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
-test('while the circuit breaker is open no attempt starts; when it is half-open exactly one probe starts begins', async () => {
+test('while the circuit breaker is open no attempt starts; when it is half-open exactly one probe starts', async () => {
   let retryAt: number | null = START + 30_000;
   const rig = queueRig({
     parts: {
@@ -224,7 +224,7 @@ test('while the circuit breaker is open no attempt starts; when it is half-open 
   expect(rig.attempts).toHaveLength(10);
 });
 
-test('when the circuit breaker opens, leased messages are released to the store uncounted, where an operator can cancel them', async () => {
+test('when the circuit breaker opens, leased messages are released to the store without counting an attempt, and an operator can cancel them', async () => {
   let retryAt: number | null = null;
   const rig = queueRig({
     concurrency: 1,
@@ -250,7 +250,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
   expect(rig.store.cancelMessage(messages[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
-test('a probe that the circuit breaker refuses waits for the next one', async () => {
+test('a message whose probe the circuit breaker refuses waits for the next probe', async () => {
   let allowed = false;
   const rig = queueRig({
     parts: {
@@ -329,7 +329,7 @@ test('a message that must not be attempted is released without a counted attempt
   expect([stored?.state, stored?.attempts, rig.attempts.length, stored?.events.length]).toEqual(['queued', 0, 0, 1]);
 });
 
-test('messages in memory are attempted in turns of the accounts', async () => {
+test('leased messages in memory are served round-robin by account', async () => {
   const rig = queueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
   rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
@@ -341,7 +341,7 @@ test('messages in memory are attempted in turns of the accounts', async () => {
   expect(rig.attempts.findIndex(({ id }) => id === other.id)).toBeLessThan(3);
 });
 
-test('a prepared message is not sent once its account is locked or its recipient suppressed', async () => {
+test('a prepared message is not sent after its account is locked or its recipient is suppressed', async () => {
   let [locked, suppressed] = [false, false];
   const answers: ((attempt: Attempt) => void)[] = [];
   const rig = queueRig({
@@ -840,7 +840,7 @@ test('a node without the role deliver stores every message without a lease', asy
   expect([calls, committed[0]?.lease]).toEqual([[], null]);
 });
 
-test('an idempotency key is kept for 24 hours of running time, for any step of the clock', async () => {
+test('an idempotency key is valid for 24 hours of running time, whatever the steps of the clock', async () => {
   const { submit, committed } = intakeRig(accepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
   await submit(newMessage({ idempotency }));

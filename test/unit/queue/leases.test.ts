@@ -69,7 +69,7 @@ function createLeasedMessage(accountId: number, id: string): LeasedMessage {
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
-test('messages are attempted in turns of the accounts: one message does not wait behind a thousand of another account', () => {
+test('accounts are served round-robin, so that one message does not wait behind a thousand messages of another account', () => {
   const ready = createReadyQueue();
   for (let n = 0; n < 1_000; n += 1) ready.enqueue(createLeasedMessage(1, `a${n}`));
   ready.enqueue(createLeasedMessage(2, 'b0'));

@@ -39,7 +39,7 @@ test('the answer of a slow query is shared for a short time, and then served sta
   expect(await figures()).toBe(3);
 });
 
-test('a fault is reported and not cached', async () => {
+test('a failure of the query is reported and not cached', async () => {
   const { time, figures } = rig();
   time.fault = true;
   await expect(figures()).rejects.toThrow('away');

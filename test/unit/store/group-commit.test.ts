@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createGroupCommit } from '../../../src/store/commits.ts';
 
-/** Returns a commit function whose calls end when the test finishes or fails them. */
+/** Returns a commit function. Each call ends when the test completes it or fails it. */
 function createPendingCommits() {
   const pendingCommits: { batch: readonly number[]; finish: () => void; fail: (error: Error) => void }[] = [];
   const commit = (batch: readonly number[]) =>
@@ -30,7 +30,7 @@ test('items that arrive during commits share the next commit, and each item has 
   expect(await Promise.all([second, ...remainingItems])).toEqual([20, 30, 40, 50]);
 });
 
-test('a failed commit rejects only its own items', async () => {
+test('a failed commit rejects only the items of its batch', async () => {
   const { held: pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 100, now });
   const failedItems = [1, 2].map((n) => group.submit(n));
@@ -58,7 +58,7 @@ function createPoisonedCommits(poisoned: (item: number) => boolean) {
   return { asked: committedBatches, group: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
-test('an item that cannot be committed is rejected alone, at any position, with a few additional commits', async () => {
+test('only the item that cannot be committed is rejected, at any position, with a few additional commits', async () => {
   for (const badItem of [0, 100, 511]) {
     const { asked: committedBatches, group } = createPoisonedCommits((item) => item === badItem);
     const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
@@ -68,7 +68,7 @@ test('an item that cannot be committed is rejected alone, at any position, with 
   }
 });
 
-test('several items that cannot be committed are rejected alone', async () => {
+test('only the items that cannot be committed are rejected', async () => {
   const { group } = createPoisonedCommits((item) => [3, 4, 77].includes(item));
   const all = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => group.submit(n)));
   expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
@@ -81,7 +81,7 @@ test('if every commit fails, the store is not called once per item', async () =>
   expect(committedBatches.length).toBeLessThan(100);
 });
 
-test('a batch is never larger than its maximum, and the order is kept', async () => {
+test('a batch is never larger than the maximum, and items are committed in order', async () => {
   const { held: pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 2, now });
   const all = [1, 2, 3, 4, 5].map((n) => group.submit(n));

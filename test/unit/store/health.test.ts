@@ -19,7 +19,7 @@ function healthRig() {
   return { clock, disk, health, commit: health.observe(write) };
 }
 
-test('a failed commit changes the health immediately, rejects the caller, and is reported without internal details', async () => {
+test('a failed commit makes the store unhealthy immediately, rejects the caller, and is reported without internal details', async () => {
   const { disk, health, commit } = healthRig();
   expect(health.fault()).toBeNull();
   disk.broken = true;
@@ -27,7 +27,7 @@ test('a failed commit changes the health immediately, rejects the caller, and is
   expect(health.fault()).toBe(FAULT);
 });
 
-test('a successful commit restores the health immediately', async () => {
+test('a successful commit makes the store healthy immediately', async () => {
   const { disk, health, commit } = healthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();
@@ -50,7 +50,7 @@ test('an unhealthy store is probed repeatedly and becomes healthy without reques
   expect(disk.probes).toBe(probes);
 });
 
-test('without requests, a call of fault starts a probe, which concurrent calls share', async () => {
+test('without requests, a call of `fault` starts a probe, which concurrent calls share', async () => {
   const { clock, disk, health } = healthRig();
   await clock.advance(5_000);
   disk.broken = true;
@@ -70,7 +70,7 @@ test('no probe starts after stop', async () => {
   expect([disk.probes, health.fault()]).toEqual([probes, FAULT]);
 });
 
-test('a clock set back does not prevent a probe', async () => {
+test('a clock that is set back does not prevent a probe', async () => {
   let now = 1_000_000;
   let probes = 0;
   const probe = async () => {

@@ -66,7 +66,7 @@ test('an idle store is indexed completely, and no further step runs until a new 
   expect(steps.length).toBeGreaterThan(stepCount);
 });
 
-test('at high load nothing is indexed before many messages wait', async () => {
+test('at high load no message is indexed before many messages wait', async () => {
   const { clock, steps, state } = rig();
   let at = START;
   const accept = async (count: number) => {
@@ -87,7 +87,7 @@ test('at high load nothing is indexed before many messages wait', async () => {
   expect(state.waiting).toBeLessThan(2_048);
 });
 
-test('a failed step is reported and retried in the next round', async () => {
+test('a failed step is reported and repeated in the next round', async () => {
   const { clock, steps, faults, state } = rig();
   state.waiting = 5_000;
   state.failing = true;

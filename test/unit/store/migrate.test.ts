@@ -38,7 +38,7 @@ test('the lock file of a service is readable by its owner only, because a reader
   acquireServeLock(path)();
 });
 
-test('a second opening changes nothing', () => {
+test('opening a database for the second time changes nothing', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const first = openDatabase(path);
   createEngine(first).operations.createAccount('shop', NO_LIMITS, 1);
@@ -55,7 +55,7 @@ test('a second opening changes nothing', () => {
   ).toEqual(['shop']);
 });
 
-test('a second process opens it while the first has it open', () => {
+test('a second process opens a database while the first process has it open', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const [first, second] = [openDatabase(path), openDatabase(path)];
   onTestFinished(() => {
@@ -66,7 +66,7 @@ test('a second process opens it while the first has it open', () => {
   expect(createEngine(second).operations.listAccounts()).toHaveLength(1);
 });
 
-test('a schema newer than supported is refused with both numbers, and the file is unchanged', () => {
+test('a newer schema than the supported one is refused with both version numbers, and the file is unchanged', () => {
   const path = join(temporaryFolder(), 'postrider.db');
   openDatabase(path).close();
   const later = new DatabaseSync(path);
@@ -98,7 +98,7 @@ function olderDatabase(): string {
   return path;
 }
 
-test('while a service holds the lock, a command does not migrate, and names the remedy', () => {
+test('while a service holds the lock, a command does not migrate the schema and names the remedy', () => {
   const path = olderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
@@ -106,12 +106,12 @@ test('while a service holds the lock, a command does not migrate, and names the 
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(versionOf(database)).toBe(0);
-  // The service itself migrates.
+  // The service migrates the schema.
   openDatabase(path, true).close();
   expect(versionOf(database)).toBe(NEWEST);
 }, 30_000);
 
-test('a second service changes nothing in a database that it may not use', async () => {
+test('a second service does not change a database that another service uses', async () => {
   const path = olderDatabase();
   const unlock = acquireServeLock(path);
   onTestFinished(unlock);
@@ -123,7 +123,7 @@ test('a second service changes nothing in a database that it may not use', async
   expect(versionOf(database)).toBe(0);
 });
 
-test('an error of the lock file is not reported as another service', () => {
+test('the message for an error of the lock file does not name another service', () => {
   const folder = temporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));

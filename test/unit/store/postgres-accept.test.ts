@@ -1,4 +1,4 @@
-/** Changes between two statements of an accepting transaction on PostgreSQL are detected. */
+/** Tests that an accepting transaction on PostgreSQL detects changes between two of its statements. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -32,7 +32,7 @@ async function openInterceptedStore(
     query: pool.query,
     transaction: (work, stored) =>
       pool.transaction((transaction) => {
-        // Statements run one after another, so that `before` is called after all earlier statements.
+        // Statements run one after another, so that `before` is called after all earlier statements have completed.
         let previous: Promise<unknown> = Promise.resolve();
         return work({
           // The slot differs from those of the store's connections, because `before` waits for the store.
@@ -52,7 +52,7 @@ async function openInterceptedStore(
   return { store, accept: prepareAccept(database), names };
 }
 
-test('if a limit is set between locking and reading an account, the transaction is retried with the lock', async () => {
+test('if a limit is set after the accounts are locked and before an account is read, the transaction is retried with the lock', async () => {
   let done = false;
   const { store, accept, names } = await openInterceptedStore(async ({ name }, interceptedStore) => {
     if (name !== 'accept_read_accounts' || done) return;

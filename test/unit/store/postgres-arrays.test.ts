@@ -1,4 +1,4 @@
-/** The server reads the same values from array parameters in binary format as in text format. */
+/** Tests that the server reads the same values from array parameters in binary format as in text format. */
 import { expect, onTestFinished, test } from 'vitest';
 import { encodeArray } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';

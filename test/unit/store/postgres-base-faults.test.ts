@@ -1,4 +1,7 @@
-/** Each configuration error of the database is reported within a few seconds, in one line, without the password. */
+/**
+ * Tests that each configuration error of the database is reported within a few seconds, in one line, without the
+ * password.
+ */
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -6,7 +9,10 @@ import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgr
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SECRET = 'very-secret-word';
-/** Longer than the time limit of one connection attempt and the wait for it. */
+/**
+ * Maximum time until a fault is reported: longer than the time limit of a connection attempt plus the wait for a
+ * connection.
+ */
 const MAX_FAILURE_MS = 8_000;
 
 /** Returns the error message with which opening the store fails. */

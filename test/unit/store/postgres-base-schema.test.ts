@@ -1,4 +1,4 @@
-/** The schema of the PostgreSQL store is created once, completely or not at all. */
+/** Tests that the schema of the PostgreSQL store is created once, and either completely or not at all. */
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -53,7 +53,7 @@ test('if many nodes start together on an empty database, the schema is created o
   expect(answers.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
-test('a start leaves a current schema unchanged', async () => {
+test('a start does not change a current schema', async () => {
   const url = await temporaryDatabase();
   await migrate(poolOf(url));
   const before = await rowsOf(url, 'SELECT xmin::text, * FROM postrider');

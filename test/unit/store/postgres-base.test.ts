@@ -1,4 +1,4 @@
-/** Sessions and transactions of the PostgreSQL store: a transaction is stored completely or not at all. */
+/** Tests sessions and transactions of the PostgreSQL store. A transaction is stored completely or not at all. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Statement } from '../../../src/store/postgres/session.ts';
@@ -49,9 +49,9 @@ describe('a transaction', () => {
     await expect(
       pool.transaction(async (transaction) => {
         await transaction.query(INSERT, [1]);
-        throw new Error('a fault of the work itself');
+        throw new Error('an error of the work');
       }),
-    ).rejects.toThrow('a fault of the work itself');
+    ).rejects.toThrow('an error of the work');
     expect(await pool.query(ALL, [])).toEqual([]);
   });
 
@@ -117,7 +117,7 @@ describe('a transaction', () => {
     expect(await pool.query(ALL, [])).toEqual([{ n: 1 }]);
   });
 
-  test('without an answer to its commit succeeds only if its rows are found, because another transaction may have its id', async () => {
+  test('without an answer to its commit succeeds only if its rows are found, because another transaction may have the same id', async () => {
     const url = await database();
     const proxy = await startCommitProxy(portOf(url));
     const pool = poolOf(urlThrough(url, proxy.port));
@@ -156,7 +156,7 @@ describe('a transaction', () => {
 });
 
 describe('the connections', () => {
-  test('continue without a fault when another node changes a table of their prepared statements', async () => {
+  test('continue without an error when another node changes a table of their prepared statements', async () => {
     const url = await database();
     const pool = poolOf(url);
     const busy = () => Promise.all(Array.from({ length: 16 }, () => pool.query(ALL, [])));

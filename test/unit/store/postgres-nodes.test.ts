@@ -1,4 +1,4 @@
-/** Several nodes on one PostgreSQL server: counts are exact over all nodes, and nodes do not block each other. */
+/** Tests several nodes on one PostgreSQL server. Counts are exact over all nodes, and nodes do not block each other. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -58,8 +58,8 @@ async function lockRows(url: string, statement: string): Promise<pg.Client> {
   return client;
 }
 
-describe('accepting on several nodes at once', () => {
-  test('count the volume exactly over all nodes, and refused messages use no volume', async () => {
+describe('acceptance on several nodes at once', () => {
+  test('counts the volume exactly over all nodes, without refused messages', async () => {
     const shared = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, n) =>
       Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((n + m) % 2) })),
@@ -72,7 +72,7 @@ describe('accepting on several nodes at once', () => {
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: 137 });
   });
 
-  test('accept exactly the number of messages of the rate limit over all nodes', async () => {
+  test('accepts exactly the number of messages of the rate limit over all nodes', async () => {
     const shared = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const at = Date.now();
     const batches = Array.from({ length: 30 }, (_, n) =>
@@ -83,7 +83,7 @@ describe('accepting on several nodes at once', () => {
     expect(later?.kind).toBe('accepted');
   });
 
-  test('count an account without limits exactly, without locking the account', async () => {
+  test('counts an account without limits exactly and does not lock the account', async () => {
     const shared = await startInstallation(NO_LIMITS);
     await lockRows(shared.url, 'SELECT * FROM account FOR NO KEY UPDATE');
     const batches = Array.from({ length: 12 }, () => [newMessage(), newMessage()]);
@@ -91,7 +91,7 @@ describe('accepting on several nodes at once', () => {
     expect((await shared.first.listAccounts())[0]?.volumeUsed).toBe(24);
   });
 
-  test('apply a new limit exactly, starting with the first batch that reads it', async () => {
+  test('applies a new limit exactly, starting with the first batch that reads the limit', async () => {
     const shared = await startInstallation(NO_LIMITS);
     const limit = shared.first.setAccount('account-1', { rate: { limit: 40, periodMs: 3_600_000 } }, Date.now());
     const batches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
@@ -104,7 +104,7 @@ describe('accepting on several nodes at once', () => {
     expect(acceptedAnswers).toHaveLength(40);
   });
 
-  test('accept one message per idempotency key, even if several nodes receive the key at the same time', async () => {
+  test('accepts one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const shared = await startInstallation(NO_LIMITS);
     const keyed = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
     const messages = Array.from({ length: 30 }, (_, n) => [
@@ -124,7 +124,7 @@ describe('accepting on several nodes at once', () => {
     expect(await acceptEverywhere(shared, [[keyed('a', 'other')]])).toEqual([{ kind: 'idempotency-conflict' }]);
   });
 
-  test('one idempotency key with two payloads at once: one is accepted, the other conflicts', async () => {
+  test('if one idempotency key is sent with two payloads at once, one message is accepted and the other conflicts', async () => {
     const shared = await startInstallation(NO_LIMITS);
     const batches = Array.from({ length: 12 }, (_, n) => [
       newMessage({ idempotency: { key: 'k', fingerprint: n % 2 === 0 ? 'x' : 'y' } }),
@@ -139,7 +139,7 @@ describe('accepting on several nodes at once', () => {
     const { first } = await startInstallation({ ...NO_LIMITS, volume: 100 });
     const batch = [newMessage({ lease: leaseOf('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
     const once = await first.accept(batch);
-    // After a rejection the store looks up ids before it stores them.
+    // After a batch was rejected, the store looks up ids before it stores messages.
     await expect(first.accept(batch)).rejects.toThrow();
     const again = await first.accept([...batch, newMessage()]);
     expect(again.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
@@ -225,7 +225,7 @@ describe('the end of leases on several nodes at once', () => {
     ]);
   });
 
-  test('leases of a dead node are recovered once, even if several nodes try', async () => {
+  test('leases of a dead node are recovered once, even if several nodes try to recover them', async () => {
     const shared = await startInstallation(NO_LIMITS);
     const messages = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
     await shared.first.accept(messages);
@@ -245,7 +245,7 @@ describe('the end of leases on several nodes at once', () => {
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
-  test('of a settlement and a recovery of the same lease, exactly one succeeds', async () => {
+  test('exactly one of a settlement and a recovery of the same lease succeeds', async () => {
     const shared = await startInstallation(NO_LIMITS);
     const [one, two] = shared.nodes;
     const lease = leaseOf('dead');
@@ -262,7 +262,8 @@ describe('the end of leases on several nodes at once', () => {
       }) ?? 0,
     ]);
     const settled = answers.filter((answer) => answer === 'settled').length;
-    // Each transaction skips or waits for rows of the other, so every lease is either settled or recovered.
+    // Each transaction skips the rows of the other transaction or waits for them, so every lease is either settled or
+    // recovered.
     expect(settled + taken).toBe(100);
     expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: taken, sending: 0 });
   });

@@ -1,6 +1,6 @@
 /**
- * Partitions by time are created in advance without blocking writers, dropped when all their rows have expired, and
- * pruned by every plan.
+ * Tests that partitions by time are created in advance without blocking writers, are dropped when all their rows have
+ * expired, and are pruned by every plan.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -75,10 +75,10 @@ test('a start creates the partitions of the current and the next periods, by the
   expect(await countRowsByPartition(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
 
-test('many nodes that create partitions at once create each once', async () => {
+test('each partition is created once, even if many nodes create partitions at the same time', async () => {
   const { pool, client } = await opened();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, MONTH_MIDDLE)));
-  // A node that found the lock held by another node did not create the remaining partitions.
+  // A node did not create the remaining partitions if another node held the lock.
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect((await partitionsOf(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
@@ -137,7 +137,7 @@ test('accepts and reads do not wait while the creation of a partition waits', as
       .then(([row = {}]) => row);
     return rows;
   };
-  // Neither prevents writing to the other partitions.
+  // Neither lock mode blocks writes to the other partitions.
   await expect.poll(modes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
   await attaching;

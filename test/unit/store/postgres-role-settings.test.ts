@@ -1,6 +1,7 @@
 /**
- * The service works with any settings of the role or the database. These settings apply until the first statement of a
- * connection. The statement timeout is set first and alone, because that of the role may be a few milliseconds.
+ * Tests that the service works with any settings of the role or the database. These settings apply until the first
+ * statement of a connection. The statement timeout is set first and alone, because the statement timeout of the role
+ * may be a few milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -17,7 +18,7 @@ const GIVEN = {
   idle_in_transaction_session_timeout: '8s',
   idle_session_timeout: '8s',
 };
-/** Version 17 and later. */
+/** A setting of version 17 and later. */
 const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
 /** The statement timeout of a service, which determines its other time limits. */
 const LIMIT_MS = 30_000;

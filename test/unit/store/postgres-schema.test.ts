@@ -1,7 +1,8 @@
 /**
- * The schema that the migrations produce, read from the server's catalog and compared with the recorded one. It runs on
- * the oldest supported PostgreSQL and on the newest, so the schema is the same on both. A new migration changes
- * postgres-schema.txt: `vitest run --project sqlite test/unit/store/postgres-schema.test.ts --update` records it.
+ * Compares the schema that the migrations produce, as the server's catalog describes it, with the recorded schema. The
+ * test runs on the oldest and on the newest supported PostgreSQL, so the schema is the same on both. A new migration
+ * changes postgres-schema.txt: `vitest run --project sqlite test/unit/store/postgres-schema.test.ts --update` records
+ * it.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -11,8 +12,8 @@ import { temporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 /**
- * Returns one line per fact. Later versions of PostgreSQL also list NOT NULL as a constraint. Here it is a property of
- * the column.
+ * Returns one line per fact. Later versions of PostgreSQL also list NOT NULL as a constraint. The recorded schema lists
+ * it as a property of the column.
  */
 const FACTS = `
 SELECT format('%s %s: kind %s, persistence %s, options %s, partition %s%s', 'relation', c.relname, c.relkind,

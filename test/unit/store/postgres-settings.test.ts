@@ -1,6 +1,6 @@
 /**
- * The settings of a server connection do not depend on the role, the server or a pooler: they are set after connecting
- * and read back.
+ * Tests that the settings of a server connection do not depend on the role, the server or a pooler. The settings are
+ * set after connecting and are read back.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -87,7 +87,7 @@ test('a role with synchronous_commit=off and client_min_messages=error does not 
 });
 
 test.each(['refuse', 'drop'] as const)(
-  'behind a pooler that would %s startup options no option is sent, and every setting is applied',
+  'behind a pooler that would %s startup options, no startup option is sent, and every setting is applied',
   async (options) => {
     process.env.PGOPTIONS = '-c synchronous_commit=off';
     onTestFinished(() => {
@@ -101,7 +101,7 @@ test.each(['refuse', 'drop'] as const)(
   },
 );
 
-test('an operator’s options also apply behind such a pooler, except for those that durability requires', async () => {
+test('an operator’s options also apply behind such a pooler, except options that contradict the settings for durability', async () => {
   const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
   const options =
@@ -112,7 +112,7 @@ test('an operator’s options also apply behind such a pooler, except for those 
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
 });
 
-test('options that can be set only at the start are sent unchanged', async () => {
+test('options that can be set only at the start of a connection are sent unchanged', async () => {
   expect(parseOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
     settings: [
       { name: 'a.b', value: 'c d\\' },

@@ -1,4 +1,4 @@
-/** Rules for accounts, keys and domains, the conversion of rows, and token buckets. */
+/** Tests the rules for accounts, keys and domains, the conversion of rows, and token buckets. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accountVersion } from '../../../src/model/account-version.ts';
@@ -42,7 +42,7 @@ describe('a change of an account', () => {
     expect(findChangeConflict(null, undefined)).toEqual({ kind: 'missing' });
   });
 
-  test('converts limits to columns that convert back to the same limits', () => {
+  test('converts limits to columns, which convert back to the same limits', () => {
     const limits = fc.record({
       volume: fc.option(fc.nat()),
       volumeExpiresAt: fc.option(fc.nat()),
@@ -72,7 +72,7 @@ describe('a rotated key', () => {
     ['a key without an expiry', key({}), { kind: 'done', value: NOW + 100 }],
     ['a key that expires earlier', key({ expires_at: NOW + 50 }), { kind: 'done', value: NOW + 50 }],
     ['a key that expires later', key({ expires_at: NOW + 500 }), { kind: 'done', value: NOW + 100 }],
-  ] as const)('%s expires at the requested time, or at its own expiry if that is earlier', (_, old, expected) => {
+  ] as const)('%s expires at the requested time, or at its previous expiry if that is earlier', (_, old, expected) => {
     expect(decideRotatedExpiry(old, NOW + 100, NOW)).toEqual(expected);
   });
 });

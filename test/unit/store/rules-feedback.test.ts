@@ -1,4 +1,4 @@
-/** Rules for reports and reputation. */
+/** Tests the rules for reports and reputation. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, reputationDelta } from '../../../src/model/account.ts';
@@ -109,7 +109,7 @@ describe('a report', () => {
     ]);
   });
 
-  test('that is premature is stored under another digest than its repetition', () => {
+  test('that is premature is stored under a different digest from that of its repetition', () => {
     expect(prematureReportDigest('d')).not.toBe('d');
   });
 });

@@ -1,4 +1,4 @@
-/** Rules for messages: tables of cases, and properties of random cases. */
+/** Tests the rules for messages with tables of cases, and with properties of random cases. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountLimits, limitUsageOf } from '../../../src/model/account.ts';

@@ -1,4 +1,4 @@
-/** The next job of index maintenance, and how segments follow one another. */
+/** Tests the choice of the next job of index maintenance, and the ranges of consecutive segments. */
 import { expect, test } from 'vitest';
 import { type IndexState, nextJob, type StoredSegment } from '../../../src/store/search/index-step.ts';
 
@@ -31,7 +31,7 @@ const indexState = (overrides: Partial<IndexState> = {}): IndexState => ({
   ...overrides,
 });
 
-test('the newest messages are indexed first, then older ones, and nothing in an empty store', () => {
+test('the newest messages are indexed first, then older messages, and an empty store has no job', () => {
   expect(nextJob(indexState({ segments: [] }))).toBeNull();
   expect(nextJob(indexState({ segments: [], unindexedCount: 1 }))).toEqual({ kind: 'index-older', end: 200 });
   const newestOnly = [segment(1, 50, 100)];
@@ -51,7 +51,7 @@ test('a segment is verified once after some minutes, even if the clock was set b
   expect(at(0)).toEqual({ kind: 'verify', segment: newSegment });
 });
 
-test('small consecutive segments are merged if they fill a large one and are verified', () => {
+test('small consecutive segments are merged if they are verified and fill a large segment', () => {
   const small = Array.from({ length: 8 }, (_, n) => segment(n, 700 - n * 100, 800 - n * 100));
   expect(nextJob(indexState({ segments: small }))).toMatchObject({ kind: 'merge', segments: small });
   expect(nextJob(indexState({ segments: small.slice(3) }))).toBeNull();

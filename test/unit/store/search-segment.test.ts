@@ -1,4 +1,4 @@
-/** A segment returns exactly the messages that have a term, and their sequence numbers. */
+/** Tests that a segment returns exactly the messages that have a term, and their sequence numbers. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { minIdOfSeq, seqOf } from '../../../src/store/rules/messages.ts';
@@ -70,7 +70,7 @@ test('for every range of terms a segment returns the messages that have one, and
   );
 });
 
-test('the pages of the largest segment fit into a page of a database', () => {
+test('each page of the largest segment fits into a page of a database', () => {
   const start = Date.UTC(2026, 0, 1);
   const messages = Array.from({ length: MAX_SEGMENT_MESSAGES }, (_, n) => {
     return messageAt(start + (n >> 3), { subject: `Order ${n} ${n % 2 === 0 ? 'even' : 'odd'} ${'x'.repeat(900)}` });
@@ -85,7 +85,7 @@ test('the pages of the largest segment fit into a page of a database', () => {
   ]);
 });
 
-test('an id is between the least id of its sequence number and that of the next', () => {
+test('an id is between the least id of its sequence number and the least id of the next one', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
       const id = newIdAt(ms);
