@@ -123,7 +123,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await counts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a complaint changes a delivered message to complained and suppresses the recipient; complaints lock the account', async () => {
+  test('a complaint changes a delivered message to complained and suppresses the recipient, and complaints lock the account', async () => {
     const store = await storeWith();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await storeDelivered(store, to);

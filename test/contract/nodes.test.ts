@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([newSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
-  test('a node recovers its own leases except the excluded ones', async () => {
+  test('a node recovers its own leases except the excluded leases', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };

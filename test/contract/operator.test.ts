@@ -30,7 +30,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target }) => target)).toEqual(['ünpaid 1']);
   });
 
-  test('a token is found by its hash, has a unique name, and stays revoked', async () => {
+  test('a token is found by its hash and has a unique name, and a revoked token remains revoked', async () => {
     const store = await storeWith();
     const made = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
     expect(made).toMatchObject({

@@ -191,7 +191,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(waiting.id))?.state).toBe('suppressed');
   });
 
-  test('a message is leased once, with its attempt counted and with all data that sending requires', async () => {
+  test('a message is leased once, with a counted attempt and with all data that its transmission requires', async () => {
     const store = await storeWith();
     const message = newMessage();
     await store.accept([message]);
@@ -293,7 +293,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('claims over thousands of accounts with one message each reach their limit and report more until none is due', async () => {
+  test('claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due', async () => {
     const store = await storeWith();
     const accounts = 3_000;
     await createAccounts(store, accounts);
@@ -401,7 +401,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([shown?.state, shown?.events.length]).toEqual(['delivered', 2]);
   });
 
-  test('the history keeps each attempt with its transcript', async () => {
+  test('the history contains each attempt with its transcript', async () => {
     const store = await storeWith();
     const message = newMessage({ lease: LEASE });
     await store.accept([message]);
@@ -419,7 +419,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(claimLimits(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
   });
 
-  test('a released lease keeps its position in the queue, is not counted, and adds nothing to the history', async () => {
+  test('a message whose lease is released keeps its position in the queue and its attempt count, and gets no history entry', async () => {
     const store = await storeWith();
     const at = Date.now();
     const [first, second] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
@@ -508,7 +508,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(over.id))?.events.at(-1)).toMatchObject({ verb: 'recovered', by: 'node-a' });
   });
 
-  test('under hold, a marked lease becomes uncertain and an unmarked one is queued; under resend both are queued', async () => {
+  test('under hold, a message with a marked lease becomes uncertain and any other message is queued; under resend both are queued', async () => {
     const store = await storeWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };

@@ -81,7 +81,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a suppression keeps its first reason, is listed in order and in pages, and is no longer listed after its removal', async () => {
+  test('a suppression has its first reason, is listed in order and in pages, and is not listed after its removal', async () => {
     const store = await storeWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounce, manual('a@example.com')])).toEqual({

@@ -44,7 +44,7 @@ function filesBefore(kind: 'sqlite' | 'postgres', name: string): { readonly fold
   return { folder, names: names.slice(0, at) };
 }
 
-/** Writes suppressions into a store as it was before the migration, upgrades it, and returns its complainants. */
+/** Writes suppressions into a store without the migration, upgrades the store, and returns its complainants. */
 const UPGRADES = {
   async sqlite(suppressions: readonly Suppression[]) {
     const path = join(temporaryFolder(), 'postrider.db');

@@ -91,7 +91,7 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   expectClear(accepting.faults);
 }, 120_000);
 
-test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as it is available again', async () => {
+test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
   const store = await storeOn(await server.createDatabase());
   let failed = false;

@@ -35,7 +35,9 @@ interface Installation {
   settled(): Promise<number>;
 }
 
-/** Starts three nodes, each with its own network path to the database, and senders that submit to the nodes in turn. */
+/**
+ * Starts three nodes, each with a separate network path to the database, and clients that submit to the nodes in turn.
+ */
 async function install(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();
@@ -145,7 +147,7 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   onTestFinished(() => suspendedNode.kill('SIGCONT'));
   const stoppedAt = performance.now();
   await more(150);
-  // While the node is suspended, the others recover and send all messages that it had leased.
+  // While the node is suspended, the other nodes recover and send all messages that it had leased.
   const before = await settled();
   expect(before).toBeLessThanOrEqual(IN_FLIGHT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);

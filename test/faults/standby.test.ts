@@ -351,7 +351,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   await expect.poll(waits, WAIT_OPTIONS).toBe(0);
 }, 120_000);
 
-test('a start that waits for a missing standby reports it once, with the remedy, and continues when the standby is no longer required', async () => {
+test('a start that waits for a missing standby reports the wait once, with the remedy, and continues when the standby is no longer required', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");

@@ -98,7 +98,7 @@ describe('a report', () => {
     });
   });
 
-  test('counts always, if it suppressed the recipient, or never', () => {
+  test('counts always, only after it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((reputationRule) =>
       [true, false].map((suppressed) => countsTowardReputation({ reputationRule }, suppressed)),
     );

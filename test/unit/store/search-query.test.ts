@@ -101,7 +101,7 @@ test('every match has a term for each condition, so the index omits nothing', ()
       fc.constantFrom(ALL_FIELDS, ...ALL_FIELDS.map((field) => [field])),
       (to, from, recipient, subject, cut, fields) => {
         const message = messageWith({ to: `${to}@${from}`, from, recipient, subject });
-        // The search is a part of the message itself, so that most of it matches.
+        // The search is built from parts of the message, so that most of its words match.
         const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
         const criteria = parseSearchText(searchText, fields) ?? [];
         if (!matches(criteria, message)) return;

@@ -5,7 +5,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { temporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
-test('a lock by any process is detected even if the first poll after it fails', async () => {
+test('a lock of an account by any process is detected even if the first poll after the lock fails', async () => {
   const path = join(temporaryFolder(), 'postrider.db');
   const worker = new URL('./failing-poll-worker.ts', import.meta.url);
   const service = await openSqliteStore({ path, exclusive: true, worker });
