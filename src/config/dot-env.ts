@@ -8,7 +8,7 @@ import { SettingsError } from './settings.ts';
 
 const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 
-/** @throws SettingsError naming the first malformed line. */
+/** Parses the text of a `.env` file. @throws SettingsError that names the first malformed line. */
 export function readDotEnv(content: string): Readonly<Record<string, string>> {
   const text = (content.startsWith('\uFEFF') ? content.slice(1) : content).replaceAll('\r\n', '\n');
   checkLines(text);

@@ -24,7 +24,7 @@ export type ReadFile = (path: string) => string;
 /** One effective setting, safe to print. */
 export interface DescribedSetting {
   readonly name: string;
-  /** Secrets are masked. Null if the setting has no value. */
+  /** The value as text, with secrets masked. Null if the setting has no value. */
   readonly value: string | null;
   readonly source: Source;
   readonly meaning: string;
@@ -51,7 +51,8 @@ const ALL_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_NAMES];
 
 /**
  * Variables that Kubernetes and Docker links set for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
- * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. They are no settings.
+ * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. These variables are not
+ * settings.
  */
 const INJECTED_SERVICE = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
 const INJECTED_PORT = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
@@ -101,8 +102,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null, re
 }
 
 /**
- * Returns the effective settings in the order of the table, with secrets masked. @throws SettingsError like
- * `loadSettings`
+ * Returns the effective settings in the order of the table, with secrets masked. @throws SettingsError as `loadSettings` does
  */
 export function describeSettings(
   environment: Environment,
@@ -119,7 +119,7 @@ export function describeSettings(
   });
 }
 
-/** The names of the variables in the environment that Kubernetes sets for a Service; they are ignored. */
+/** Returns the names of the variables in the environment that Kubernetes sets for a Service. These variables are ignored. */
 function injectedVariables(environment: Environment): readonly string[] {
   return Object.entries(environment).flatMap(([name, text]) =>
     text !== undefined && isInjected(name, text) ? [name] : [],
@@ -132,7 +132,7 @@ function isInjected(name: string, text: string): boolean {
   return INJECTED_PORT.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
 }
 
-/** Returns the API key for `postrider send` from the environment or from `.env`; null if neither sets it. */
+/** Returns the API key for `postrider send` from the environment or from `.env`. Returns null if neither contains the key. */
 export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
   const key =
     environment[API_KEY_VARIABLE] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY_VARIABLE]) ?? '';
@@ -167,7 +167,7 @@ function collectGiven(
   return given;
 }
 
-/** The content of the file without one line end at its end. */
+/** Returns the content of the file without one line end at its end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
   let content: string;
   try {
@@ -191,7 +191,7 @@ function readText(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-/** The variable that the user set: `NAME`, or `NAME_FILE` where the value is in a file. */
+/** Returns the variable that the user set: `NAME`, or `NAME_FILE` if the value is in a file. */
 function nameOf(name: string, given: ReadonlyMap<string, GivenValue>): string {
   return given.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
 }
@@ -199,8 +199,10 @@ function nameOf(name: string, given: ReadonlyMap<string, GivenValue>): string {
 function checkName(name: string, source: Source): void {
   if (ALL_NAMES.includes(name)) return;
   if (name.endsWith(FILE_SUFFIX) && SETTING_NAMES.includes(name.slice(0, -FILE_SUFFIX.length))) {
-    const own = name.slice(0, -FILE_SUFFIX.length);
-    throw new SettingsError(`${name} in ${sourceText(source)} is not a setting: ${own} holds no secret; set ${own}`);
+    const settingName = name.slice(0, -FILE_SUFFIX.length);
+    throw new SettingsError(
+      `${name} in ${sourceText(source)} is not a setting: ${settingName} does not contain a secret; set ${settingName}`,
+    );
   }
   const hint = didYouMean(name, ALL_NAMES) || '; `postrider config` lists them';
   throw new SettingsError(`${name} in ${sourceText(source)} is not a setting${hint}`);

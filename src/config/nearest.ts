@@ -30,8 +30,8 @@ function editDistance(left: string, right: string): number {
 }
 
 /**
- * Returns the closest known name that differs in at most a third of its characters; else a known name with which `name`
- * begins; else null.
+ * Returns the closest known name that differs in at most a third of its characters. Without such a name, returns a known name
+ * with which `name` begins, or null.
  */
 export function closestName(name: string, known: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();

@@ -1,4 +1,7 @@
-/** The effective settings of one process, frozen. `config/load.ts` reads them from the environment and `.env`. */
+/**
+ * Defines the effective settings of one process, which are frozen. `config/load.ts` reads the settings from the environment and
+ * `.env`.
+ */
 
 export interface HostPort {
   readonly host: string;
@@ -10,8 +13,8 @@ export type DatabaseSetting =
   | {
       readonly kind: 'postgres';
       /**
-       * In order of preference; the first that accepts writes is used. A host that begins with a slash is a folder that
-       * contains a Unix socket.
+       * The hosts in order of preference. The first host that accepts writes is used. A host that begins with a slash is a
+       * folder that contains a Unix socket.
        */
       readonly hosts: readonly HostPort[];
       readonly user: string;
@@ -38,25 +41,31 @@ export type TransportSetting =
   | { readonly kind: 'capture' }
   | {
       readonly kind: 'ses';
-      /** Such as `eu-west-1`. */
+      /** The region, such as `eu-west-1`. */
       readonly region: string;
-      /** URL of another API endpoint, `?endpoint=`; null for the endpoint of the region. */
+      /** URL of another API endpoint (`?endpoint=`). If null, the endpoint of the region is used. */
       readonly endpoint: string | null;
-      /** `?configuration-set=`, or null. */
+      /** The value of `?configuration-set=`, or null. */
       readonly configurationSet: string | null;
     }
   | {
       readonly kind: 'smtp';
       readonly host: string;
       readonly port: number;
-      /** `implicit` is smtps; `required` refuses to send without STARTTLS; `offered` uses it if the server offers it; `never` is `?tls=never`. */
+      /**
+       * `implicit` means smtps. `required` refuses to send without STARTTLS. `offered` uses STARTTLS if the server offers it.
+       * `never` means `?tls=never`.
+       */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
-      /** `?connections=`; default 20. */
+      /** The value of `?connections=`. The default is 20. */
       readonly connections: number;
-      /** `?verify=no` disables the certificate check of `required` and `implicit`; `offered` (opportunistic TLS) never checks. */
+      /**
+       * `?verify=no` disables the certificate check of `required` and `implicit`. With `offered` (opportunistic TLS) the
+       * certificate is never checked.
+       */
       readonly verifyCertificate: boolean;
-      /** EHLO name, `?name=`; default: the host name of the machine. */
+      /** EHLO name (`?name=`). The default is the host name of the machine. */
       readonly name: string;
     };
 
@@ -74,17 +83,17 @@ export interface Settings {
   readonly maxRequestBytes: number;
   readonly keepBodyMs: number;
   readonly onUncertain: 'resend' | 'hold';
-  /** 64 hexadecimal digits; null when the secret is in the file `secret` beside the database. */
+  /** The secret as 64 hexadecimal digits. Null if the secret is in the file `secret` beside the database. */
   readonly secret: string | null;
-  /** Null for the resolver of the system. */
+  /** Address of the resolver. If null, the resolver of the system is used. */
   readonly dns: HostPort | null;
-  /** Lower-case A-labels, or null. */
+  /** The domain in lower-case A-labels, or null. */
   readonly returnPathDomain: string | null;
-  /** Address of the SMTP listener for bounces and complaints, or null. Needs `returnPathDomain`. */
+  /** Address of the SMTP listener for bounces and complaints, or null. The listener requires `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
-  /** Address of the HTTP listener for provider events (SNS), or null. Needs `sesTopics`. */
+  /** Address of the HTTP listener for provider events (SNS), or null. The listener requires `sesTopics`. */
   readonly feedbackHttpListen: HostPort | null;
-  /** ARNs of the SNS topics that are accepted; may be empty. */
+  /** ARNs of the SNS topics that are accepted. The list may be empty. */
   readonly sesTopics: readonly string[];
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;

@@ -1,6 +1,6 @@
 /**
- * The table of settings: name, default, parser, meaning. The loader, the check for unknown names, `postrider config` and
- * docs/configuration.md are derived from it; a test compares the page with the table.
+ * Defines the table of settings: name, default, parser, meaning. The loader, the check for unknown names, `postrider config`
+ * and docs/configuration.md are derived from the table. A test compares the page with the table.
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
@@ -17,7 +17,7 @@ interface ValueKind<T> {
   readonly parse: (text: string) => Parsed<T>;
   /** The type of the value, such as `duration`; docs/configuration.md explains the types. */
   readonly type: string;
-  /** The accepted values as text; null if the type implies them. */
+  /** The accepted values as text. Null if the type implies the values. */
   readonly range: string | null;
 }
 
@@ -199,7 +199,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
-    'The database. `sqlite:FILE` is the embedded database in one file; a relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
+    'The database. `sqlite:FILE` is the embedded database in one file. A relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
   ),
   transport: spec(
     'POSTRIDER_TRANSPORT',
@@ -209,7 +209,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
-    'Where all messages are sent. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay, `ses:` through Amazon SES.',
+    'Where all messages are sent. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay. `ses:` sends through Amazon SES.',
   ),
   listen: spec(
     'POSTRIDER_LISTEN',
@@ -227,19 +227,19 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_OPERATOR_PASSWORD',
     { default: null, example: 'correct-horse-battery', secret: 'whole' },
     kind('text', parsePassword, '8 to 200 characters'),
-    'Password of the operator listener. Without it the start prints a one-time sign-in link, and the listener accepts loopback addresses only.',
+    'Password of the operator listener. Without a password, the start prints a one-time sign-in link, and the listener accepts loopback addresses only.',
   ),
   trustedProxies: spec(
     'POSTRIDER_TRUSTED_PROXIES',
     { default: null, example: '10.0.0.0/8,192.0.2.7' },
     kind('comma list', parseNetworks, 'IP addresses and networks'),
-    'Reverse proxies in front of a listener. The limit on connections per client address does not apply to them.',
+    'Reverse proxies in front of a listener. The limit on connections per client address does not apply to these proxies.',
   ),
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
     { default: null, example: '/etc/ssl/postrider.pem' },
     PEM_FILE,
-    'Certificate chain of the public listener, which then uses HTTPS. The feedback listeners also use it. Needs `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
+    'Certificate chain of the public listener, which then uses HTTPS. The feedback listeners use the same certificate. This setting requires `POSTRIDER_TLS_KEY`. A changed file is read again without a restart.',
   ),
   tlsKey: spec(
     'POSTRIDER_TLS_KEY',
@@ -251,7 +251,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_SENDERS',
     { default: 'authenticated', example: 'any' },
     oneOf(['authenticated', 'any']),
-    'Which senders are accepted. `authenticated`: the domain of the sender must be authenticated for the account. `any`: all senders. With `capture:` all senders are accepted.',
+    'Selects the senders that are accepted. `authenticated`: the domain of the sender must be authenticated for the account. `any`: all senders. With `capture:` all senders are accepted.',
   ),
   maxAgeMs: spec(
     'POSTRIDER_MAX_AGE',
@@ -263,7 +263,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_MAX_REQUEST',
     { default: '1MiB', example: '4MiB' },
     sizeBetween(1024, 64 * 1_048_576),
-    'Maximum size of a request body. A larger one gets 400.',
+    'Maximum size of a request body. A larger body is refused with status 400.',
   ),
   keepBodyMs: spec(
     'POSTRIDER_KEEP_BODY',
@@ -275,37 +275,37 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_ON_UNCERTAIN',
     { default: 'resend', example: 'hold' },
     oneOf(['resend', 'hold']),
-    'What happens to a message whose connection or node was lost after the whole message was sent and before the answer. `resend`: it is sent again with the same Message-ID. `hold`: it becomes `uncertain` and waits for an operator.',
+    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the answer. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
   ),
   secret: spec(
     'POSTRIDER_SECRET',
     { default: null, example: EXAMPLE_SECRET, secret: 'whole' },
     kind('hexadecimal text', parseSecretText, '64 digits'),
-    'The secret of the installation, the same on every node. It encrypts private keys at rest and signs return paths. When unset, the first start creates the file `secret` beside the database.',
+    'The secret of the installation, the same on every node. The secret encrypts private keys at rest and signs return paths. If unset, the first start creates the file `secret` beside the database.',
   ),
   dns: spec(
     'POSTRIDER_DNS',
     { default: null, example: '127.0.0.1:53' },
     kind('host:port', parseResolver),
-    'DNS resolver for the records of domains. When unset, the resolver of the system.',
+    'DNS resolver for the records of domains. If unset, the resolver of the system is used.',
   ),
   returnPathDomain: spec(
     'POSTRIDER_RETURN_PATH_DOMAIN',
     { default: null, example: 'bounces.example.org' },
     kind('domain', parseReturnPath),
-    'Domain of the envelope sender. Its MX must point to the feedback listener. When unset, the envelope sender is the sender of the message.',
+    'Domain of the envelope sender. Its MX record must name the host of the feedback listener. If unset, the envelope sender is the sender of the message.',
   ),
   feedbackListen: spec(
     'POSTRIDER_FEEDBACK_LISTEN',
     { default: null, example: '0.0.0.0:25' },
     LISTEN_ADDRESS,
-    'Address of the SMTP listener for bounces and complaints that are sent to the return path. Off when unset. Needs `POSTRIDER_RETURN_PATH_DOMAIN`.',
+    'Address of the SMTP listener for bounces and complaints that are sent to the return path. If unset, there is no such listener. This setting requires `POSTRIDER_RETURN_PATH_DOMAIN`.',
   ),
   feedbackHttpListen: spec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
     LISTEN_ADDRESS,
-    'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. HTTPS with `POSTRIDER_TLS_CERT`. Off when unset. Needs `POSTRIDER_SES_TOPICS`.',
+    'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`.',
   ),
   sesTopics: spec(
     'POSTRIDER_SES_TOPICS',

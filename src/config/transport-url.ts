@@ -15,7 +15,7 @@ type Fault = { readonly ok: false; readonly fault: string };
 const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
-/** Planned schemes, which this version does not support. */
+/** Schemes that are planned but that this version does not support. */
 const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
@@ -58,7 +58,10 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
 
 const SES_PARAMETERS = ['endpoint', 'configuration-set'];
 
-/** `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials; the URL never contains them. */
+/**
+ * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials. The URL never contains
+ * credentials.
+ */
 function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> {
   if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const queryIndex = afterScheme.indexOf('?');
@@ -170,7 +173,7 @@ function parseCredentials(credentials: string | null, shown: string): Parsed<Smt
   }
   if (user === '' || pass === '')
     return invalid(`${shown} has an empty user name or password; set both, or remove them`);
-  // RFC 4954 and RFC 4616 forbid NUL in both; a line break would end the SMTP command.
+  // RFC 4954 and RFC 4616 forbid NUL in the user name and the password. A line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
       return invalid(`${shown} has a NUL or line break in its user name or password`);

@@ -40,8 +40,8 @@ export function quote(text: string): string {
 }
 
 /**
- * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if there is
- * no number or it is too large.
+ * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if there is no
+ * number or the number is too large.
  */
 function splitNumber(text: string): { readonly number: number; readonly suffix: string } | null {
   let end = 0;
@@ -51,7 +51,7 @@ function splitNumber(text: string): { readonly number: number; readonly suffix: 
   return Number.isSafeInteger(number) ? { number, suffix: text.slice(end) } : null;
 }
 
-/** `500ms`, `10s`, `15m`, `24h`, `30d` → milliseconds. A number without a unit is invalid. */
+/** Parses `500ms`, `10s`, `15m`, `24h` or `30d` as milliseconds. A number without a unit is invalid. */
 export function parseDuration(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(MS_PER, parts.suffix) ? MS_PER[parts.suffix as keyof typeof MS_PER] : undefined;
@@ -69,7 +69,7 @@ export function formatDuration(ms: number): string {
   return ms === 0 ? '0s' : `${ms}ms`;
 }
 
-/** `1048576`, `512KiB`, `1MiB`, `1MB` → bytes. */
+/** Parses `1048576`, `512KiB`, `1MiB` or `1MB` as bytes. */
 export function parseSize(text: string): Parsed<number> {
   const parts = splitNumber(text);
   const unit = parts && Object.hasOwn(BYTES_PER, parts.suffix) ? BYTES_PER[parts.suffix] : undefined;
@@ -99,7 +99,7 @@ export function parseCount(text: string, min: number, max: number): Parsed<numbe
   return valid(parts.number);
 }
 
-/** `10%`, `0.15 %` or `10` → a fraction above 0 and up to 1; at most four decimal places. */
+/** Parses `10%`, `0.15 %` or `10` as a fraction above 0 and up to 1. The percentage has at most four decimal places. */
 export function parsePercent(text: string): Parsed<number> {
   const digits = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(digits) ? Number(digits) : 0;
@@ -108,7 +108,7 @@ export function parsePercent(text: string): Parsed<number> {
   return valid(value / 100);
 }
 
-/** `1000/1h` or `1000/h` → messages per period: at least 1 message, a period of at least one second. */
+/** Parses `1000/1h` or `1000/h` as messages per period. The minimum is 1 message, and the minimum period is one second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
   const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitNumber(text);
@@ -123,7 +123,7 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** `50/s` (burst 50) or `50/s:200` → requests per second and burst; neither above `MAX_INT32`. */
+/** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Neither number may exceed `MAX_INT32`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
   const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitNumber(text);

@@ -1,9 +1,12 @@
-/** Checks the certificate of the public listener: readable, valid now, with a matching key, a host name and the full chain. */
+/**
+ * Checks that the certificate of the public listener is readable and valid now, and has a matching key, a host name and the
+ * full chain.
+ */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { HostPort } from '../config/settings.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-const CHECK = 'certificate';
+const CHECK_NAME = 'certificate';
 const DAY_MS = 86_400_000;
 /**
  * Certificates are usually renewed 30 days before they expire. If less time than this remains, several renewals have
@@ -14,7 +17,7 @@ const CERTIFICATE_END = '-----END CERTIFICATE-----';
 const MAX_CHAIN_LENGTH = 20;
 
 export interface CertificateCheckParts {
-  /** Null when the public listener uses plain HTTP. */
+  /** Files of the certificate and its key. Null when the public listener uses plain HTTP. */
   readonly paths: { readonly certPath: string; readonly keyPath: string } | null;
   readonly listen: HostPort;
   readonly acceptsRemoteClients: boolean;
@@ -27,16 +30,18 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
   const { paths, listen, acceptsRemoteClients, read, now } = parts;
   if (paths === null) {
     if (!acceptsRemoteClients)
-      return [ok(CHECK, 'not needed: the public listener accepts connections from this machine only')];
+      return [ok(CHECK_NAME, 'not needed: the public listener accepts connections from this machine only')];
     const remedy = 'set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY, or allow access only through an HTTPS proxy';
-    return [warning(CHECK, `not set: API keys and messages to ${listen.host} cross the network in clear text`, remedy)];
+    return [
+      warning(CHECK_NAME, `not set: API keys and messages to ${listen.host} cross the network in clear text`, remedy),
+    ];
   }
   const { certPath, keyPath } = paths;
   const chainBytes = await readContents(read, certPath);
   if ('reason' in chainBytes)
     return [
       failure(
-        CHECK,
+        CHECK_NAME,
         `${certPath} cannot be read (${chainBytes.reason})`,
         'set POSTRIDER_TLS_CERT to a PEM file that this user may read',
       ),
@@ -45,7 +50,7 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
   if ('reason' in keyBytes)
     return [
       failure(
-        CHECK,
+        CHECK_NAME,
         `${keyPath} cannot be read (${keyBytes.reason})`,
         'set POSTRIDER_TLS_KEY to a PEM file that this user may read',
       ),
@@ -55,7 +60,7 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
   if (chain === null || leaf === undefined) {
     return [
       failure(
-        CHECK,
+        CHECK_NAME,
         `${certPath} is not a PEM certificate`,
         'use a file with the full chain, the certificate of this host first',
       ),
@@ -63,7 +68,9 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<re
   }
   const keyFault = privateKeyFault(leaf, keyBytes.bytes);
   if (keyFault !== null)
-    return [failure(CHECK, `${keyPath} ${keyFault}`, 'set POSTRIDER_TLS_KEY to the private key of the certificate')];
+    return [
+      failure(CHECK_NAME, `${keyPath} ${keyFault}`, 'set POSTRIDER_TLS_KEY to the private key of the certificate'),
+    ];
   return [leafFinding(leaf, chain, now)];
 }
 
@@ -105,26 +112,26 @@ function leafFinding(leaf: X509Certificate, chain: readonly X509Certificate[], n
   const renew = 'renew it; Postrider loads the new files without a restart';
   if (now < from)
     return failure(
-      CHECK,
+      CHECK_NAME,
       `for ${nameList}; it is not valid before ${formatDay(from)}`,
       'check the clock of this machine',
     );
-  if (now >= to) return failure(CHECK, `for ${nameList}; it expired on ${formatDay(to)}`, renew);
+  if (now >= to) return failure(CHECK_NAME, `for ${nameList}; it expired on ${formatDay(to)}`, renew);
   const detail = `for ${nameList}; valid until ${formatDay(to)}`;
   if (to - now < EXPIRY_WARNING_MS)
-    return warning(CHECK, `${detail}, ${Math.ceil((to - now) / DAY_MS)} days from now`, renew);
+    return warning(CHECK_NAME, `${detail}, ${Math.ceil((to - now) / DAY_MS)} days from now`, renew);
   // RFC 9110 section 4.3.4 and RFC 6125: clients compare only the subject alternative names.
   if (names.length === 0)
-    return warning(CHECK, detail, 'request a certificate with the host name as subject alternative name');
+    return warning(CHECK_NAME, detail, 'request a certificate with the host name as subject alternative name');
   if (leaf.checkIssued(leaf))
     return warning(
-      CHECK,
+      CHECK_NAME,
       `${detail}; it is self-signed`,
       'use a certificate of a certificate authority, or configure the clients to trust this one',
     );
   if (chain.length === 1) {
     return warning(
-      CHECK,
+      CHECK_NAME,
       `${detail}; the file has no intermediate certificate`,
       'use a file with the full chain (fullchain.pem), because clients may not find the intermediate certificate',
     );
@@ -135,12 +142,12 @@ function leafFinding(leaf: X509Certificate, chain: readonly X509Certificate[], n
   });
   if (brokenIndex !== -1) {
     return warning(
-      CHECK,
+      CHECK_NAME,
       `${detail}; certificate ${brokenIndex + 2} of the file did not issue the one before it`,
       'order the chain: the certificate of this host first, each issuer after it',
     );
   }
-  return ok(CHECK, detail);
+  return ok(CHECK_NAME, detail);
 }
 
 function listHostNames(leaf: X509Certificate): readonly string[] {

@@ -78,7 +78,7 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
   return [ok('clock', `${new Date(now()).toISOString().slice(0, 19)}Z; the clock is steady${agreement}`)];
 }
 
-/** Returns by how many ms the file system's time is ahead. */
+/** Returns the number of ms by which the file system's time is ahead of the clock. */
 async function readFileOffsetMs(
   now: () => number,
   readFileSystemTime: ClockParts['readFileSystemTime'],
@@ -96,7 +96,10 @@ function formatOffset(ms: number): string {
   return wholeSeconds < 7200 ? `${Math.round(wholeSeconds / 60)} min` : `${Math.round(wholeSeconds / 3600)} h`;
 }
 
-/** Parses the date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings; null without one. */
+/**
+ * Parses the date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings. Returns null if
+ * there is no date-time.
+ */
 export function parseGreetingTime(greeting: string): number | null {
   const found = /\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/.exec(
     greeting.slice(0, 500),

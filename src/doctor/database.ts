@@ -2,8 +2,8 @@
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /**
- * Enough space for a write-ahead log, a checkpoint and several minutes of messages. With less, the next burst may fill
- * the disk.
+ * This space is enough for a write-ahead log, a checkpoint and several minutes of messages. With less space, the next burst may
+ * fill the disk.
  */
 const LOW_SPACE_BYTES = 1_073_741_824;
 const MIN_SPACE_BYTES = 104_857_600;
@@ -11,14 +11,14 @@ const MIN_SPACE_BYTES = 104_857_600;
 export interface DatabaseParts {
   /** Name of the database in the findings: the path of the file. */
   readonly path: string;
-  /** `absent` when no service has run yet; else the result of opening the database and writing to it. */
+  /** `absent` when no service has run yet. Otherwise the result of opening the database and writing to it. */
   readonly opened:
     | { readonly kind: 'absent' }
     | { readonly kind: 'ok' }
     | { readonly kind: 'failed'; readonly reason: string };
   /** Duration of opening and writing, in ms. */
   readonly tookMs: number;
-  /** Reads free and total bytes of the database's file system; rejects when they cannot be read. Null for a database server. */
+  /** Reads the free and total bytes of the database's file system. Rejects when they cannot be read. Null for a database server. */
   readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>) | null;
   /** Settings of the database server that can lose messages, one line each. */
   readonly warnings?: readonly string[];

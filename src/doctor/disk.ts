@@ -1,4 +1,4 @@
-/** File system queries of the checks. A folder that a query creates is removed at once. */
+/** Queries the file system for the checks. A folder that a query creates is removed at once. */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,10 @@ export async function readDiskSpace(
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Returns the modification time of a folder created now in `folder`, in ms since the epoch; null when none can be created. */
+/**
+ * Returns the modification time of a folder created now in `folder`, in ms since the epoch. Returns null when the folder cannot
+ * be created.
+ */
 export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {
     const created = await mkdtemp(join(folder, '.doctor-'));
@@ -25,7 +28,10 @@ export async function readFileSystemTime(folder: string): Promise<number | null>
   }
 }
 
-/** Returns null when a file can be created in the Maildir `path`, or in the folder where it will be created; else the error code. */
+/**
+ * Returns null when a file can be created in the Maildir `path`, or in the folder where it will be created. Otherwise returns
+ * the error code.
+ */
 export async function checkMaildirWritable(path: string): Promise<string | null> {
   const folder = nearestExistingFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);
   try {

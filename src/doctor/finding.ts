@@ -1,4 +1,4 @@
-/** The findings of `postrider doctor`, and the function that runs its checks concurrently within a bounded time. */
+/** Defines the findings of `postrider doctor`, and runs its checks concurrently within a bounded time. */
 import type { Clock } from '../clock.ts';
 import { maskSecrets } from '../printing/escape.ts';
 
@@ -10,13 +10,13 @@ export interface Finding {
   readonly result: FindingResult;
   /** The result in one line. */
   readonly detail: string;
-  /** The remedy in one line; null when none is required. */
+  /** The remedy in one line. Null when no remedy is required. */
   readonly remedy: string | null;
 }
 
 export interface Check {
   readonly name: string;
-  /** The result of a timeout; `warning` when a timeout does not indicate a problem. */
+  /** The result of a timeout. It is `warning` when a timeout does not indicate a problem. */
   readonly onTimeout: 'warning' | 'failure';
   /** Resolves to the findings. A rejection becomes a finding with the result `failure`. */
   run(): Promise<readonly Finding[]>;

@@ -1,4 +1,4 @@
-/** The functions by which the checks access the database, the relay and the provider. The caller injects them. */
+/** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
 import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
@@ -14,13 +14,22 @@ export type DoctorStore = Pick<
 export interface Installation {
   /** Runs `work` with an open store. In a service this is the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
-  /** Returns why the database file is missing; null when it exists or the database is a server. Creates nothing. */
+  /**
+   * Returns the reason why the database file is missing. Returns null when the file exists or the database is a server. Creates
+   * no file.
+   */
   missingDatabase(): Promise<DatabaseParts['opened'] | null>;
-  /** Returns the settings of the database server that can lose messages, one line each; nothing when the server is unavailable. */
+  /**
+   * Returns the settings of the database server that can lose messages, one line each. Returns an empty list when the server is
+   * unavailable.
+   */
   databaseWarnings(): Promise<readonly string[]>;
-  /** Opens a session with the relay without sending a message; ends after `timeoutMs`. Null when the transport is not a relay. */
+  /** Opens a session with the relay without sending a message. Ends after `timeoutMs`. Null when the transport is not a relay. */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
-  /** Reads the provider's account; ends after `timeoutMs`. Rejects with the provider's error, or when the transport is not Amazon SES. */
+  /**
+   * Reads the provider's account. Ends after `timeoutMs`. Rejects with the provider's error, or when the transport is not
+   * Amazon SES.
+   */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
   /** Resolves after `ms` and keeps the process alive until then. */
   wait(ms: number): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * The loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits for its feedback
- * report. Each test sends one message. It changes no reputation and no suppression list.
+ * Runs the loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits for the
+ * feedback report. Each test sends one message. A test does not change a reputation or a suppression list.
  */
 import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';

@@ -2,31 +2,35 @@
 import type { Resolver } from '../domains/dns.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
-const CHECK = 'return path';
+const CHECK_NAME = 'return path';
 const MAX_EXCHANGES = 10;
 
-/** Amazon SES sets its own envelope sender and reports bounces by provider events. The parameter is true when this service receives them. */
+/**
+ * Checks that this service receives the provider events of Amazon SES. Amazon SES sets its own envelope sender and reports
+ * bounces only by these events.
+ */
 export function checkProviderEvents(receivesEvents: boolean): readonly Finding[] {
-  if (receivesEvents) return [ok(CHECK, 'not needed: Amazon SES reports bounces and complaints by provider events')];
+  if (receivesEvents)
+    return [ok(CHECK_NAME, 'not needed: Amazon SES reports bounces and complaints by provider events')];
   const remedy =
     'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)';
   return [
     warning(
-      CHECK,
+      CHECK_NAME,
       'this service does not receive the provider events of Amazon SES, so bounces and complaints are unknown',
       remedy,
     ),
   ];
 }
 
-/** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN, which is null when it is not set. */
+/** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN. `domain` is null when the setting is not set. */
 export async function checkReturnPath(
   domain: string | null,
   resolver: Pick<Resolver, 'mx' | 'addresses'>,
 ): Promise<readonly Finding[]> {
   if (domain === null) {
     return [
-      ok(CHECK, 'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message'),
+      ok(CHECK_NAME, 'POSTRIDER_RETURN_PATH_DOMAIN is not set: asynchronous bounces go to the sender of each message'),
     ];
   }
   const lookup = await resolver.mx(domain);
@@ -34,7 +38,7 @@ export async function checkReturnPath(
     case 'failed':
       return [
         warning(
-          CHECK,
+          CHECK_NAME,
           `the MX of ${domain} could not be looked up (${lookup.reason})`,
           'check that the resolver responds (POSTRIDER_DNS)',
         ),
@@ -42,7 +46,7 @@ export async function checkReturnPath(
     case 'none':
       return [
         failure(
-          CHECK,
+          CHECK_NAME,
           `${domain} has no MX record, so asynchronous bounces are lost`,
           `publish \`${domain}. IN MX 10 HOST.\`, where HOST is a name with the address of POSTRIDER_FEEDBACK_LISTEN`,
         ),
@@ -55,7 +59,7 @@ export async function checkReturnPath(
   if (exchanges.some(({ exchange }) => exchange === '')) {
     return [
       failure(
-        CHECK,
+        CHECK_NAME,
         `${domain} has a null MX, so asynchronous bounces are lost`,
         'publish an MX record that names this host',
       ),
@@ -68,7 +72,7 @@ export async function checkReturnPath(
   if (withoutAddress.length > 0) {
     return [
       failure(
-        CHECK,
+        CHECK_NAME,
         `the MX of ${domain} names ${withoutAddress.join(', ')}, which has no address`,
         'publish an A or AAAA record for that name',
       ),
@@ -78,7 +82,7 @@ export async function checkReturnPath(
   if (unknown.length > 0) {
     return [
       warning(
-        CHECK,
+        CHECK_NAME,
         `${unknown.join(', ')}, the MX of ${domain}, could not be looked up`,
         'check that the name servers of the domain respond',
       ),
@@ -88,5 +92,5 @@ export async function checkReturnPath(
     ({ exchange, addresses }) =>
       `${exchange} (${addresses.kind === 'found' ? addresses.values.slice(0, 3).join(', ') : ''})`,
   );
-  return [ok(CHECK, `messages to ${domain} are routed to ${found.join(', ')}`)];
+  return [ok(CHECK_NAME, `messages to ${domain} are routed to ${found.join(', ')}`)];
 }

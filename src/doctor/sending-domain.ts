@@ -7,7 +7,7 @@ export interface DomainCheckParts {
   /** False when messages of every sender are accepted. */
   readonly authenticationRequired: boolean;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
-  /** Returns null when the key can be decrypted; else the reason. */
+  /** Returns null when the key can be decrypted. Otherwise returns the reason. */
   readonly checkKey: (selector: string, sealed: string) => string | null;
 }
 

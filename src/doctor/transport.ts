@@ -10,10 +10,13 @@ import { type Finding, failure, ok, warning } from './finding.ts';
 export interface TransportCheckParts {
   readonly setting: TransportSetting;
   readonly probeRelay: () => Promise<RelaySession>;
-  /** Reads the account of the provider. Rejects with the provider's error. Called only for `ses:`. */
+  /** Reads the account of the provider. Rejects with the provider's error. The checks call this function only for `ses:`. */
   readonly readSesAccount: () => Promise<SesAccount>;
   readonly inboxPath: string;
-  /** Returns null when a file can be created in the folder, or in the folder where it will be created; else the reason. */
+  /**
+   * Returns null when a file can be created in the folder, or in the folder where it will be created. Otherwise returns the
+   * reason.
+   */
   readonly checkWritable: () => Promise<string | null>;
 }
 
@@ -91,7 +94,7 @@ async function sesFinding(
   return ok('transport', detail);
 }
 
-/** Returns true when the provider responded or no credentials were found; false when the provider was not reached. */
+/** Returns true when the provider responded or no credentials were found. Returns false when the provider was not reached. */
 function isProviderError(error: unknown): boolean {
   const { name, $metadata } = Object(error) as {
     readonly name?: unknown;

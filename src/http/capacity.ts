@@ -11,9 +11,9 @@ import type { DropReason } from '../model/events.ts';
 
 /** A connection in the table. */
 export interface TableConnection {
-  /** Closes the connection; must not throw. */
+  /** Closes the connection. Must not throw. */
   close(reason: DropReason): void;
-  /** The entry in the table; null if the connection is not in the table. Only the table sets it. */
+  /** The entry of this connection in the table. Null if the connection is not in the table. Only the table sets this member. */
   tableEntry: TableEntry | null;
 }
 
@@ -95,8 +95,8 @@ export class ConnectionTable {
   }
 
   /**
-   * Closes at most two connections of a peer that exceeds its share. It runs for each new connection of the peer, so the number of
-   * its connections decreases to its share.
+   * Closes at most two connections of a peer that exceeds its share. This method runs for each new connection of the peer, so
+   * the number of the peer's connections decreases to its share.
    */
   #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closed = 0; closed < 2; closed += 1) {
@@ -165,8 +165,9 @@ class LinkedList {
   }
 }
 
-// Load shedding. It counts requests in flight, their duration and the bytes of their bodies, and decides whether to admit a new
-// request. A request is in the state `reading` while its body arrives. It is in flight from the end of its body to its response.
+// Sheds load: counts requests in flight, their duration and the bytes of their bodies, and decides whether to admit a new
+// request. A request is in the state `reading` while its body arrives. The request is in flight from the end of its body to its
+// response.
 //
 // Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the reading limit of its own account. The
 // bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one account at most half of that. The
@@ -189,7 +190,7 @@ export interface AdmittedRequest {
   bodyReadAt: number | null;
 }
 
-/** The reason to refuse a body: the limit of all requests, or the limit of the account, is reached. */
+/** The limit that a body reaches: the limit of all requests, or the limit of the account. */
 export type BodyRefusal = 'overloaded' | 'too-many-bodies';
 
 export interface RequestLimits {
@@ -210,7 +211,7 @@ export interface RequestLimits {
 export class RequestLimiter {
   readonly #limits: RequestLimits;
   readonly #loadSignal: LoadSignal;
-  /** By account id. It has an entry for each account that has sent a request. */
+  /** Usage by account id, with an entry for each account that has sent a request. */
   readonly #usageByAccount = new Map<number, AccountUsage>();
   /** The number of requests that wait for the lookup of their key or for a token of their throttle. */
   #pendingSteps = 0;
@@ -225,7 +226,7 @@ export class RequestLimiter {
     this.#loadSignal = loadSignal;
   }
 
-  /** Returns null if the request is admitted; else the time after which the client should retry, in milliseconds. */
+  /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
   sheddingDelayMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.advisedWaitMs();
     const decision = this.#loadSignal();
@@ -238,8 +239,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Waits for a step that precedes the body, then calls `next`. A drain waits for both. Rejects with the error of the step or of
-   * `next`.
+   * Waits for a step that precedes the body, then calls `next`. A drain waits for the step and for `next`. Rejects with the
+   * error of the step or of `next`.
    */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#pendingSteps += 1;
@@ -265,8 +266,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Counts received bytes of the body until the request finishes. If they exceed a limit, does not count them and returns the
-   * reason.
+   * Counts received bytes of the body until the request finishes. If the bytes exceed a limit, does not count them and returns
+   * the limit.
    */
   reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
@@ -324,7 +325,7 @@ export class RequestLimiter {
   }
 }
 
-/** Decides whether the server sheds a request. It is called for each request, so it must be fast. */
+/** Decides whether the server sheds a request. The function is called for each request, so it must be fast. */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
 
@@ -336,8 +337,8 @@ export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadS
   };
 }
 
-// The maximum number of connections of each listener. It is computed from the process's limit of open files. The descriptors that
-// the store, delivery and the SMTP listener need are subtracted first.
+// Computes the maximum number of connections of each listener from the process's limit of open files. The descriptors that the
+// store, delivery and the SMTP listener need are subtracted first.
 
 /** The maximum number of connections of each listener if the limit of open files is sufficient. */
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
@@ -365,7 +366,7 @@ export function divideDescriptors(limit: number, otherDescriptors: number): Conn
   };
 }
 
-/** Returns the process's limit of open file descriptors; Infinity if there is no limit or it cannot be read. */
+/** Returns the process's limit of open file descriptors. Returns Infinity if there is no limit or the limit cannot be read. */
 export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')
@@ -375,7 +376,7 @@ export function readDescriptorLimit(): number {
   } catch {
     // The system is not Linux. Node's report has the limit on every POSIX system.
   }
-  // Otherwise the report resolves the host name of each peer.
+  // Without this option the report resolves the host name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);
   const report: unknown = process.report.getReport();
   return parseLimit(String(member(member(member(report, 'userLimits'), 'open_files'), 'soft')));

@@ -1,6 +1,6 @@
 /**
- * The connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that are not
- * HTTP. Each HTTP listener of the service has its own instance.
+ * Manages the connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to bytes that
+ * are not HTTP. Each HTTP listener of the service has its own instance.
  *
  * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at most
  * `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more than
@@ -11,7 +11,7 @@
  *
  * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal requests.
  * Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a paused connection
- * receives remains in the buffer of the stream.
+ * has received remains in the buffer of the stream.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
@@ -75,7 +75,7 @@ export interface ConnectionParts {
   readonly clock: Clock;
   /** Returns true if the limit of connections per peer does not apply to the address. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
-  /** Called when a limit closes a connection. Must not throw. */
+  /** Called when a limit closes a connection. The callback must not throw. */
   readonly onDrop: (reason: DropReason) => void;
 }
 
@@ -90,7 +90,7 @@ export function peerShareExemption(trusted: readonly string[]): (address: string
   }
   return (address) => {
     const peer = peerNetworkOf(address);
-    // Loopback: RFC 1122 section 3.2.1.3. For IPv4, the peer is the address itself.
+    // RFC 1122 section 3.2.1.3 defines the loopback addresses. For IPv4, the peer is the address itself.
     if (address === '::1' || peer.startsWith('127.')) return true;
     return trusted.length > 0 && (isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6'));
   };
@@ -123,7 +123,7 @@ interface Connection extends TableConnection {
   checksWithoutProgress: number;
   /** The number of consecutive checks since the last response in which the connection was unauthenticated and had no request. */
   checksWithoutRequest: number;
-  /** Ends the connection: `run` is called once at most `maxPending` responses are pending. */
+  /** Ends the connection. `run` is called as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 
@@ -428,7 +428,7 @@ function connectionIdOf({ remoteAddress, remotePort, localAddress }: Socket): st
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-/** Returns the number of written bytes that the operating system has accepted; NaN if the socket is closed. */
+/** Returns the number of written bytes that the operating system has accepted. Returns NaN if the socket is closed. */
 function sentBytesOf(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;

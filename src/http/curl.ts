@@ -1,6 +1,6 @@
 /**
- * The command that submits a first message: one `curl` call for any POSIX shell. The service prints it at start, and the dashboard
- * shows it. Pure functions.
+ * Creates the command that submits a first message: one `curl` call for any POSIX shell. The service prints the command at
+ * start, and the dashboard shows it. The functions are pure.
  */
 
 /** A simulator address, which works with every transport. Messages to it never leave the service. */
@@ -15,8 +15,8 @@ export interface FirstMessage {
 }
 
 /**
- * Returns the recipient of the first message: an example address for the transport `capture:`, which sends no message, else a
- * simulator address.
+ * Returns the recipient of the first message: an example address for the transport `capture:`, which sends no message, or a
+ * simulator address for other transports.
  */
 export function firstRecipient(transport: string): string {
   return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;

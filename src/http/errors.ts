@@ -1,6 +1,6 @@
 /**
- * The error registry of the public listener: the code, status and message of every error response. Tests check that docs/errors.md
- * and openapi.json agree with it.
+ * Contains the error registry of the public listener: the code, status and message of every error response. Tests check that
+ * docs/errors.md and openapi.json agree with it.
  *
  * Guarantees: an error body has exactly the members `result` and `message`. A constant body is built once.
  */

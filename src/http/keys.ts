@@ -1,6 +1,6 @@
 /**
- * API keys: a cache of keys and accounts, and batched lookups of keys that are not in the cache. A request with a cached key needs
- * no query. The change feed of the store and the results of lookups update the cache.
+ * Authenticates API keys with a cache of keys and accounts, and with batched lookups of keys that are not in the cache. A
+ * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
  * Guarantees: a raw key is hashed once and never stored. The final comparison takes constant time. Each lookup uses the newest
  * revision that has arrived, for any order of arrival. The use of a key is reported at most once per minute.
@@ -84,7 +84,7 @@ export class ApiKeyCache {
     const digest = hash('sha256', rawKey, 'binary');
     const entry = this.#byDigest.get(digest);
     if (entry === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };
-    // The comparison of the map does not take constant time. The following comparison takes constant time and decides the result.
+    // The map lookup does not take constant time. The following comparison takes constant time and decides the result.
     this.#digestBuffer.write(digest, 'latin1');
     if (!timingSafeEqual(entry.digest, this.#digestBuffer) || !isActive(entry.key, now)) return INVALID;
     if (entry.lookup.kind === 'valid' && Math.abs(now - entry.useReportedAt) >= USE_REPORT_INTERVAL_MS) {
@@ -166,7 +166,7 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
-// Lookups of credentials that are not cached: API keys and operator tokens. A new key is valid on every node when the command or
+// Looks up credentials that are not cached: API keys and operator tokens. A new key is valid on every node when the command or
 // request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
 // Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at most one

@@ -1,4 +1,4 @@
-/** The options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the dependencies. */
+/** Defines the options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the dependencies. */
 
 import type { Clock } from '../clock.ts';
 import type { HostPort, Settings } from '../config/settings.ts';
@@ -12,8 +12,8 @@ import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 export interface ListenerLimits extends ConnectionLimits, RequestLimits {
   /**
-   * The maximum time to receive the headers of a request. For the first request of a connection it starts when the connection
-   * opens.
+   * The maximum time to receive the headers of a request. For the first request of a connection, this time starts when the
+   * connection opens.
    */
   readonly headersTimeoutMs: number;
   /** The maximum time to receive a complete request. */
@@ -61,7 +61,7 @@ export interface ListenerOptions {
   readonly ids: { next(now: number): string };
   readonly clock: Clock;
   readonly loadSignal: LoadSignal;
-  /** Returns null if the node is ready; else the reason, which `/readyz` returns to any client. */
+  /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
   readonly notReadyReason: () => string | null;
   /** Returns true if the domain is authenticated for the account. The domain has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };

@@ -1,5 +1,5 @@
 /**
- * The public listener. It serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
+ * Creates the public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
  * Guarantees: every error response has the two members of the error registry. No response names the software. A drain ends within
  * its timeout. Fails: `start` rejects with a one-line error. Later errors cause a response with status 500 and are published as
@@ -197,8 +197,8 @@ function createApp(
   return app;
 }
 
-// The HTTP server of the public listener. It sets timeouts and the maximum header size, and replaces the error responses of
-// node:http by those of the error registry.
+// Creates the HTTP server of the public listener. The server sets timeouts and the maximum header size, and replaces the error
+// responses of node:http by the responses of the error registry.
 //
 // Guarantees: a client that is slow or sends malformed data gets a response and is disconnected. A request whose message is being
 // committed is answered with the result of the commit. A request without a Host header or with more than one is refused.

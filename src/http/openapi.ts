@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 document of the public listener, created from the schemas and the error registry. The operator listener serves
- * it. A test checks that openapi.json in the root folder is equal to it. Pure functions.
+ * Creates the OpenAPI 3.1 document of the public listener from the schemas and the error registry. The operator listener serves
+ * the document. A test checks that openapi.json in the root folder is equal to the document. The functions are pure.
  */
 import { ERROR_CODES, type ErrorCode, errorEntry, errorMessage } from './errors.ts';
 import { ErrorResponse, HealthResponse, MailCreated, MailRequest } from './schema.ts';

@@ -1,5 +1,5 @@
 /**
- * HTTP requests and responses of the public listener: status, headers and bodies.
+ * Reads requests and writes responses of the public listener: status, headers and bodies.
  *
  * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed after the response,
  * with a delay in which the client can read it. During a drain, every response closes its connection.
@@ -107,7 +107,7 @@ export class ResponseWriter {
   }
 }
 
-// Functions for request headers that node:http does not provide. Each takes linear time.
+// Reads request headers with functions that node:http does not provide. Each function takes linear time.
 
 /** Counts the headers with this name (lower case). `rawHeaders` contains names and values in turn. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
@@ -154,12 +154,13 @@ export function toOriginForm(target: string): string {
   return slash < 0 ? '/' : target.slice(slash);
 }
 
-// The headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11, structured fields), and
-// Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so a client that uses them never retries too early.
+// Writes the headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11, structured
+// fields), and Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so a client that uses them never
+// retries too early.
 
 export type ResponseHeaders = Record<string, string | number>;
 
-/** Converts milliseconds to whole seconds, rounded up, at least 1. */
+/** Converts milliseconds to whole seconds, rounded up. Returns at least 1. */
 export function wholeSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000));
 }
@@ -193,8 +194,8 @@ export function addRateLimitHeaders(
 
 // Reads a request body up to a limit and decodes it strictly.
 //
-// Guarantees: buffers at most `maxBytes`, and twice as much while the chunks of a body are joined. After a refusal, further bytes
-// are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
+// Guarantees: the reader buffers at most `maxBytes`, and twice as much while it joins the chunks of a body. After a refusal,
+// further bytes are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is called exactly once.
 
 /** The bytes of a body, or the reason for their absence: the body is too large, a limit is reached, or the client disconnected. */
 export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
@@ -264,8 +265,8 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// Unknown members of a body. They are ignored. A response with status 201 lists them, so a client that sends `cc` or `attachments`
-// can detect that they have no effect.
+// Finds the unknown members of a body, which are ignored. A response with status 201 lists them, so a client that sends `cc` or
+// `attachments` can detect that they have no effect.
 //
 // Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so it is safe in a header. At most ten names
 // are listed, in the order of the body and without duplicates. If a body has only the four fields, only its members are counted.
@@ -340,7 +341,10 @@ function findStringEnd(bytes: Buffer, start: number): number {
   return index;
 }
 
-/** Returns the name between two quotation marks; null for a field of the request and for a name that a header must not contain. */
+/**
+ * Returns the name between two quotation marks. Returns null for a field of the request and for a name that a header must not
+ * contain.
+ */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.

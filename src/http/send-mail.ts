@@ -1,6 +1,7 @@
 /**
- * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429); content type, size,
- * JSON, missing fields, types and formats (400); sender domain, volume and rate limit (403); durable commit (201).
+ * Implements the operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429);
+ * content type, size, JSON, missing fields, types and formats (400); sender domain, volume and rate limit (403); durable commit
+ * (201).
  *
  * Guarantees: key, load and throttle are checked before the body is read. Status 201 is sent only after `submit` has resolved. An
  * exception causes status 500 without details.
@@ -45,7 +46,10 @@ interface Exchange {
   readonly admittedRequest: AdmittedRequest;
 }
 
-/** The maximum Retry-After if the store cannot commit. Below it, Retry-After is the time for which commits have failed. */
+/**
+ * The maximum Retry-After if the store cannot commit. Below this maximum, Retry-After is the time for which commits have
+ * failed.
+ */
 const MAX_COMMIT_RETRY_MS = 60_000;
 /** Retry-After for an account with too many incomplete bodies. */
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
@@ -271,7 +275,7 @@ export function createSendMail(
       lease: null,
       suppressedBy: null,
     };
-    // Computed before the commit, so the body is not needed until the response.
+    // The names are computed before the commit, so the body is not retained until the response.
     const ignored = ignoredFields(body, parsed as object);
     submit(newMessage).then(
       (result) => onSubmitted(exchange, newMessage, ignored, result),

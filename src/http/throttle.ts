@@ -1,6 +1,7 @@
 /**
- * The throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket receives `perSecond` tokens
- * per second, up to `burst`. `Throttle` is for a single node. Several nodes share the buckets of the store (`SharedThrottle`).
+ * Implements the throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket receives
+ * `perSecond` tokens per second, up to `burst`. `Throttle` is for a single node. Several nodes share the buckets of the store
+ * (`SharedThrottle`).
  *
  * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A
  * clock that is set back does not block an account. Full buckets are removed from memory.
@@ -20,7 +21,7 @@ export type ThrottleResult =
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
-  /** In thousandths of a token, so the value is an integer for integer rates and times. */
+  /** The tokens in thousandths of a token. The value is an integer for integer rates and times. */
   level: number;
   updatedAt: number;
   perSecond: number;
@@ -28,7 +29,7 @@ interface Bucket {
 }
 
 const UNITS_PER_TOKEN = 1000;
-/** The tolerance for rates such as 10 per minute, which are not binary fractions. In thousandths of a token. */
+/** The tolerance for rates such as 10 per minute, which are not binary fractions. The unit is a thousandth of a token. */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
 
@@ -80,7 +81,7 @@ export class Throttle {
       );
     bucket.updatedAt = now;
     if (bucket.burst !== limit.burst || bucket.perSecond !== limit.perSecond) {
-      // With the new limit, a full bucket is full again. Another bucket keeps its tokens, up to the new burst.
+      // A bucket that was full is also full with the new limit. Any other bucket keeps its tokens, up to the new burst.
       bucket.level =
         bucket.level >= bucket.burst * UNITS_PER_TOKEN
           ? limit.burst * UNITS_PER_TOKEN
@@ -101,8 +102,8 @@ export class Throttle {
   }
 }
 
-// The throttle of an installation with several nodes: one token bucket per account in the store. Each node takes several tokens in
-// advance, so most requests need no query.
+// Implements the throttle of an installation with several nodes: one token bucket per account in the store. Each node takes
+// several tokens in advance, so most requests need no query.
 //
 // Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes in any t seconds, because a token expires after
 // 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit causes

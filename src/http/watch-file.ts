@@ -3,8 +3,8 @@ import { statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 
 /**
- * Checks the files every `intervalMs` and calls `onChange` after a change that lasted from one check to the next: a file that is
- * still being written is not reported. The returned function stops it.
+ * Checks the files every `intervalMs` and calls `onChange` after a change if the next check finds no further change. A file
+ * that is still being written is therefore not reported. The returned function stops the checks.
  */
 export function watchFile(
   paths: readonly string[],
@@ -27,7 +27,7 @@ export function watchFile(
   return () => cancel();
 }
 
-/** A text that changes with each file. Symbolic links are followed. */
+/** Returns a text that changes when one of the files changes. Symbolic links are followed. */
 function versionOf(paths: readonly string[]): string {
   return paths.map(fileVersion).join(' ');
 }
@@ -37,7 +37,7 @@ function fileVersion(path: string): string {
     const stat = statSync(path, { bigint: true });
     return `${stat.ino}:${stat.size}:${stat.mtimeNs}`;
   } catch (error) {
-    // A missing file, a loop of links or a missing permission counts as a change; the reader then reports the error.
+    // A missing file, a loop of links or a missing permission counts as a change. The reader then reports the error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

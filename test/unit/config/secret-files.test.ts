@@ -80,11 +80,14 @@ describe('a setting that holds a secret', () => {
   });
 });
 
-test.each(PUBLIC_SPECS.map(({ name }) => [name]))('%s holds no secret and is not read from a file', (name) => {
-  expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, fileWith('x'))).toThrow(
-    `${name}_FILE in the environment is not a setting: ${name} holds no secret; set ${name}`,
-  );
-});
+test.each(PUBLIC_SPECS.map(({ name }) => [name]))(
+  '%s does not contain a secret and is not read from a file',
+  (name) => {
+    expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, fileWith('x'))).toThrow(
+      `${name}_FILE in the environment is not a setting: ${name} does not contain a secret; set ${name}`,
+    );
+  },
+);
 
 describe('variables that Kubernetes sets for a Service named postrider', () => {
   const INJECTED = {
