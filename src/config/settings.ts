@@ -21,8 +21,8 @@ export type DatabaseSetting =
       readonly password: string | null;
       readonly database: string;
       /**
-       * `sslmode`: `preferred` uses TLS if the server supports it; `verified-chain` also checks that the certificate is
-       * signed by a trusted authority; `verified` also checks the host name.
+       * The parameter `sslmode` of libpq. `preferred` uses TLS if the server supports TLS. `verified-chain` also checks that
+       * the certificate is signed by a trusted authority; `verified` also checks the host name.
        */
       readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
       /** Paths of PEM files: the trusted authorities, and the client certificate with its key. */

@@ -1,4 +1,4 @@
-/** Secrets in files, and the variables that Kubernetes sets for a Service. */
+/** Tests secrets in files, and the variables that Kubernetes sets for a Service. */
 import { describe, expect, test } from 'vitest';
 import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
@@ -7,7 +7,7 @@ import { MASK } from '../../../src/printing/escape.ts';
 const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret !== 'no');
 const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secret }) => secret === 'no');
 
-/** A file system of one file. */
+/** Returns the content of the only file of a fake file system. */
 const fileWith = (content: string) => (path: string) => {
   if (path !== '/run/secrets/value') throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
   return content;
@@ -16,7 +16,7 @@ const fileWith = (content: string) => (path: string) => {
 /** Further settings without which a setting is refused. */
 const COMPANIONS: Readonly<Record<string, Environment>> = {};
 
-describe('a setting that holds a secret', () => {
+describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
     const others = COMPANIONS[name] ?? {};
     const inVariable = loadSettings({ ...others, [name]: example }, null);
@@ -39,7 +39,7 @@ describe('a setting that holds a secret', () => {
     },
   );
 
-  test('one line end at the end of the file is removed, and no more', () => {
+  test('only one line end at the end of the file is removed', () => {
     const load = (content: string) =>
       loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: '/run/secrets/value' }, null, fileWith(content))
         .operatorPassword;

@@ -175,7 +175,7 @@ describe('settings', () => {
     },
   );
 
-  it('the listeners for feedback need addresses of their own', () => {
+  it('each feedback listener needs its own address', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
     const given = {
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',

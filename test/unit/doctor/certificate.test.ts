@@ -47,7 +47,7 @@ test('a complete and valid chain with its key is ok', async () => {
   );
 });
 
-test('a certificate is a warning three weeks before it expires and a failure after', async () => {
+test('a certificate is a warning three weeks before it expires and a failure after it has expired', async () => {
   const chain = leaf.cert + authority.cert;
   expect(await check(chain, leaf.private, now + 68 * DAY_MS)).toMatchObject({ result: 'ok' });
   expect(await check(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(

@@ -75,7 +75,7 @@ describe('clock', () => {
     ['a steady clock is ok', parts({}), 'ok', /is steady and agrees with the file system/],
     ['a clock that is set during the check is a warning', parts({}, -5_000), 'warning', /changed by -5000 ms/],
     [
-      'a message from the future is a warning',
+      'a message whose time of acceptance is in the future is a warning',
       parts({ newestAcceptedAt: NOW + 10_800_000 }),
       'warning',
       /3 h in the future/,

@@ -95,7 +95,7 @@ test('a removed domain is not authenticated', () => {
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
-// The decision whether a message is signed, is sent unsigned, or is deferred.
+// Tests whether a message is signed, is sent unsigned, or is deferred.
 
 const MESSAGE: LeasedMessage = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
@@ -171,7 +171,7 @@ test.each([
   expect(alarms).toEqual([]);
 });
 
-// The signer returns completely signed messages or rejects.
+// Tests that the signer returns completely signed messages or rejects.
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
 const AT = Date.UTC(2026, 10, 21);

@@ -26,7 +26,7 @@ function createTable(maxConnections: number) {
   return { table, closed, enter: addConnection };
 }
 
-test('a full listener closes its oldest unauthenticated connection for each new one, and no authenticated connection', () => {
+test('a full listener closes its oldest unauthenticated connection for each new connection, and closes no authenticated connection', () => {
   const { table, closed, enter: addConnection } = createTable(4);
   const [a] = ['a', 'b', 'c', 'd'].map((name) => addConnection(name));
   if (a !== undefined) table.markAuthenticated(a);

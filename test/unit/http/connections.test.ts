@@ -35,7 +35,7 @@ interface Client {
   readonly isClosed: () => boolean;
 }
 
-/** Connects a client. It does not read if `neverReads` is true. */
+/** Connects a client. The client does not read if `neverReads` is true. */
 async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
   let [received, isClosed] = ['', false];
   const socket = connect(rig.address.port, '127.0.0.1');
@@ -58,7 +58,7 @@ const AUTHENTICATED_REQUEST = rawRequest(JSON.stringify(MESSAGE)).replace('Conne
 const countResponses = (received: string): number => received.split('HTTP/1.1 ').length - 1;
 
 describe('responses to input that is not an HTTP request', () => {
-  test('an immediate reset after a CONNECT does not affect the process and the listener', async () => {
+  test('an immediate reset after a CONNECT does not affect the process or the listener', async () => {
     const rig = await startListener();
     for (let n = 0; n < 50; n += 1) {
       const { socket, isClosed } = await connectClient(rig);
@@ -303,7 +303,7 @@ describe('a full listener', () => {
     expect(newClient.received()).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  test('counts TLS connections before their handshake and authenticates them after it', async () => {
+  test('counts a TLS connection before its handshake and authenticates it after the handshake', async () => {
     const folder = temporaryFolder();
     const { cert, key } = await certificateFor();
     const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };

@@ -183,7 +183,7 @@ test('only one query runs at a time, even if the store is slow', async () => {
   expect([maxRunning, queries.length]).toEqual([1, 4]);
 });
 
-test('a lookup gets the result of a query that started after it', async () => {
+test('a lookup gets the result of a query that started after the lookup', async () => {
   const replies: (() => void)[] = [];
   const { clock, queries, startLookup } = createLookups(
     () => new Promise((resolve) => replies.push(() => resolve(NO_KEYS))),

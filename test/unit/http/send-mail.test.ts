@@ -188,13 +188,13 @@ describe('401', () => {
   test('is sent instead of 100 Continue for an invalid key; a valid key gets 100 Continue', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
-    const wrong = await raw(
+    const invalidKeyResponse = await raw(
       rig,
       rawRequest('', [`Expect: 100-continue`]).replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 9'),
     );
-    expect(wrong).toMatch(/^HTTP\/1\.1 401 /);
-    const right = await raw(rig, rawRequest(body, ['Expect: 100-continue']));
-    expect(right).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
+    expect(invalidKeyResponse).toMatch(/^HTTP\/1\.1 401 /);
+    const validKeyResponse = await raw(rig, rawRequest(body, ['Expect: 100-continue']));
+    expect(validKeyResponse).toMatch(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 201 /);
   });
 });
 

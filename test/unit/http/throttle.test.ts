@@ -51,7 +51,7 @@ test('a changed limit applies from the next request, and each account has its ow
   expect(throttle.takeToken(1, { perSecond: 1, burst: 2 }, 5)).toMatchObject({ ok: true, remaining: 1 });
 });
 
-test('a clock that is set back by one hour blocks no account', () => {
+test('a clock that is set back by one hour does not block an account', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 1, burst: 1 };
   throttle.takeToken(1, limit, 3_600_000);

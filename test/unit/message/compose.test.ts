@@ -239,7 +239,7 @@ describe('the kind of a message', () => {
   );
 });
 
-// Transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is used.
+// Tests the transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is used.
 
 function quotedPrintable(octets: Uint8Array): string {
   const out = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);

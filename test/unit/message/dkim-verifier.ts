@@ -1,4 +1,7 @@
-/** Independent verifiers: mailauth, its canonical forms, and a literal implementation of the RFC. */
+/**
+ * Verifies signatures independently of Postrider: with mailauth, with its canonical forms, and with a literal implementation of
+ * the RFC.
+ */
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 
@@ -43,12 +46,12 @@ const require = createRequire(import.meta.url);
 const { formatRelaxedLine } = require('mailauth/lib/tools.js') as MailauthTools;
 const { RelaxedHash } = require('mailauth/lib/dkim/body/relaxed.js') as MailauthBody;
 
-/** Returns the canonical form of a field by mailauth; one character per octet. */
+/** Returns the canonical form of a field as mailauth computes it, with one character per octet. */
 export function mailauthField(field: string): string {
   return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
 }
 
-/** Returns the `bh=` of a body by mailauth. */
+/** Returns the `bh=` of a body as mailauth computes it. */
 export function mailauthBodyHash(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);

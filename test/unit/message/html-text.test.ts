@@ -156,7 +156,7 @@ describe('the text part of an HTML message', () => {
       measureMs(page(64 * 1024));
       // Linear time gives a factor of 16, quadratic time a factor of 256. The limit of 100 tolerates a busy machine.
       const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(page(16 * 1024))));
-      // The minimum of several runs, because other processes may interrupt a run.
+      // The test uses the minimum of several runs, because other processes may interrupt a run.
       let largePageMs = Number.POSITIVE_INFINITY;
       for (let n = 0; n < 30 && largePageMs >= 100 * Math.max(smallPageMs, 1); n += 1)
         largePageMs = Math.min(largePageMs, measureMs(page(256 * 1024)));

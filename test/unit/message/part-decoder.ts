@@ -1,6 +1,6 @@
 /**
- * A strict decoder that shares no code with the encoder. It throws for everything that RFC 2045 forbids in an encoded
- * body.
+ * Decodes message parts strictly, without code of the encoder. The decoder throws for everything that RFC 2045 forbids in an
+ * encoded body.
  */
 
 export interface Part {

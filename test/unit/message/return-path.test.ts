@@ -42,7 +42,7 @@ test('a token with one changed character, a token of another key, and any other 
   );
 });
 
-test('values equal those of createHmac for keys and messages of any length', () => {
+test('HMAC values equal the values of createHmac for keys and messages of any length', () => {
   const octets = fc.uint8Array({ maxLength: 200 });
   fc.assert(
     fc.property(octets, fc.array(octets, { minLength: 1, maxLength: 3 }), (key, messages) => {

@@ -43,7 +43,7 @@ describe('the capture transport', () => {
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('a directory that cannot be written defers with its name, until it can be written', async () => {
+  test('as long as a directory cannot be written, messages are deferred, and the text names the directory', async () => {
     const folder = join(temporaryFolder(), 'inbox');
     await writeFile(folder, 'in the way');
     const transport = createCaptureTransport(folder, systemClock);
@@ -57,7 +57,7 @@ describe('the capture transport', () => {
     expect((await transport.attempt(outgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('a full disk defers with the cause', async () => {
+  test('on a full disk messages are deferred, and the text names the cause', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock, {
       open: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
@@ -67,7 +67,7 @@ describe('the capture transport', () => {
     expect(outcome.reply.text).toContain('no space left');
   });
 
-  test('a file that another process removes from tmp is no error', async () => {
+  test('a file that another process removes from tmp is not an error', async () => {
     const folder = temporaryFolder();
     await mkdir(join(folder, 'tmp'));
     // A dangling link is listed, but `stat` fails, as after a removal by another process.
@@ -92,7 +92,7 @@ describe('the inbox', () => {
     expect(await createCaptureInbox(join(temporaryFolder(), 'none')).list(10)).toEqual([]);
   });
 
-  test('lists the newest first, up to the limit, with sender, return path, recipient and subject', async () => {
+  test('lists the newest messages first, up to the limit, with sender, return path, recipient and subject', async () => {
     const folder = temporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const messages = [1, 2, 3].map((n) =>
@@ -146,7 +146,7 @@ describe('the inbox', () => {
     expect(await ids()).toEqual([first.id]);
     await transport.attempt(second, null);
     expect(await ids()).toEqual([second.id, first.id]);
-    // The modification time of the folder is constant, so only a change of it makes the inbox read the folder again.
+    // The test sets the modification time of the folder, so a new message alone does not make the inbox read the folder again.
     const newFolder = join(folder, 'new');
     const oldTime = new Date(Date.now() - 60_000);
     await utimes(newFolder, oldTime, oldTime);
@@ -182,7 +182,7 @@ describe('the inbox', () => {
     }
   });
 
-  test('reads only messages, by id', async () => {
+  test('reads no file whose name is not a message id', async () => {
     const folder = temporaryFolder();
     await writeFile(join(folder, 'secret.eml'), 'secret');
     const inbox = createCaptureInbox(folder);

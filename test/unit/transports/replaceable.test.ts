@@ -1,4 +1,4 @@
-/** A transport that is replaced while the service runs. */
+/** Tests a transport that is replaced while the service runs. */
 import { expect, test } from 'vitest';
 import { createReplaceableTransport } from '../../../src/transports/replaceable.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
@@ -10,7 +10,7 @@ const MESSAGE: OutgoingMessage = {
   data: Buffer.from('x'),
 };
 
-/** A transport that records its attempts; each ends when `finish` is called. */
+/** Creates a transport that records its attempts. The attempts end when `finish` is called. */
 function recordingTransport(concurrency: number) {
   const attempts: PromiseWithResolvers<void>[] = [];
   const closed: number[] = [];
@@ -30,7 +30,7 @@ function recordingTransport(concurrency: number) {
   return { transport, attempts, closed };
 }
 
-test('an attempt that has begun ends on the transport that began it; later attempts use the next transport', async () => {
+test('an attempt ends on the transport that began it, and later attempts use the next transport', async () => {
   const [before, after] = [recordingTransport(2), recordingTransport(3)];
   const transport = createReplaceableTransport(before.transport);
   const first = transport.attempt(MESSAGE, null);

@@ -89,7 +89,7 @@ test('a connection that fails after the request reports the request as sent', as
 });
 
 test('a connection that fails during the request reports the request as not sent', async () => {
-  // Larger than the socket buffers of both sides.
+  // The body is larger than the socket buffers of both sides.
   const body = Buffer.alloc(64 * 1024 * 1024);
   const port = await startPeer((socket) => {
     socket.once('data', () => {
@@ -105,7 +105,7 @@ test('a connection that fails during the TLS handshake has sent nothing', async 
   await expect(sendRequest(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
 });
 
-test('a TLS handshake that never ends reaches its time limit, with nothing sent', async () => {
+test('a TLS handshake that never ends reaches its time limit, and the request is reported as not sent', async () => {
   const port = await startPeer(() => undefined);
   await expect(sendRequest(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
     message: 'no connection within 0.05 seconds',
@@ -113,7 +113,7 @@ test('a TLS handshake that never ends reaches its time limit, with nothing sent'
   });
 });
 
-test('a missing response reaches its time limit, with the request sent', async () => {
+test('a missing response reaches its time limit, and the request is reported as sent', async () => {
   const port = await startPeer(() => undefined);
   await expect(sendRequest(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
     message: 'no answer within 0.05 seconds',

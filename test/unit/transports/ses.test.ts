@@ -50,12 +50,12 @@ describe('a message', () => {
     const { fake, transport } = await startFixture();
     for (let n = 0; n < 20; n += 1) await transport.attempt(outgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.received).toHaveLength(20);
-    // One connection for the messages and one for the account request.
+    // There is one connection for the messages and one for the account request.
     expect(fake.connections).toBeLessThanOrEqual(2);
   });
 });
 
-test('an attempt that fails by a bug rejects only for its caller', async () => {
+test('an attempt that fails because of a bug rejects only for its caller', async () => {
   const unhandled: unknown[] = [];
   const onUnhandled = (error: unknown) => void unhandled.push(error);
   process.prependListener('unhandledRejection', onUnhandled);
@@ -134,14 +134,14 @@ describe('the response of the provider', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('a failure of every address of a host names each of them', () => {
+  test('if every address of a host fails, the text names each address', () => {
     const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
     expect(toSesError(new AggregateError(errors)).message).toBe(
       'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',
     );
   });
 
-  test('a peer that does not exist defers with scope transport, and nothing was sent', async () => {
+  test('a peer that does not exist defers the message with scope transport, and nothing is sent', async () => {
     const transport = createSesTransport(
       { region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', configurationSet: null },
       { clock: systemClock },
@@ -152,7 +152,7 @@ describe('the response of the provider', () => {
     expect(attempt.remote).toBeNull();
   });
 
-  test('missing credentials defer with the reason configuration', async () => {
+  test('missing credentials defer the message with the reason configuration', async () => {
     const fake = await startSesFake();
     onTestFinished(() => fake.close());
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
@@ -168,7 +168,7 @@ describe('the response of the provider', () => {
     expect(fake.received).toEqual([]);
   });
 
-  test('each rule decides its samples', () => {
+  test('each sample matches its rule', () => {
     for (const { samples, meaning, description } of SES_RULES) {
       for (const sample of samples) {
         const [name = '', status = '-', ...words] = sample.split(' ');
@@ -213,14 +213,14 @@ describe('the send rate', () => {
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
   });
 
-  test('an exhausted daily quota defers with scope transport', async () => {
+  test('an exhausted daily quota defers the message with scope transport', async () => {
     const { fake, transport } = await startFixture();
     fake.send = () => errorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
     const { outcome } = await transport.attempt(outgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
-  test('the rate of the account sets the concurrency; a rate that cannot be read prevents no delivery and is reported once', async () => {
+  test('the rate of the account sets the concurrency, and a rate that cannot be read is reported once and does not prevent delivery', async () => {
     const { fake, transport } = await startFixture();
     fake.account = accountAnswer({}, { MaxSendRate: 60 });
     expect(transport.concurrency).toBe(4);
@@ -247,7 +247,7 @@ describe('the send rate', () => {
     await expect.poll(() => transport.concurrency).toBe(60);
   });
 
-  test('the number of messages per second is at most the rate, about half of it after two throttled requests, and the full rate later', async () => {
+  test('the number of messages per second never exceeds the rate, which falls by half after two throttled requests and then rises again', async () => {
     const clock = virtualClock(0);
     const rateLimiter = createRateLimiter(clock);
     rateLimiter.setRate(10);
@@ -257,7 +257,7 @@ describe('the send rate', () => {
     };
     void sendAll();
     await clock.advance(1_000);
-    // The burst before the rate was known, and the messages of one second.
+    // The sum of the burst before the rate is known, and of the messages of one second.
     expect(sentCount).toBeLessThanOrEqual(1 + 10 + 1);
     const before = sentCount;
     await clock.advance(10_000);

@@ -69,7 +69,7 @@ describe('simulator addresses', () => {
       expect(outcome.reply.text).toContain(name);
   });
 
-  test('beforeCompletion is called once for a message that is accepted, and its rejection defers', async () => {
+  test('beforeCompletion is called once for an accepted message, and a rejection defers the message', async () => {
     const { transport } = createTransport();
     let callCount = 0;
     await transport.attempt(to('success'), () => {

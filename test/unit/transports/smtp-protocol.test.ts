@@ -48,7 +48,7 @@ describe('the reply parser', () => {
     );
   });
 
-  test('refuses a line over 2 KiB, in any chunks, and a reply over 16 KiB', () => {
+  test('refuses a line over 2 KiB and a reply over 16 KiB, however the input is split into chunks', () => {
     expect(parse([Buffer.from(`250 ${'x'.repeat(3_000)}\r\n`)]).fault).toContain('line');
     expect(parse(Array.from({ length: 3_000 }, () => Buffer.from('2'))).fault).toContain('line');
     const line = Buffer.from(`250-${'x'.repeat(1_000)}\r\n`);

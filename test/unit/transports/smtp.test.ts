@@ -412,7 +412,7 @@ describe('connections', () => {
     ['a reset', (wire: Parameters<Script>[0]) => wire.reset()],
     ['an end', (wire: Parameters<Script>[0]) => wire.endConnection()],
   ])(
-    'a reused connection that ends with %s fails no attempt, and the message is sent once over a new connection',
+    'a reused connection that ends with %s does not fail an attempt, and the message is sent once over a new connection',
     async (_name, endConnection) => {
       const { peer, transport } = await startPair(
         async (wire, connection) => {
@@ -439,7 +439,7 @@ describe('connections', () => {
     },
   );
 
-  test('a reused connection that never answers (half open) fails no attempt', async () => {
+  test('a reused connection that never answers (half open) does not fail an attempt', async () => {
     const clock = virtualClock(0);
     const { peer, transport } = await startPair(
       async (wire, connection) => {
@@ -565,7 +565,7 @@ describe('TLS', () => {
     expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
   });
 
-  test('implicit starts with the first byte', async () => {
+  test('implicit TLS starts with the first byte', async () => {
     const script: Script = async (wire) => {
       await wire.startTls(await certificateFor());
       await wire.greet(['peer.example']);
@@ -580,7 +580,7 @@ describe('TLS', () => {
     });
   });
 
-  test('implicit to a port that begins in clear text defers the message, and the text names the cause', async () => {
+  test('implicit TLS to a port that begins in clear text defers the message, and the text names the cause', async () => {
     const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
       tls: 'implicit',
     });
@@ -736,7 +736,7 @@ describe('AUTH', () => {
   test.each([
     ['offered', false],
     ['never', true],
-  ] as const)('in clear text over a network with tls=%s: credentials are sent: %j', async (tls, sent) => {
+  ] as const)('over a network in clear text with tls=%s sends credentials: %j', async (tls, sent) => {
     const connect = (host: string, port: number): Socket =>
       Object.defineProperty(connectTcp({ host, port }), 'remoteAddress', { value: '192.0.2.1' });
     const { peer, transport } = await startPair(
@@ -860,7 +860,7 @@ describe('the bytes sent', () => {
     expect(() => newSmtpTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
   });
 
-  test('brackets and spaces outside quotes, 8-bit without SMTPUTF8 and over-long addresses prevent sending', async () => {
+  test('brackets and spaces outside quotes, 8-bit text without SMTPUTF8 and overlong addresses prevent sending', async () => {
     const { peer, transport } = await startPair((wire) => wire.waitForClose());
     const addresses = [
       'b@b.example> SIZE=1',
