@@ -7,7 +7,7 @@ CREATE TABLE feedback (
   mail_id text,
   reason  text,
   summary text,
-  -- The report itself, cut, as base64; null where it was understood.
+  -- The report, truncated, as base64. Null if it was understood.
   raw     text
 );
 CREATE INDEX feedback_at ON feedback (at);

@@ -1,6 +1,6 @@
 -- Time series: the counts of each node in each minute and each hour.
 CREATE TABLE traffic (
-  -- The length of the span in milliseconds, a minute or an hour, and when it begins.
+  -- The length of the span in milliseconds, which is a minute or an hour, and the start of the span.
   span       integer NOT NULL,
   at         bigint NOT NULL,
   node       text COLLATE "C" NOT NULL,
@@ -11,11 +11,11 @@ CREATE TABLE traffic (
   complained bigint NOT NULL,
   suppressed bigint NOT NULL,
   expired    bigint NOT NULL,
-  -- Left the queue for good, whatever came of it.
+  -- Mail requests that left the queue in a terminal state.
   ended      bigint NOT NULL,
-  -- Refusals that are about the service itself.
+  -- Refusals that concern the service and not a message.
   alarmed    bigint NOT NULL,
-  -- From accepted to delivered: `bucket:count` pairs.
+  -- The times from acceptance to delivery, as `bucket:count` pairs.
   latencies  text NOT NULL,
   PRIMARY KEY (span, at, node)
 ) WITH (fillfactor = 70);

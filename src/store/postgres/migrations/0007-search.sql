@@ -3,15 +3,15 @@
 
 -- A segment contains all mail requests whose first 60 bits of the id are from `first` to before `past`.
 CREATE TABLE search_segment (
-  -- Never given twice.
+  -- A number is never used twice.
   number      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   first       bigint NOT NULL,
   past        bigint NOT NULL,
   mails       integer NOT NULL,
   built_at    bigint NOT NULL,
-  -- True once it was looked at again for mail that came late.
+  -- True after the segment was verified for mail requests that were committed late.
   looked      boolean NOT NULL,
-  -- Null while it is in use; its pages are kept a little longer.
+  -- Null while the segment is in use. Its pages are purged some time after its replacement.
   replaced_at bigint,
   directory   bytea NOT NULL
 );

@@ -2,7 +2,7 @@
 -- window.
 CREATE TABLE complainant (
   account_id integer NOT NULL,
-  -- The canonical recipient without a label.
+  -- The canonical recipient without the detail after `+`.
   recipient  text COLLATE "C" NOT NULL,
   at         bigint NOT NULL,
   PRIMARY KEY (account_id, recipient)

@@ -3,8 +3,8 @@
 CREATE TABLE running_time (
   one       integer PRIMARY KEY CHECK (one = 1),
   ran_ms    bigint NOT NULL,
-  -- What the clock showed then.
+  -- The time of the clock at `ran_ms`.
   seen_at   bigint NOT NULL,
-  -- JSON: the stretches in which the clock ran evenly.
+  -- The segments without a step of the clock, as JSON.
   stretches text NOT NULL
 );
