@@ -55,7 +55,7 @@ export async function checkReturnPath(
       break;
   }
   const exchanges = lookup.values.slice(0, MAX_EXCHANGES);
-  // RFC 7505: a null MX means that the domain accepts no mail.
+  // RFC 7505: a null MX means that the domain accepts no messages.
   if (exchanges.some(({ exchange }) => exchange === '')) {
     return [
       failure(

@@ -14,7 +14,7 @@ export type Lookup<T = string> =
 
 export interface MailExchange {
   readonly priority: number;
-  /** Lower case, without the trailing dot; empty for a null MX (RFC 7505). */
+  /** The host name in lower case, without the trailing dot. Empty for a null MX (RFC 7505). */
   readonly exchange: string;
 }
 

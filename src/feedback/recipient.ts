@@ -8,8 +8,8 @@ import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
 /**
- * How long a return path is valid. Retries continue for a day, slow gateways report after a week, complaints arrive for several
- * weeks.
+ * Number of days for which a return path is valid. Retries continue for a day, slow gateways report after a week, and
+ * complaints arrive for several weeks.
  */
 export const MAX_RETURN_PATH_AGE_DAYS = 45;
 /** The day in a return path has 16 bits. */

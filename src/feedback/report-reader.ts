@@ -113,7 +113,7 @@ export function createReportReader({
     worker.on('exit', () => {
       cancel();
       void end(started, new Error('the reports thread has ended'));
-      // The timeout ended it, or it ran out of memory.
+      // The timeout ended the thread, or the thread ran out of memory.
       if (reading === started) complete({ kind: 'too-expensive' });
     });
     function end(target: Thread, error: Error): Promise<unknown> {

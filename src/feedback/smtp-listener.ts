@@ -1,6 +1,6 @@
 /**
- * The SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). It accepts messages for valid return paths and for
- * `postmaster` and `abuse`, one recipient per message. It never relays and never sends a message in reply.
+ * Creates the SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). The listener accepts messages for valid
+ * return paths and for `postmaster` and `abuse`, one recipient per message. It never relays and never sends a message in reply.
  *
  * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
  * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,

@@ -1,5 +1,5 @@
 /**
- * The capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
+ * Manages the capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
  *
  * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
  * unauthenticated connection when a new one arrives. An unauthenticated connection has not presented a valid key or session. An

@@ -48,7 +48,7 @@ export interface ApiKeyCacheParts {
 
 export class ApiKeyCache {
   readonly #accounts = new Map<number, AccountEntry>();
-  /** By the 32 bytes of the digest as a Latin-1 string. */
+  /** Entries by the 32 bytes of the digest as a Latin-1 string. */
   readonly #byDigest = new Map<string, KeyEntry>();
   readonly #byId = new Map<number, KeyEntry>();
   readonly #byAccount = new Map<number, Set<KeyEntry>>();

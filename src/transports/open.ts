@@ -23,7 +23,7 @@ export interface OpenTransportParts {
   readonly onError?: (operation: string, error: unknown) => void;
 }
 
-/** Throws an Error with a one-line message if the setting cannot be used. */
+/** Opens the transport. Throws an Error with a one-line message if the setting cannot be used. */
 export function openTransport(
   setting: TransportSetting,
   { clock, inboxPath, onError }: OpenTransportParts,

@@ -10,7 +10,7 @@ const MAX_VALUE_LENGTH = 16_384;
 const MAX_NAME_LENGTH = 80;
 
 export interface Field {
-  /** Lower case. */
+  /** The name in lower case. */
   readonly name: string;
   /** Unfolded (RFC 5322 section 2.2.3), trimmed. */
   readonly value: string;

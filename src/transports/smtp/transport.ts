@@ -42,7 +42,7 @@ export interface SmtpParts extends SmtpNetwork {
   readonly limits?: Partial<SmtpLimits>;
 }
 
-/** Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
+/** Creates the transport. Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
 export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Transport {
   helloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
