@@ -75,18 +75,20 @@ export function claimRates(path: string, messages: number): ClaimRates {
     return value;
   };
   let writtenBytes = 0;
-  const measureRate = (completeClaim: (mails: ReturnType<typeof store.claim>['messages'], now: number) => void) => {
+  const measureRate = (
+    completeClaim: (leasedMessages: ReturnType<typeof store.claim>['messages'], now: number) => void,
+  ) => {
     writtenBytes = 0;
     const startedAt = performance.now();
     let claimed = 0;
     let checkpointMs = 0;
     while (claimed < messages) {
       const now = Date.now() + 3_600_000;
-      const { messages: mails } = inTransaction(() =>
+      const { messages: leasedMessages } = inTransaction(() =>
         store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now),
       );
-      inTransaction(() => completeClaim(mails, now));
-      claimed += mails.length;
+      inTransaction(() => completeClaim(leasedMessages, now));
+      claimed += leasedMessages.length;
       const checkpointStartedAt = performance.now();
       writtenBytes += statSync(`${path}-wal`).size;
       database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
@@ -94,18 +96,18 @@ export function claimRates(path: string, messages: number): ClaimRates {
     }
     return (claimed * 1000) / (performance.now() - startedAt - checkpointMs);
   };
-  const released = measureRate((mails, now) =>
+  const released = measureRate((leasedMessages, now) =>
     store.release(
-      mails.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
+      leasedMessages.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
       now,
     ),
   );
   const bytes = writtenBytes / messages;
-  const settled = measureRate((mails, now) => {
+  const settled = measureRate((leasedMessages, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
     store.settle(
       packSettlements(
-        mails.map(({ id, attempts }) => ({
+        leasedMessages.map(({ id, attempts }) => ({
           id,
           owner: lease.owner,
           attempts,

@@ -148,10 +148,10 @@ async function measureClaimRate(server: Server, queued: number): Promise<number>
 async function claimAndSettle(store: Store): Promise<number> {
   const now = Date.now();
   const lease = { owner: 'bench', until: now + 600_000 };
-  const { messages: mails } = await store.claim({ messages: 512, bytes: 16_777_216 }, lease, now);
+  const { messages: leasedMessages } = await store.claim({ messages: 512, bytes: 16_777_216 }, lease, now);
   const event = { at: now, verb: 'delivered', by: 'bench', detail: null, attempt: null };
   await store.settle(
-    mails.map(({ id, attempts }) => ({
+    leasedMessages.map(({ id, attempts }) => ({
       id,
       owner: lease.owner,
       attempts,
@@ -159,6 +159,6 @@ async function claimAndSettle(store: Store): Promise<number> {
       changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
     })),
   );
-  if (mails.length === 0) throw new Error('no message was due');
-  return mails.length;
+  if (leasedMessages.length === 0) throw new Error('no message was due');
+  return leasedMessages.length;
 }

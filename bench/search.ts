@@ -230,7 +230,7 @@ async function seedPostgres(client: pg.Client, now: number): Promise<void> {
     await client.query(
       `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
          AS s(id, account_id, state, accepted_at, ended_at, "to", "from", subject)),
-       mails AS (INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", "from", subject)
+       inserted AS (INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", "from", subject)
          SELECT id, account_id, 1, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at, 1, "to", "from", subject FROM seed)
        INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
          SELECT id, account_id, state, 0, accepted_at + 86400000, CASE state WHEN 'sending' THEN 'bench' END, 1, accepted_at, 100

@@ -52,5 +52,7 @@ function rateText({ rate, rateLeft }: AccountEntry): string {
 
 function reputationText({ emails, bounces, complaints }: AccountDetails['reputation']): string {
   const countText = (count: number, noun: string) => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  return [countText(emails, 'email'), countText(bounces, 'hard bounce'), countText(complaints, 'complaint')].join(', ');
+  return [countText(emails, 'message'), countText(bounces, 'hard bounce'), countText(complaints, 'complaint')].join(
+    ', ',
+  );
 }

@@ -3,7 +3,7 @@ import type { SendingDomain } from './domain.ts';
 import type { RemainingLimits, State } from './message.ts';
 
 export interface AccountLimits {
-  /** The total number of emails; null for no limit. */
+  /** The total number of messages; null for no limit. */
   readonly volume: number | null;
   readonly volumeExpiresAt: number | null;
   readonly rate: { readonly limit: number; readonly periodMs: number } | null;
@@ -27,7 +27,7 @@ export interface Account {
   readonly limits: AccountLimits;
   readonly volumeUsed: number;
   /**
-   * The number of emails in the current rate period, and the start of the period. Zero and null before the first email.
+   * The number of messages in the current rate period, and the start of the period. Zero and null before the first message.
    */
   readonly rateUsed: number;
   readonly rateWindowAt: number | null;
@@ -99,7 +99,7 @@ export function limitUsageOf(account: Account): LimitUsage {
   return { account, volumeUsed, rateUsed, rateWindowAt };
 }
 
-/** Counts one accepted email. */
+/** Counts one accepted message. */
 export function countMessage(counts: LimitUsage): void {
   counts.volumeUsed += 1;
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
@@ -143,11 +143,11 @@ export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
 /**
- * With fewer emails in the window, maximum counts apply instead of rates, because the rate of a small number of emails
+ * With fewer messages in the window, maximum counts apply instead of rates, because the rate of a small number of messages
  * is not significant.
  */
 const MIN_EMAILS_FOR_RATES = 100;
-/** Number of hard bounces or complaints that locks an account with fewer than `MIN_EMAILS_FOR_RATES` emails. */
+/** Number of hard bounces or complaints that locks an account with fewer than `MIN_EMAILS_FOR_RATES` messages. */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
 /** Minimum number of complaints that locks an account. Each is from a different recipient, so one recipient cannot lock an account. */
@@ -164,7 +164,7 @@ export function complainantOf(recipient: string): string {
   return recipient.slice(0, plus) + recipient.slice(at);
 }
 
-/** The thresholds of an account as fractions of its emails. A threshold of 1 never locks the account. */
+/** The thresholds of an account as fractions of its messages. A threshold of 1 never locks the account. */
 export interface Thresholds {
   readonly bounceRate: number;
   readonly complaintRate: number;
@@ -172,7 +172,7 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/** Counts in the window: delivered or bounced emails, recipients with a hard bounce, recipients with a complaint. */
+/** Counts in the window: delivered or bounced messages, recipients with a hard bounce, recipients with a complaint. */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
@@ -193,7 +193,7 @@ export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
   /**
-   * `rate` for 100 emails or more; otherwise `count`. `limit` is a fraction or a number, or null if the account is
+   * `rate` for 100 messages or more; otherwise `count`. `limit` is a fraction or a number, or null if the account is
    * never locked.
    */
   readonly limitType: 'rate' | 'count';
@@ -247,8 +247,10 @@ function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUs
   if (limit === null || usage < 0.5) return { kind: 'good' };
   const noun = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const limitText =
-    limitType === 'count' ? `${limit} while there are fewer than ${MIN_EMAILS_FOR_RATES} emails` : formatPercent(limit);
-  const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} emails in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
+    limitType === 'count'
+      ? `${limit} while there are fewer than ${MIN_EMAILS_FOR_RATES} messages`
+      : formatPercent(limit);
+  const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} messages in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
   return { kind: usage >= 1 ? 'lock' : 'warning', reason };
 }
 

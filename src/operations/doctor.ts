@@ -134,7 +134,7 @@ function otherChecks(
   const { transport, listen, tls } = settings;
   const dataPath = dataFolder(settings.database);
   const inboxPath = join(dataPath, 'inbox');
-  const relay = installation.probeRelay(RELAY_TIMEOUT_MS);
+  const relayProbe = installation.probeRelay(RELAY_TIMEOUT_MS);
   const defineCheck = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({
     name,
     onTimeout,
@@ -152,13 +152,13 @@ function otherChecks(
         wait: installation.wait,
         newestAcceptedAt: storeFacts?.newestAcceptedAt ?? null,
         readFileSystemTime: () => readFileSystemTime(dataPath),
-        greeting: relay === null ? Promise.resolve(null) : relay.then(({ greeting }) => greeting),
+        greeting: relayProbe === null ? Promise.resolve(null) : relayProbe.then(({ greeting }) => greeting),
       }),
     ),
     defineCheck('transport', 'failure', () =>
       checkTransport({
         setting: transport,
-        probeRelay: () => awaitRelaySession(relay),
+        probeRelay: () => awaitRelaySession(relayProbe),
         readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
         inboxPath,
         checkWritable: () => checkMaildirWritable(inboxPath),
@@ -194,9 +194,9 @@ function otherChecks(
   ];
 }
 
-async function awaitRelaySession(relay: Promise<RelayProbe> | null): Promise<RelaySession> {
-  if (relay === null) return { kind: 'failed', stage: 'connect', text: 'the transport does not use SMTP' };
-  return (await relay).session;
+async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promise<RelaySession> {
+  if (relayProbe === null) return { kind: 'failed', stage: 'connect', text: 'the transport does not use SMTP' };
+  return (await relayProbe).session;
 }
 
 /**

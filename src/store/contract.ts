@@ -261,7 +261,7 @@ export interface AccountStore {
   ): Promise<GuardedChangeResult<Account>>;
   unlockAccount(name: string, now: number, expected?: string, actor?: Actor): Promise<GuardedChangeResult<Account>>;
   listAccounts(): Promise<readonly Account[]>;
-  /** Returns the numbers of emails, hard bounces and complaints of the last 7 days, or since the last unlock. */
+  /** Returns the numbers of messages, hard bounces and complaints of the last 7 days, or since the last unlock. */
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** Returns the same numbers for all accounts in which any is greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;

@@ -288,9 +288,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settleMessages(store, 2, 100, 'delivered');
     await settleMessages(store, 1, 9, 'hard');
     expect((await account(store, 'default'))?.locked).toBeNull();
-    expect((await account(store, 'default'))?.warning).toContain('9 hard bounces of 104 emails');
+    expect((await account(store, 'default'))?.warning).toContain('9 hard bounces of 104 messages');
     await settleMessages(store, 1, 2, 'hard');
-    expect((await account(store, 'default'))?.locked?.reason).toContain('11 hard bounces of 106 emails in 7 days');
+    expect((await account(store, 'default'))?.locked?.reason).toContain('11 hard bounces of 106 messages in 7 days');
     expect((await account(store, 'other'))?.locked).toBeNull();
     expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
   });
@@ -313,10 +313,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     // One recipient alone does not lock an account at any rate.
     expect(await account(store, 'default')).toMatchObject({
       locked: null,
-      warning: expect.stringContaining('1 complaint of 121 emails'),
+      warning: expect.stringContaining('1 complaint of 121 messages'),
     });
     await settleMessages(store, 1, 1, 'complained');
-    expect((await account(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 emails');
+    expect((await account(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 messages');
     await store.unlockAccount('default', Date.now());
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',

@@ -154,7 +154,7 @@ test('many bounces lock only their account, with the reason, until it is unlocke
   const shownAccount = await runJson<{ state: string; reason: string }>('account', 'show', 'storm');
   expect([shownAccount.state, shownAccount.reason]).toEqual([
     'locked',
-    expect.stringMatching(/^\d+ hard bounces of \d+ emails in 7 days/),
+    expect.stringMatching(/^\d+ hard bounces of \d+ messages in 7 days/),
   ]);
   expect((await runJson<{ state: string }>('account', 'show', 'default')).state).toBe('active');
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(201);

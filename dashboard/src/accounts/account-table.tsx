@@ -33,7 +33,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
               Throttle
             </Table.Th>
             <Table.Th scope="col" ta="right" visibleFrom="sm">
-              Emails, 7 days
+              Messages, 7 days
             </Table.Th>
             <Table.Th scope="col" ta="right">
               Bounced

@@ -7,7 +7,7 @@ import { formatCount, formatNumber, formatPercent } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 
-/** The service compares rates from this number of emails on, and counts below it. */
+/** The service compares rates from this number of messages on, and counts below it. */
 const MIN_EMAILS_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {
@@ -28,13 +28,13 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
           <Title order={2} size="h4">
             Last 7 days
           </Title>
-          <Text>{formatCount(account.reputation.emails, 'email')}</Text>
+          <Text>{formatCount(account.reputation.emails, 'message')}</Text>
           {account.reputation.thresholds.map((threshold) => (
             <Threshold key={threshold.metric} threshold={threshold} emails={account.reputation.emails} />
           ))}
           {account.reputation.emails < MIN_EMAILS_FOR_RATES ? (
             <Text size="sm" c="dimmed">
-              Below {MIN_EMAILS_FOR_RATES} emails the limits are counts. From {MIN_EMAILS_FOR_RATES} emails on the
+              Below {MIN_EMAILS_FOR_RATES} messages the limits are counts. From {MIN_EMAILS_FOR_RATES} messages on the
               account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
               {formatPercent(account.maxComplaints)} complaints.
             </Text>
@@ -79,7 +79,7 @@ function Rate({
       usage={rateUsed / rateLimit}
     >
       {rateResets === null ? (
-        `The next email starts a period of ${formatDuration(ratePeriodMs)}.`
+        `The next message starts a period of ${formatDuration(ratePeriodMs)}.`
       ) : (
         <>
           The current period of {formatDuration(ratePeriodMs)} ends <RelativeTime at={rateResets} />

@@ -36,7 +36,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
       <LimitFields limits={limits} thresholds onChange={setLimits} />
       {change.volume === undefined ? null : (
         <Text size="sm">
-          The count of a new volume starts at zero; the {shownAccount.volumeUsed} emails used so far are no longer
+          The count of a new volume starts at zero; the {shownAccount.volumeUsed} messages used so far are no longer
           counted.
         </Text>
       )}

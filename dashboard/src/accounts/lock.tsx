@@ -89,7 +89,7 @@ function UnlockDialog({ account: { name, version, reason, reputation }, onClose 
         <List>
           <List.Item>Within one second its keys work again and its queued messages are sent.</List.Item>
           <List.Item>
-            The counts of the last 7 days are reset: {formatCount(emails, 'email')},{' '}
+            The counts of the last 7 days are reset: {formatCount(emails, 'message')},{' '}
             {formatCount(bounces, 'hard bounce')}, {formatCount(complaints, 'complaint')}.
           </List.Item>
           <List.Item>Its suppression list does not change.</List.Item>

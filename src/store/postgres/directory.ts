@@ -21,7 +21,7 @@ const INCREMENT_REVISION: Statement = {
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Selects accounts. Their usage includes the emails counted per slot. */
+/** Selects accounts. Their usage includes the messages counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Stores the reputation of accounts: counts of emails, hard bounces and complaints in hourly buckets. The transaction
+ * Stores the reputation of accounts: counts of messages, hard bounces and complaints in hourly buckets. The transaction
  * that ends a message also counts it and writes the resulting lock. Each connection slot has its own buckets, so that
  * nodes do not wait for each other. A batch that may change the status of an account locks the row of the account, so
  * that the evaluated sum is exact.

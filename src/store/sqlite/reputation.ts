@@ -1,5 +1,5 @@
 /**
- * Stores the reputation of accounts: emails, hard bounces and complaints in hourly buckets. The transaction that ends a
+ * Stores the reputation of accounts: messages, hard bounces and complaints in hourly buckets. The transaction that ends a
  * message also counts it, and locks the account if it reaches a threshold.
  */
 import type { DatabaseSync } from 'node:sqlite';

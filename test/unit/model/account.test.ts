@@ -5,7 +5,7 @@ import { complainantOf, DEFAULT_THRESHOLDS, reputationStatus, thresholdUsage } f
 const kind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   reputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
-test('from 100 emails, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
+test('from 100 messages, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
   expect(kind(100, 4, 0)).toBe('good');
   expect(kind(100, 5, 0)).toBe('warning');
   expect(kind(100, 9, 0)).toBe('warning');
@@ -14,7 +14,7 @@ test('from 100 emails, a hard bounce rate of 10 % locks the account and half of 
   expect(kind(1_000, 100, 0)).toBe('lock');
 });
 
-test('from 100 emails, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
+test('from 100 messages, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
   expect(kind(10_000, 0, 7)).toBe('good');
   expect(kind(10_000, 0, 8)).toBe('warning');
   expect(kind(10_000, 0, 14)).toBe('warning');
@@ -41,7 +41,7 @@ test.each([
   expect(complainantOf(recipient)).toBe(complainant);
 });
 
-test('below 100 emails, absolute limits apply instead of rates', () => {
+test('below 100 messages, absolute limits apply instead of rates', () => {
   expect(kind(20, 4, 0)).toBe('good');
   expect(kind(20, 5, 0)).toBe('warning');
   expect(kind(20, 10, 0)).toBe('lock');
@@ -53,7 +53,7 @@ test('the reason contains the figure, the limit and the window', () => {
   const status = reputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(status).toEqual({
     kind: 'lock',
-    reason: '30 hard bounces of 200 emails in 7 days (15 %; the limit is 10 %)',
+    reason: '30 hard bounces of 200 messages in 7 days (15 %; the limit is 10 %)',
   });
 });
 
@@ -74,7 +74,7 @@ test('more bounces or complaints never improve the status, and a lock requires a
   );
 });
 
-test('usage refers to the rate, to the count below 100 emails, and is 0 without a limit', () => {
+test('usage refers to the rate, to the count below 100 messages, and is 0 without a limit', () => {
   const [bounces, complaints] = thresholdUsage({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
   expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });

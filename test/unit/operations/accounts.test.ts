@@ -32,7 +32,7 @@ const ACCOUNT: Account = {
   name: 'acme',
   createdAt: NOW,
   locked: null,
-  warning: '7 hard bounces of 100 emails in 7 days (7 %; the limit is 10 %)',
+  warning: '7 hard bounces of 100 messages in 7 days (7 %; the limit is 10 %)',
   thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
   limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
   volumeUsed: 0,
@@ -46,9 +46,9 @@ test('the warning of an account has the current counts', () => {
     return { warning: details.warning, text: accountPairs(details, NOW) };
   };
   const moreEmails = shown(125);
-  expect(moreEmails.warning).toContain('7 hard bounces of 125 emails');
-  expect(moreEmails.text).toContain('7 hard bounces of 125 emails');
-  expect(moreEmails.text).not.toContain('of 100 emails');
+  expect(moreEmails.warning).toContain('7 hard bounces of 125 messages');
+  expect(moreEmails.text).toContain('7 hard bounces of 125 messages');
+  expect(moreEmails.text).not.toContain('of 100 messages');
   expect(shown(10_000).warning).toBeNull();
   expect(shown(10_000).text).not.toContain('warning');
 });
