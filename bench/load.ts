@@ -1,6 +1,7 @@
 /**
- * A load generator with raw sockets in a separate process. Both sides of every ratio use it. Each connection has one
- * request in progress. It sends a fixed number of requests; `rate` limits the requests per second.
+ * A load generator with raw sockets in a separate process. Both sides of every ratio use this generator. Each
+ * connection has one request in progress. The generator sends a fixed number of requests. `rate` limits the requests
+ * per second.
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
  *

@@ -2,8 +2,8 @@
  * The demo: the unchanged service on a database in a temporary folder, with a generated history and simulated mail
  * servers. No message leaves the machine. It reads no setting, `.env` or data of an installation.
  *
- * Guarantees: the service listens before the history is written. After `stop`, at any time, no file and no open port
- * remain.
+ * Guarantees: the service listens before the history is written. After `stop`, which may be called at any time, no file
+ * and no open port remain.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,7 +1,7 @@
 /**
- * The completion scripts of the shells. Pure. A script finds the command of the line by its words, and completes after it: the
- * subcommands, else the flags if the word begins with a dash, else the values or files of the argument; after a flag with a value,
- * the values of this flag. Descriptions are shown by zsh and fish.
+ * The completion scripts of the shells. Pure. A script determines the command from the words of the line. It completes
+ * a word after a flag with a value as a value of this flag, a word that begins with a dash as a flag, and any other
+ * word as a subcommand, a value or a file. Descriptions are shown by zsh and fish.
  */
 
 interface Entry {

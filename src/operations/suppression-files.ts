@@ -1,10 +1,9 @@
 /**
- * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an address, so
- * an invalid file adds none. It then adds batches, one transaction each, at a rate that leaves capacity for deliveries. An import
- * has
- * one audit log entry, which each batch updates: it remains `unfinished` if the process is killed, and is `stopped` if the store or
- * a
- * shutdown ends the import early. Importing the file again adds the remaining addresses.
+ * Export and import of suppression lists as CSV files of any size. An import validates the whole file before it adds an
+ * address, so an invalid file adds no address. It then adds batches, one transaction each, at a rate that leaves
+ * capacity for deliveries. An import has one audit log entry, which each batch updates. The entry remains `unfinished`
+ * if the process is killed. It is `stopped` if the store or a shutdown ends the import early. Importing the file again
+ * adds the remaining addresses.
  */
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';

@@ -22,7 +22,7 @@ export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
-/** The number of wrong passwords of all peers that cause no delay. It permits typing errors. */
+/** The number of wrong passwords of all peers that cause no delay. With it a few typing errors cause no delay. */
 const FAILURES_WITHOUT_DELAY = 20;
 /** The increase of the delay per further wrong password. */
 const DELAY_STEP_MS = 50;

@@ -1,4 +1,4 @@
-/** The real service as a separate process, started by the launcher, and requests to it. */
+/** Starts the real service as a separate process with the launcher, and sends requests to it. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';

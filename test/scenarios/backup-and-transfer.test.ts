@@ -130,7 +130,7 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('after a transfer to PostgreSQL all data is present, the key works, and queued messages are delivered', async () => {
+test('after a transfer to PostgreSQL all data is present, the key is valid, and queued messages are delivered', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
@@ -181,7 +181,7 @@ test('after a transfer to PostgreSQL all data is present, the key works, and que
   expect([added.code, added.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
-test('a killed transfer continues at the row where it stopped and completes', async () => {
+test('after a kill, the next transfer continues at the row where the first one stopped, and completes', async () => {
   const folder = temporaryFolder();
   const url = await temporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);

@@ -9,7 +9,7 @@ import { idOf, scenario, sendRequest, signedIn } from './running-service.ts';
 
 const rig = scenario();
 
-test('the printed command sends the first message, which is in the Maildir, on the inbox page and in the commands', async () => {
+test('the printed command sends the first message, and the Maildir, the inbox page and the commands contain it', async () => {
   const folder = rig.folder();
   const first = await rig.serveWithBanner(folder);
   const store = await rig.openStore(folder);

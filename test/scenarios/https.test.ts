@@ -45,7 +45,7 @@ function commonName(url: string): Promise<string> {
   });
 }
 
-test('the public listener speaks HTTPS, prints a matching curl command, and uses a new certificate', async () => {
+test('the public listener uses HTTPS, `serve` prints a matching curl command, and a new certificate is used without a restart', async () => {
   const folder = rig.folder();
   await renew(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });

@@ -121,7 +121,7 @@ test('a throttle accepts its burst, then as many requests as tokens are added, a
   await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a key that automation brings on standard input works as soon as the command has returned', async () => {
+test('a key that automation brings on standard input is valid as soon as the command has returned', async () => {
   await createAccount('brought');
   const { key } = newApiKey(randomBytes);
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
@@ -138,7 +138,7 @@ test('a key that automation brings on standard input works as soon as the comman
   }
 });
 
-test('a new key of a new account works as soon as the command has returned, in fifty of fifty cases', async () => {
+test('a new key of a new account is valid as soon as the command has returned, in fifty of fifty cases', async () => {
   const first = await createAccount('new');
   expect((await post(first.key)).status).toBe(201);
   const rotated = await runJson<NewKey>('key', 'rotate', first.id, '--grace', '1m');
@@ -163,7 +163,7 @@ test('a new key of a new account works as soon as the command has returned, in f
   expect(countValues(statuses)).toEqual({ 201: 50 });
 });
 
-test('a key that is created after its account was unlocked works at once', async () => {
+test('a key that is created after its account was unlocked is valid at once', async () => {
   await createAccount('unlocked');
   const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {

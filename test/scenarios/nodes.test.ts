@@ -76,7 +76,7 @@ test('three nodes together accept the burst of a throttle, and no more', async (
   expect(acceptedCount).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
 
-test('a new key works on every node as soon as it is created, in fifty of fifty cases', async () => {
+test('a new key is valid on every node as soon as it is created, in fifty of fifty cases', async () => {
   const { nodes, shared } = await startNodes(2);
   const store = await openStore(parsePostgresUrl(shared.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
@@ -92,7 +92,7 @@ test('a new key works on every node as soon as it is created, in fifty of fifty 
   expect(statuses).toHaveLength(100);
 });
 
-test('an imported key works on every node as soon as the command has returned', async () => {
+test('an imported key is valid on every node as soon as the command has returned', async () => {
   const { nodes, shared } = await startNodes(2);
   const { key } = newApiKey(randomBytes);
   const imported = await runCommand(temporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
@@ -102,7 +102,7 @@ test('an imported key works on every node as soon as the command has returned', 
   expect(answers.map(({ status }) => status)).toEqual([201, 201]);
 });
 
-test('a lock, an unlock and a revoked key work on every node within one second', async () => {
+test('a lock, an unlock and a revocation apply on every node within one second', async () => {
   const { nodes, runJson } = await startNodes(3);
   const onEveryNode = (status: number) => nodes.map(() => status);
   const answers = (key: string) =>

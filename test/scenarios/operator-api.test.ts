@@ -79,7 +79,7 @@ describe('signing in', () => {
     expect([answer.status, answer.body]).toEqual([401, errorBody(/^The token is unknown/)]);
   });
 
-  test('the sign-in link works once, and only pages of the listener can make changes with its session', async () => {
+  test('the sign-in link can be used once, and only pages of the listener can make changes with its session', async () => {
     const newService = await rig.serve(rig.folder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
@@ -210,7 +210,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('signing out ends a session on every node and after a restart; only a session can read the first key', async () => {
+  test('a sign-out ends a session on every node, even after a restart, and only a session can read the first key', async () => {
     const folder = rig.folder();
     const newService = await rig.serve(folder);
     const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
@@ -256,7 +256,7 @@ describe('signing in', () => {
     expect(await holds('another one entirely')).toBe(401);
   });
 
-  test('with a password there is no sign-in link; the password signs in, and wrong passwords are delayed', async () => {
+  test('if a password is set, there is no sign-in link, the password creates a session, and wrong passwords are delayed', async () => {
     const protectedService = await rig.serve(rig.folder(), { POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery' });
     const url = protectedService.operatorUrl;
     expect(JSON.parse(protectedService.stdout().split('\n')[0] ?? '')).toMatchObject({ signIn: null });

@@ -179,7 +179,7 @@ test('while the next hop accepts no message, waiting messages have the reason an
   expect(await serviceWithoutRelay.stop()).toBe(0);
 });
 
-test('a service with open streams shuts down at once', async () => {
+test('a service with open streams of live updates shuts down at once', async () => {
   const stream = await openStream();
   expect(await service.stop()).toBe(0);
   await expect.poll(stream.ended).toBe(true);

@@ -64,7 +64,7 @@ function publish({ records }: DomainAnswer): void {
   }
 }
 
-test('a sender is accepted only after the records of its domain are in DNS', async () => {
+test('a sender is accepted only after the records of its domain were found in DNS', async () => {
   const refused = await submit(service.publicUrl, service.key, { from });
   expect([refused.status, refused.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
   const added = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
@@ -87,7 +87,7 @@ test('a sender is accepted only after the records of its domain are in DNS', asy
     .toBe(201);
 });
 
-test('messages are signed with both keys, aligned, and have a return path with their id', async () => {
+test('messages are signed with both keys, the signatures are aligned, and the return path contains the id of the message', async () => {
   const id = await send('signed@example.com');
   await expect.poll(() => relay.received.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
   const mail = relay.received.find(({ to }) => to.includes('signed@example.com'));
@@ -116,7 +116,7 @@ test('a hard bounce suppresses exactly its recipient, and a refusal as spam supp
   expect(await stateOf(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
-test('after a rotation, messages are signed with the new keys only when these are in DNS', async () => {
+test('after a rotation, messages are signed with the new keys only after their records were found in DNS', async () => {
   const selectorsBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
     ({ name }) => name,
   );

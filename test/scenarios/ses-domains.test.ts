@@ -72,7 +72,7 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   expect([verified.code, verified.stderr, provider(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
 });
 
-test('with --easy-dkim the records of SES are also printed and verified', async () => {
+test('with `--easy-dkim` the records of SES are also printed and verified', async () => {
   const added = await add('easy.example', '--easy-dkim');
   const names = provider(added).filter(({ type }) => type === 'CNAME');
   expect(names.map(({ name, value }) => [name, value])).toEqual(
@@ -122,7 +122,7 @@ test('after a rotation `domain verify` passes the new signing key to SES', async
   expect(dns.zone[`${after}._domainkey.turn.example`]).toBeDefined();
 });
 
-test('a MAIL FROM domain at SES is verified and shown', async () => {
+test('a MAIL FROM domain at SES is verified, and its records are shown', async () => {
   const added = await add('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behaviour: 'USE_DEFAULT_VALUE' };

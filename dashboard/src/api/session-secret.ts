@@ -1,6 +1,7 @@
 /**
- * The part of the session that the page keeps. Cookies ignore ports, so a server on another port of this host receives the cookie.
- * It does not receive this secret, which the browser stores by origin and the page sends as a header. All tabs share it.
+ * The part of the session that the page stores. Cookies do not depend on ports, so a server on another port of this
+ * host receives the cookie. It does not receive this secret, which the browser stores by origin and the page sends as a
+ * header. All tabs share it.
  */
 
 const STORAGE_KEY = 'postrider-session';

@@ -191,7 +191,7 @@ function accountAttention(account: Account, now: number): readonly AttentionItem
     items.push(
       warning(
         `Account ${name} has reached half of a lock threshold`,
-        'Check its counts on its page, and the recipients that it sends to',
+        'Check the counts on the page of the account, and the recipients of its messages',
         page,
       ),
     );

@@ -1,9 +1,8 @@
 /**
- * Schedules the batches of imports into suppression lists, so that at least half of the store's time remains for requests and
- * deliveries. While a
- * node accepts messages, batches are small and each is followed by a pause as long as it took; a request waits for at most one
- * batch.
- * While no message is accepted, or no node is alive, batches are large and have no pause.
+ * Schedules the batches of imports into suppression lists, so that at least half of the store's time remains for
+ * requests and deliveries. While a node accepts messages, batches are small, and a pause of the same duration follows
+ * each batch. A request waits for at most one batch. While no message is accepted, or no node is alive, batches are
+ * large and have no pause.
  */
 import type { Clock } from '../../clock.ts';
 import type { OperatorStore } from '../../store/contract.ts';
