@@ -29,7 +29,7 @@ function valueFlags(nodes: readonly CommandNode[]) {
   );
 }
 
-/** Returns a word in single quotes, which are escaped in it in a form that is valid in all three shells. */
+/** Returns a word in single quotes. Quotes in the word are escaped in a form that is valid in all three shells. */
 function quote(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }

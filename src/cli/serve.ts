@@ -46,7 +46,7 @@ export function addServeCommand(program: Command, context: Context): void {
   serve.action(async (flags: { json?: boolean; key: boolean }) => {
     const settings = context.settings();
     const { startService } = await import('../main.ts');
-    // Registered before the start, so that a signal during the start does not kill the process.
+    // The handlers are registered before the start, so that a signal during the start does not kill the process.
     const stopped = waitForStopSignal(context);
     const { environment, dotEnv } = context;
     const startPrinted = Promise.withResolvers<void>();

@@ -262,7 +262,7 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // Checked before the keys are created, and again afterwards on the latest state of the domain.
+  // The condition is checked before the keys are created, and again afterwards on the latest state of the domain.
   if (beginRotation(domain, []).kind !== 'staged') {
     const inProgress = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!inProgress.ok) return inProgress;

@@ -90,7 +90,7 @@ export const importSuppressions = uploadOperation({
     let rereadable: RereadableContent | null = null;
     try {
       rereadable = await makeRereadable(content);
-      // Loaded here, so that other commands do not load the parser.
+      // The parser is loaded here, so that other commands do not load it.
       const { readCsv } = await import('./suppressions/csv-reader.ts');
       const firstPass = rereadable.bytes;
       const total = await validate((hooks) => readCsv(firstPass, name, options, hooks), name, observer);

@@ -7,7 +7,7 @@ import { waitUntilSettled } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { type RunningService, scenario } from '../scenarios/running-service.ts';
 
-/** Lines of the browser about content that it blocked; nothing else may happen. */
+/** The lines of the browser about content that it blocked. The pages must cause no other line. */
 const REFUSED =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 

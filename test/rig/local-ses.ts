@@ -1,4 +1,4 @@
-/** `aws-ses-v2-local`, an independent implementation of the Amazon SES API, on loopback. */
+/** Starts `aws-ses-v2-local`, an independent implementation of the Amazon SES API, on loopback. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';

@@ -22,7 +22,7 @@ export interface SmtpPeer {
 
 export type Script = (connection: PeerConnection, connectionNumber: number) => Promise<void>;
 
-/** Thrown in a waiting script when the connection ends. */
+/** The error that a waiting script throws when the connection ends. */
 class ConnectionEnded extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];

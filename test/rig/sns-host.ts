@@ -14,7 +14,7 @@ import { type Authority, CERT_URL, createAuthority, REGION } from './sns.ts';
 export interface SnsHost {
   /** The signing key of SNS. */
   readonly signer: Authority;
-  /** Environment of the service. */
+  /** The environment of the service. */
   readonly environment: Record<string, string>;
   /** The URL paths of the confirmed subscriptions. */
   readonly confirmed: readonly string[];

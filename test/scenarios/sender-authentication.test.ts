@@ -141,7 +141,7 @@ test('after a rotation, messages are signed with the new keys only after their r
     .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
-test('many bounces lock only their account, with the reason, until it is unlocked', async () => {
+test('many bounces lock only their account, with the reason, until an operator unlocks it', async () => {
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');

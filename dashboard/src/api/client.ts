@@ -1,4 +1,7 @@
-/** Client of the operator API. Every failure is an ApiError: with the message of the service, or `status` 0 without an answer. */
+/**
+ * Client of the operator API. Every failure is an ApiError. It has the message of the service, or the `status` 0 if
+ * there was no answer.
+ */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
 import { sessionHeader } from './session-secret';
 

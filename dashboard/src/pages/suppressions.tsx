@@ -1,4 +1,4 @@
-/** Suppression lists: search, add, remove, import and export. */
+/** The page of suppression lists: search, add, remove, import and export. */
 import { Anchor, Box, Button, Group } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
 import { useState } from 'react';

@@ -38,7 +38,7 @@ interface DocumentedResponse {
 
 export interface DocumentedOperation {
   readonly operationId: string;
-  /** Absent if the security requirements of the document apply. */
+  /** The security requirements of the operation; absent if those of the document apply. */
   readonly security?: readonly object[];
   readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
 }

@@ -242,7 +242,7 @@ test('every route is in the document, and every response matches the document', 
     received.set(`${operationId} 404`, 1);
   }
 
-  // Errors that occur before the operation, for each route that documents them.
+  // These errors occur before the operation. Each is caused for each route that documents it.
   for (let n = 0; n < 10; n += 1) {
     await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
     await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
