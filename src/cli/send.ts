@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { formatHostPort } from '../config/host.ts';
+import { formatHostPort, isUnixSocket } from '../config/host.ts';
 import { findApiKey } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
@@ -133,6 +133,8 @@ function unknownKeyText(url: URL, path: string): string {
 
 /** Returns the URL of the service of these settings, from this machine. */
 function localUrl({ listen, tls }: Settings): URL {
+  if (isUnixSocket(listen))
+    throw new CommandFailure('POSTRIDER_LISTEN is a unix socket; give the URL of the proxy with --url');
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
   const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
   return new URL(PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);

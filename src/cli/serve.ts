@@ -114,12 +114,14 @@ export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'S
 export function banner(started: StartedService, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = started;
   const addresses: (readonly [string, string])[] = [];
-  if (publicUrl !== null) addresses.push(['Public interface', `${publicUrl}/api/v1/send-mail`]);
+  if (publicUrl !== null)
+    addresses.push(['Public interface', publicUrl.startsWith('unix:') ? publicUrl : `${publicUrl}/api/v1/send-mail`]);
   if (operatorUrl !== null) addresses.push(['Operator', operatorUrl]);
   if (signInUrl !== null) addresses.push(['One-time sign-in', signInUrl]);
   if (feedback.smtp !== null) addresses.push(['Bounces (SMTP)', feedback.smtp]);
   if (feedback.http !== null) addresses.push(['Events (SNS)', feedback.http]);
-  if (inboxPath !== null && operatorUrl !== null) addresses.push(['Inbox', `${operatorUrl}/inbox`]);
+  if (inboxPath !== null && operatorUrl !== null && !operatorUrl.startsWith('unix:'))
+    addresses.push(['Inbox', `${operatorUrl}/inbox`]);
   if (inboxPath !== null) addresses.push(['Inbox (Maildir)', inboxPath]);
   const warning = started.hasSendingDomain ? null : senderWarning(settings);
   return [

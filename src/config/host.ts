@@ -1,6 +1,6 @@
 /** Checks host names and listener addresses in linear time: labels, IPv4, IPv6, ports. */
 import { isIP, isIPv6 } from 'node:net';
-import type { HostPort } from './settings.ts';
+import type { HostPort, HttpListen, UnixSocket } from './settings.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
@@ -40,6 +40,32 @@ export function parseListen(text: string): Parsed<HostPort> {
   return valid({ host, port: port.value });
 }
 
+/** The maximum length of the path of a unix socket on every system: 104 bytes with the final NUL on macOS, 108 on Linux. */
+const MAX_SOCKET_PATH_BYTES = 103;
+
+/** Parses `unix:/absolute/path`, or an address like `parseListen`. */
+export function parseHttpListen(text: string): Parsed<HttpListen> {
+  if (!text.startsWith('unix:')) return parseListen(text);
+  const socketPath = text.slice('unix:'.length);
+  if (!socketPath.startsWith('/') || socketPath.endsWith('/') || socketPath.includes('\0'))
+    return invalid(`${quote(text)} is not the absolute path of a unix socket such as unix:/run/postrider/api.sock`);
+  const length = Buffer.byteLength(socketPath);
+  if (length > MAX_SOCKET_PATH_BYTES)
+    return invalid(
+      `${quote(text)} has a path of ${length} bytes, and a unix socket has at most ${MAX_SOCKET_PATH_BYTES}; choose a shorter path such as unix:/run/postrider/api.sock`,
+    );
+  return valid({ socketPath });
+}
+
+export function isUnixSocket(at: HttpListen): at is UnixSocket {
+  return 'socketPath' in at;
+}
+
+/** Formats an address in the form that `parseHttpListen` accepts. */
+export function formatListen(at: HttpListen): string {
+  return isUnixSocket(at) ? `unix:${at.socketPath}` : formatHostPort(at);
+}
+
 /** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
@@ -68,6 +94,11 @@ export function parseResolver(text: string): Parsed<HostPort> {
 /** Formats `host:port`, with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Returns true if only programs on this machine can connect. */
+export function isLocalListen(at: HttpListen): boolean {
+  return isUnixSocket(at) || isLoopback(at.host);
 }
 
 /** Returns true for a loopback host, to which only programs on this machine can connect. */

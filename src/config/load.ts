@@ -7,9 +7,9 @@
 
 import { readFileSync } from 'node:fs';
 import { readDotEnv } from './dot-env.ts';
-import { formatHostPort, isLoopback } from './host.ts';
+import { formatListen, isLocalListen, isUnixSocket } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import { type HostPort, type SecretFile, type Settings, SettingsError } from './settings.ts';
+import { type HttpListen, type SecretFile, type Settings, SettingsError } from './settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from './table.ts';
 import { quote } from './units.ts';
 
@@ -240,22 +240,28 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
       : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, address: feedbackHttpListen }]),
   ];
   for (const [index, { name, address }] of listeners.entries()) {
-    const duplicate = listeners
-      .slice(0, index)
-      .find((other) => address.port !== 0 && isSameAddress(other.address, address));
+    const duplicate = listeners.slice(0, index).find((other) => isSameAddress(other.address, address));
     if (duplicate === undefined) continue;
     throw new SettingsError(
-      `${duplicate.name} and ${name} are both ${formatHostPort(address)}; set another port for one of them`,
+      `${duplicate.name} and ${name} are both ${formatListen(address)}; set another ${isUnixSocket(address) ? 'path' : 'port'} for one of them`,
     );
   }
-  if (roles.has('operator') && !isLoopback(operatorListen.host) && operatorPassword === null) {
-    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatHostPort(operatorListen)} accepts other machines`;
+  if (roles.has('operator') && isUnixSocket(operatorListen) && operatorPassword === null) {
+    // The sign-in link of a start without a password is the URL of a loopback address.
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} is for a proxy`;
+    throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
+  }
+  if (roles.has('operator') && !isLocalListen(operatorListen) && operatorPassword === null) {
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} accepts other machines`;
     throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }
 
-function isSameAddress(left: HostPort, right: HostPort): boolean {
-  return left.port === right.port && left.host === right.host;
+function isSameAddress(left: HttpListen, right: HttpListen): boolean {
+  if (isUnixSocket(left) || isUnixSocket(right))
+    return isUnixSocket(left) && isUnixSocket(right) && left.socketPath === right.socketPath;
+  // With port 0 the system chooses a free port.
+  return left.port !== 0 && left.port === right.port && left.host === right.host;
 }
 
 /** Checks the settings of feedback that depend on one another. */

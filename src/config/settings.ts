@@ -69,13 +69,21 @@ export type TransportSetting =
       readonly name: string;
     };
 
+/** The address of an HTTP listener. */
+export type HttpListen = HostPort | UnixSocket;
+
+/** The absolute path of a unix socket. Its peers are programs of this machine, such as a reverse proxy. */
+export interface UnixSocket {
+  readonly socketPath: string;
+}
+
 export interface Settings {
   readonly database: DatabaseSetting;
   readonly transport: TransportSetting;
-  readonly listen: HostPort;
-  readonly operatorListen: HostPort;
+  readonly listen: HttpListen;
+  readonly operatorListen: HttpListen;
   readonly operatorPassword: string | null;
-  /** Addresses and CIDR networks of reverse proxies. */
+  /** Addresses and CIDR networks of reverse proxies, whose reports of their clients are believed. */
   readonly trustedProxies: readonly string[];
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
   readonly senders: 'authenticated' | 'any';
@@ -92,7 +100,7 @@ export interface Settings {
   /** Address of the SMTP listener for bounces and complaints, or null. The listener requires `returnPathDomain`. */
   readonly feedbackListen: HostPort | null;
   /** Address of the HTTP listener for provider events (SNS), or null. The listener requires `sesTopics`. */
-  readonly feedbackHttpListen: HostPort | null;
+  readonly feedbackHttpListen: HttpListen | null;
   /** ARNs of the SNS topics that are accepted. The list may be empty. */
   readonly sesTopics: readonly string[];
   /** URL of the SQS queue with the provider events, or null. */

@@ -6,7 +6,7 @@ import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
-import { parseListen, parseNetworks, parseResolver } from './host.ts';
+import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import type { DatabaseSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
@@ -187,6 +187,7 @@ function parseReturnPath(text: string): Parsed<string> {
 }
 
 const LISTEN_ADDRESS = kind('host:port', parseListen);
+const HTTP_LISTEN_ADDRESS = kind('host:port', parseHttpListen, '`host:port`, `unix:/PATH`');
 const PEM_FILE = kind('path of a PEM file', parseFile);
 const EXAMPLE_SECRET = '9f2c4e6a8b0d1f3e5c7a9b1d3f5e7c9a0b2d4f6e8c1a3b5d7f9e0c2a4b6d8f1e';
 
@@ -214,14 +215,14 @@ export const SETTINGS_TABLE = {
   listen: spec(
     'POSTRIDER_LISTEN',
     { default: '127.0.0.1:8080', example: '0.0.0.0:8080' },
-    LISTEN_ADDRESS,
-    'Address of the public listener, which accepts messages.',
+    HTTP_LISTEN_ADDRESS,
+    'Address of the public listener, which accepts messages. `unix:/PATH` is a unix socket for a reverse proxy on this machine; it uses HTTP without TLS.',
   ),
   operatorListen: spec(
     'POSTRIDER_OPERATOR_LISTEN',
     { default: '127.0.0.1:8081', example: '127.0.0.1:9081' },
-    LISTEN_ADDRESS,
-    'Address of the operator listener: dashboard, operator API, metrics, OpenAPI documents.',
+    HTTP_LISTEN_ADDRESS,
+    'Address of the operator listener: dashboard, operator API, metrics, OpenAPI documents. `unix:/PATH` is a unix socket, which needs `POSTRIDER_OPERATOR_PASSWORD`.',
   ),
   operatorPassword: spec(
     'POSTRIDER_OPERATOR_PASSWORD',
@@ -233,7 +234,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TRUSTED_PROXIES',
     { default: null, example: '10.0.0.0/8,192.0.2.7' },
     kind('comma list', parseNetworks, 'IP addresses and networks'),
-    'Reverse proxies in front of a listener. The limit on connections per client address does not apply to these proxies.',
+    'Reverse proxies in front of a listener. Only their headers `X-Forwarded-For` and `X-Forwarded-Proto` are believed, and the limit on connections per client address does not apply to these proxies. The peers of a unix socket are trusted without this setting. A connection from one of these addresses to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
   ),
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
@@ -304,7 +305,7 @@ export const SETTINGS_TABLE = {
   feedbackHttpListen: spec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
-    LISTEN_ADDRESS,
+    HTTP_LISTEN_ADDRESS,
     'Address of the listener for provider events of Amazon SES through SNS, path `/ses`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`.',
   ),
   sesTopics: spec(

@@ -3,7 +3,8 @@
  * full chain.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { HostPort } from '../config/settings.ts';
+import { isUnixSocket } from '../config/host.ts';
+import type { HttpListen } from '../config/settings.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 const CHECK_NAME = 'certificate';
@@ -19,7 +20,7 @@ const MAX_CHAIN_LENGTH = 20;
 export interface CertificateCheckParts {
   /** Files of the certificate and its key. Null when the public listener uses plain HTTP. */
   readonly paths: { readonly certPath: string; readonly keyPath: string } | null;
-  readonly listen: HostPort;
+  readonly listen: HttpListen;
   readonly acceptsRemoteClients: boolean;
   /** Rejects when the file cannot be read. */
   readonly read: (path: string) => Promise<Buffer>;
@@ -29,7 +30,7 @@ export interface CertificateCheckParts {
 export async function checkCertificate(parts: CertificateCheckParts): Promise<readonly Finding[]> {
   const { paths, listen, acceptsRemoteClients, read, now } = parts;
   if (paths === null) {
-    if (!acceptsRemoteClients)
+    if (isUnixSocket(listen) || !acceptsRemoteClients)
       return [ok(CHECK_NAME, 'not needed: the public listener accepts connections from this machine only')];
     const remedy = 'set POSTRIDER_TLS_CERT and POSTRIDER_TLS_KEY, or allow access only through an HTTPS proxy';
     return [

@@ -4,8 +4,9 @@
  *
  * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded, the
  * reply is 451, never 5xx, so that the peer keeps the message. A bare CR or LF ends the session. Memory, connections, size,
- * rate, commands and time of every session are bounded. The time limits are short until the peer gives a valid recipient. Every
- * socket has an error listener from its first event on, so a reset never ends the process.
+ * rate, commands and time of every session are bounded. The time limits are short until the peer gives a valid recipient. A trusted
+ * proxy must send the header of the PROXY protocol first, and the limits count the client that it reports. Every socket has an
+ * error listener from its first event on, so a reset never ends the process.
  */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -17,6 +18,7 @@ import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import type { RecordResult } from './intake.ts';
 import { createLineEndCheck } from './line-ends.ts';
+import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
 import { classifyRecipient, type ReturnPathKey } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
@@ -37,6 +39,8 @@ const DATA_TIMEOUT_MS = 5 * 60_000;
 /** Maximum duration of a session, even if the peer still sends. */
 const MAX_SESSION_MS = 15 * 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
+/** Timeout of the header of the PROXY protocol. A proxy sends it at once. */
+export const PROXY_HEADER_TIMEOUT_MS = 5_000;
 /** A session with this number of refused recipients ends, because the peer probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
 /** Limits between two messages: the number of MAIL and RCPT commands, and the bytes of all commands. */
@@ -48,6 +52,7 @@ type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
   | 'relay'
+  | 'proxy-header'
   | 'bare-line-end'
   | 'too-large'
   | 'too-many-connections'
@@ -68,6 +73,8 @@ export interface SmtpListenerParts {
   readonly name: string;
   /** Enables STARTTLS; null disables it. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
+  /** Returns true for the address of a proxy that sends the header of the PROXY protocol. */
+  readonly isTrustedProxy: (address: string) => boolean;
   readonly reader: Pick<ReportReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
@@ -85,6 +92,10 @@ export interface SmtpListener {
 
 /** State of a session in addition to the state in the library. */
 interface Session extends OpenSession {
+  /** The IP address of the client, which a trusted proxy may report. */
+  address: string;
+  /** Resolves to true when the session is admitted, and to false when it is refused. */
+  admitted: Promise<boolean>;
   /** The socket for replies: the TLS socket after STARTTLS. */
   socket: Socket;
   /** The message of the accepted return path; null for a role mailbox. */
@@ -103,7 +114,7 @@ interface Session extends OpenSession {
 }
 
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
-  const { clock, returnPath, certificate, reader, recordReport, publish, onError } = parts;
+  const { clock, returnPath, certificate, isTrustedProxy, reader, recordReport, publish, onError } = parts;
   const refused = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
   const openSessions = createOpenSessions();
@@ -114,6 +125,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const server = new SMTPServer({
     name: parts.name,
     banner: 'Postrider feedback',
+    // The address in the default text is that of the proxy.
+    heloResponse: '%s',
     logger: false,
     // The peer controls its reverse DNS name, so the name proves nothing.
     disableReverseLookup: true,
@@ -132,8 +145,11 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onConnect(session, done) {
       const peerSession = sessionById(session.id);
       if (peerSession === null) return done(reply(421, 'the session has ended'));
-      sessions.set(session.id, peerSession);
-      done();
+      void peerSession.admitted.then((isAdmitted) => {
+        if (!isAdmitted) return done(reply(421, 'the session has ended'));
+        sessions.set(session.id, peerSession);
+        done();
+      });
     },
     onSecure(socket, session, done) {
       const peerSession = sessions.get(session.id);
@@ -356,6 +372,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     const peerSession: Session = {
       socket,
       address,
+      admitted: Promise.resolve(false),
       stage: 'new',
       lastActiveAt: clock.now(),
       evict: () => {
@@ -371,12 +388,27 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       cancelPhaseTimeout: ignore,
       dispose: ignore,
     };
+    bySocket.set(socket, peerSession);
+    if (!isTrustedProxy(address)) {
+      peerSession.admitted = Promise.resolve(admit(socket, peerSession));
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    peerSession.admitted = promise;
+    readProxyHeader(socket, (client) => {
+      peerSession.address = client ?? address;
+      resolve(admit(socket, peerSession));
+    });
+    socket.once('close', () => resolve(false));
+  });
+
+  /** Applies the limit of sessions. Returns false if the session is refused. */
+  function admit(socket: Socket, peerSession: Session): boolean {
     if (!openSessions.admit(peerSession, clock.now())) {
       refused('too-many-connections');
       closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
-      return;
+      return false;
     }
-    bySocket.set(socket, peerSession);
     guard(socket, peerSession);
     startCommandPhase(peerSession);
     const cancelSessionTimeout = clock.after(MAX_SESSION_MS, () => peerSession.socket.destroy());
@@ -386,7 +418,37 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       openSessions.remove(peerSession);
     };
     socket.once('close', () => peerSession.dispose());
-  });
+    return true;
+  }
+
+  /**
+   * Reads the header of the PROXY protocol and calls `onClient` with the address of the client, or with null if the proxy reports
+   * none. The parser receives only the bytes after the header. A header that is malformed or late closes the connection.
+   */
+  function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
+    const push = socket.push.bind(socket);
+    let header = Buffer.alloc(0);
+    const close = (): false => {
+      refused('proxy-header');
+      socket.destroy();
+      return false;
+    };
+    const cancel = clock.after(PROXY_HEADER_TIMEOUT_MS, close);
+    socket.once('close', cancel);
+    socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+      if (socket.destroyed) return false;
+      if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
+      header = Buffer.concat([header, chunk]);
+      const parsed = parseProxyHeader(header.subarray(0, MAX_PROXY_HEADER_BYTES));
+      if (parsed.kind === 'malformed') return close();
+      if (parsed.kind === 'incomplete') return true;
+      cancel();
+      socket.push = push;
+      onClient(parsed.address);
+      // `onClient` has replaced `push` by a function that checks the bytes.
+      return parsed.length === header.length || socket.destroyed || socket.push(header.subarray(parsed.length));
+    };
+  }
 
   return {
     start: () => parts.bind(server.server, parts.listenAddress, 'POSTRIDER_FEEDBACK_LISTEN'),

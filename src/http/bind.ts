@@ -1,33 +1,107 @@
-/** Binds a server to an address. Rejects with a one-line error that names the setting, the address and the remedy. */
-import type { Server } from 'node:net';
-import type { HostPort } from '../config/settings.ts';
+/**
+ * Binds a server to an address or to a unix socket. Rejects with a one-line error that names the setting, the address and the
+ * remedy.
+ *
+ * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process listens is
+ * replaced. No other file is removed.
+ */
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
+import { connect, type Server } from 'node:net';
+import { formatListen, isUnixSocket } from '../config/host.ts';
+import type { HostPort, HttpListen, UnixSocket } from '../config/settings.ts';
+import type { ListenAddress } from './listener-options.ts';
+
+const SOCKET_MODE = 0o660;
 
 /** Resolves to the bound address. The system chooses the port if the configured port is 0. */
-export type Bind = (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
+export type Bind = <Address extends HttpListen>(server: Server, at: Address, setting: string) => Promise<Address>;
 
-export const bind: Bind = (server, at, setting) =>
-  new Promise((resolve, reject) => {
+export const bind: Bind = async (server, at, setting) => {
+  try {
+    if (isUnixSocket(at)) {
+      await listenOnSocket(server, at);
+      return at;
+    }
+    return { ...at, port: await listen(server, { host: at.host, port: at.port }) };
+  } catch (error) {
+    throw new Error(`${setting} ${formatListen(at)}: ${describeError(error, isUnixSocket(at))}`);
+  }
+};
+
+async function listenOnSocket(server: Server, { socketPath }: UnixSocket): Promise<void> {
+  try {
+    await listen(server, { path: socketPath });
+  } catch (error) {
+    if (!isInUse(error)) throw error;
+    // A process that ended without closing its listener leaves the file.
+    if (!lstatSync(socketPath).isSocket()) throw new Error('the file exists and is not a socket; choose another path');
+    if (await acceptsConnections(socketPath)) throw error;
+    unlinkSync(socketPath);
+    await listen(server, { path: socketPath });
+  }
+  chmodSync(socketPath, SOCKET_MODE);
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+}
+
+/** Returns false only if the system reports that no process listens on the socket. */
+function acceptsConnections(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path }, () => {
+      resolve(true);
+      socket.destroy();
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code !== 'ECONNREFUSED'));
+  });
+}
+
+/** Resolves to the port; to 0 for a unix socket. */
+function listen(server: Server, at: HostPort | { readonly path: string }): Promise<number> {
+  return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
       server.off('listening', onListening);
-      reject(new Error(`${setting} ${formatHostPort(at)}: ${describeError(error)}`));
+      reject(error);
     };
     const onListening = () => {
       server.off('error', onError);
       const address = server.address();
-      resolve({ host: at.host, port: address !== null && typeof address === 'object' ? address.port : at.port });
+      resolve(address !== null && typeof address === 'object' ? address.port : 0);
     };
     server.once('error', onError);
     server.once('listening', onListening);
-    server.listen({ host: at.host, port: at.port });
+    server.listen(at);
   });
+}
+
+/** Returns the URL and the port of a bound listener. */
+export function listenAddressOf(at: HttpListen, scheme: 'http' | 'https'): ListenAddress {
+  return isUnixSocket(at)
+    ? { url: formatListen(at), port: 0 }
+    : { url: `${scheme}://${formatHostPort(at)}`, port: at.port };
+}
 
 /** Formats an address as `host:port`, with brackets around an IPv6 address (RFC 3986 section 3.2.2). */
 export function formatHostPort({ host, port }: HostPort): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-function describeError(error: NodeJS.ErrnoException): string {
-  switch (error.code) {
+function describeError(error: unknown, isSocket: boolean): string {
+  if (!(error instanceof Error)) return `cannot listen (${String(error)})`;
+  const code = 'code' in error ? error.code : null;
+  if (isSocket) {
+    switch (code) {
+      case 'EADDRINUSE':
+        return 'another process listens on this socket; stop it, or choose another path';
+      case 'EACCES':
+      case 'EPERM':
+        return 'the socket cannot be created; create its folder, and let the user of the service write there';
+      case null:
+        return error.message;
+    }
+  }
+  switch (code) {
     case 'EADDRINUSE':
       return 'the port is in use; stop the process that uses it, or choose another port';
     case 'EACCES':

@@ -15,12 +15,13 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Server as TlsServer } from 'node:https';
-import { BlockList, isIP, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { peerNetworkOf } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
 import { ConnectionTable, type TableConnection } from './capacity.ts';
+import type { TrustedProxies } from './trusted-proxies.ts';
 
 export interface ConnectionLimits {
   /** The maximum number of open connections. */
@@ -68,6 +69,8 @@ export interface HttpConnections {
   endWithResponse(socket: Duplex, response: string | Buffer): void;
   /** Handles the event `clientError`: the received bytes are not HTTP. Calls `createResponse` if a response can be sent. */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
+  /** Closes all connections, also those with an incomplete TLS handshake, which `closeAllConnections` of node:http ignores. */
+  closeAll(): void;
 }
 
 export interface ConnectionParts {
@@ -79,21 +82,10 @@ export interface ConnectionParts {
   readonly onDrop: (reason: DropReason) => void;
 }
 
-/** Returns a predicate that is true for loopback addresses and for the addresses and CIDR networks in `trusted`. */
-export function peerShareExemption(trusted: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const network of trusted) {
-    const [address = '', prefix] = network.split('/');
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    if (prefix === undefined) list.addAddress(address, family);
-    else list.addSubnet(address, Number(prefix), family);
-  }
-  return (address) => {
-    const peer = peerNetworkOf(address);
-    // RFC 1122 section 3.2.1.3 defines the loopback addresses. For IPv4, the peer is the address itself.
-    if (address === '::1' || peer.startsWith('127.')) return true;
-    return trusted.length > 0 && (isIP(peer) === 4 ? list.check(peer, 'ipv4') : list.check(address, 'ipv6'));
-  };
+/** Returns a predicate that is true for loopback addresses and for trusted proxies. */
+export function peerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
+  // RFC 1122 section 3.2.1.3 defines the loopback addresses. For IPv4, the peer is the address itself.
+  return (address) => address === '::1' || peerNetworkOf(address).startsWith('127.') || proxies.includes(address);
 }
 
 /** The chunk size of an unauthenticated connection. Most requests fit into one chunk. */
@@ -145,6 +137,8 @@ export class Connections implements HttpConnections {
   /** Paused unauthenticated connections that can be resumed, in order. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
+  /** True if the server listens on a unix socket, whose connections have no remote address. */
+  #isUnixListener = false;
 
   constructor({ limits, clock, isExemptFromPeerShare, onDrop }: ConnectionParts) {
     this.#limits = limits;
@@ -189,7 +183,10 @@ export class Connections implements HttpConnections {
         scheduleCheck();
       });
     };
-    server.on('listening', scheduleCheck);
+    server.on('listening', () => {
+      this.#isUnixListener = typeof server.address() === 'string';
+      scheduleCheck();
+    });
     server.on('close', () => cancel());
   }
 
@@ -237,11 +234,15 @@ export class Connections implements HttpConnections {
     stopReading(connection.httpSocket);
   }
 
+  closeAll(): void {
+    for (const { tcpSocket } of this.#connections) tcpSocket.destroy();
+  }
+
   /** Adds a connection. Returns null if it is refused. */
   #addConnection(socket: Socket): Connection | null {
     socket.on('error', ignore);
     const { remoteAddress } = socket;
-    if (remoteAddress === undefined) {
+    if (remoteAddress === undefined && !this.#isUnixListener) {
       socket.destroy();
       return null;
     }
@@ -264,7 +265,9 @@ export class Connections implements HttpConnections {
         socket.destroy();
       },
     };
-    const peer = this.#isExemptFromPeerShare(remoteAddress) ? null : peerNetworkOf(remoteAddress);
+    // The peers of a unix socket are proxies of this machine.
+    const isExempt = remoteAddress === undefined || this.#isExemptFromPeerShare(remoteAddress);
+    const peer = isExempt ? null : peerNetworkOf(remoteAddress);
     if (!this.#table.add(connection, peer)) return null;
     this.#connections.add(connection);
     this.#bySocket.set(socket, connection);

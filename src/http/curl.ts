@@ -7,7 +7,7 @@
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
 export interface FirstMessage {
-  /** The URL of the public listener. */
+  /** The URL of the public listener, or `unix:/PATH`. */
   readonly publicUrl: string;
   readonly key: string;
   readonly from: string;
@@ -27,9 +27,12 @@ export const FIRST_SENDER = 'hello@example.org';
 /** Returns the command with one argument per line. */
 export function firstCurlCommand({ publicUrl, key, from, to }: FirstMessage): string {
   const body = JSON.stringify({ to, from, subject: 'Hello', message: 'It works.' });
+  const base = publicUrl.startsWith('unix:')
+    ? `curl -i --unix-socket ${quoteForShell(publicUrl.slice('unix:'.length))} http://localhost`
+    : // A self-signed certificate needs -k.
+      `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}`;
   return [
-    // A self-signed certificate needs -k.
-    `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}/api/v1/send-mail`,
+    `${base}/api/v1/send-mail`,
     `  -H ${quoteForShell(`Authorization: ${key}`)}`,
     `  -H ${quoteForShell('Content-Type: application/json')}`,
     `  -d ${quoteForShell(body)}`,

@@ -1,7 +1,7 @@
 /** Defines the options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the dependencies. */
 
 import type { Clock } from '../clock.ts';
-import type { HostPort, Settings } from '../config/settings.ts';
+import type { Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
 import type { AcceptResult, NewMessage } from '../model/message.ts';
@@ -69,8 +69,11 @@ export interface ListenerOptions {
   readonly limits?: Partial<ListenerLimits>;
 }
 
-export interface ListenAddress extends HostPort {
+export interface ListenAddress {
+  /** `unix:/PATH` for a unix socket. */
   readonly url: string;
+  /** 0 for a unix socket. */
+  readonly port: number;
 }
 
 export interface Listener {

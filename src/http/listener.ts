@@ -11,7 +11,8 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { bind, formatHostPort } from './bind.ts';
+import { isUnixSocket } from '../config/host.ts';
+import { bind, listenAddressOf } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
@@ -25,6 +26,7 @@ import {
 import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
+import { createTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
 
 /** The value of the Allow header for each path (RFC 9110 section 10.2.1). */
 const ALLOW: Readonly<Record<string, string>> = {
@@ -46,10 +48,11 @@ export function createListener(options: ListenerOptions): Listener {
   const responseWriter = new ResponseWriter(clock, limits.lingerMs, settings.maxRequestBytes);
   const onRefused = (code: ErrorCode): void =>
     publish({ type: 'request.refused', at: clock.now(), code, accountId: null, keyId: null });
+  const proxies = createTrustedProxies(settings.trustedProxies, isUnixSocket(settings.listen));
   const connections = new Connections({
     limits,
     clock,
-    isExemptFromPeerShare: peerShareExemption(settings.trustedProxies),
+    isExemptFromPeerShare: peerShareExemption(proxies),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
   let running: {
@@ -59,8 +62,10 @@ export function createListener(options: ListenerOptions): Listener {
   } | null = null;
 
   async function start(): Promise<ListenAddress> {
-    const certificate = settings.tls === null ? null : readCertificate(settings.tls);
-    const app = createApp(options, limits, limiter, responseWriter, connections, onRefused, (handle) =>
+    // The peers of a unix socket are on this machine, and a proxy terminates TLS.
+    const tls = isUnixSocket(settings.listen) ? null : settings.tls;
+    const certificate = tls === null ? null : readCertificate(tls);
+    const app = createApp(options, limits, limiter, responseWriter, connections, proxies, onRefused, (handle) =>
       createHttpServer({ limits, certificate, responseWriter, connections, clock, handle, onRefused }),
     );
     await app.ready();
@@ -69,10 +74,10 @@ export function createListener(options: ListenerOptions): Listener {
     // Accepting a connection fails if no descriptor is free. Open connections are not affected.
     server.on('error', reportError);
     const stopCertificateWatch =
-      settings.tls === null
+      tls === null
         ? () => {}
         : watchCertificate(
-            settings.tls,
+            tls,
             limits.certificatePollMs,
             clock,
             (pair) => {
@@ -82,7 +87,7 @@ export function createListener(options: ListenerOptions): Listener {
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
     running = { app, server, stopCertificateWatch };
-    return { ...at, url: `${certificate === null ? 'http' : 'https'}://${formatHostPort(at)}` };
+    return listenAddressOf(at, certificate === null ? 'http' : 'https');
   }
 
   async function drain(timeoutMs: number): Promise<void> {
@@ -108,6 +113,7 @@ export function createListener(options: ListenerOptions): Listener {
     cancelTimeout();
     cancelFlush();
     server.closeAllConnections();
+    connections.closeAll();
     await closed;
     await app.close();
   }
@@ -125,6 +131,7 @@ function createApp(
   limiter: RequestLimiter,
   responseWriter: ResponseWriter,
   connections: Connections,
+  proxies: TrustedProxies,
   onRefused: (code: ErrorCode) => void,
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
@@ -153,7 +160,7 @@ function createApp(
   // the key.
   for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
     app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  const sendMail = createSendMail(options, limiter, responseWriter, connections);
+  const sendMail = createSendMail(options, limiter, responseWriter, connections, proxies);
   app.post('/api/v1/send-mail', (request, reply) => {
     reply.hijack();
     sendMail(request.raw, reply.raw);

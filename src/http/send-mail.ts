@@ -33,6 +33,7 @@ import {
   wholeSeconds,
 } from './protocol.ts';
 import type { ThrottleResult } from './throttle.ts';
+import { clientAddressOf, type TrustedProxies } from './trusted-proxies.ts';
 
 /** A request that has passed key, load and throttle. */
 interface Exchange {
@@ -62,6 +63,7 @@ export function createSendMail(
   limiter: RequestLimiter,
   responseWriter: ResponseWriter,
   connections: HttpConnections,
+  proxies: TrustedProxies,
 ): (req: IncomingMessage, res: ServerResponse) => void {
   const { keyCache, throttle, clock, ids, submit, domains, publish, settings } = options;
   const reportError = (error: unknown) =>
@@ -95,7 +97,7 @@ export function createSendMail(
 
   /** Looks up a key that is not cached. The key is refused only if the store does not contain it. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const lookupDone = keyLookups.find(hash, peerNetworkOf(req.socket.remoteAddress ?? ''));
+    const lookupDone = keyLookups.find(hash, peerNetworkOf(clientAddressOf(req, proxies)));
     if (lookupDone === null) {
       refuse(req, res, 'overloaded', null, null, null, retryAfter(TOO_MANY_LOOKUPS_RETRY_MS));
       return;

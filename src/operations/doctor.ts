@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isLoopback } from '../config/host.ts';
+import { isLocalListen } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
@@ -168,7 +168,7 @@ function otherChecks(
       checkCertificate({
         paths: tls,
         listen,
-        acceptsRemoteClients: !isLoopback(listen.host),
+        acceptsRemoteClients: !isLocalListen(listen),
         read: (path) => readFile(path),
         now: clock.now(),
       }),

@@ -9,6 +9,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import { clientAddressOf, isForwardedHttps, type TrustedProxies } from '../http/trusted-proxies.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
@@ -41,6 +42,7 @@ export const API_PATH = '/api/v1';
 export interface ApiParts {
   readonly clock: Clock;
   readonly connections: HttpConnections;
+  readonly proxies: TrustedProxies;
   readonly access: AccessControl;
   readonly sessions: Sessions;
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
@@ -74,7 +76,9 @@ type Authentication =
 
 /** Adds the routes of the API. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, access, sessions, tokens, store, liveUpdates, publish } = parts;
+  const { clock, connections, proxies, access, sessions, tokens, store, liveUpdates, publish } = parts;
+  const isHttps = (request: FastifyRequest): boolean =>
+    isHttpsOrigin(request) || isForwardedHttps(request.raw, proxies);
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
@@ -84,7 +88,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (refusal !== null) return refuse(reply, refusal);
     const { cookie, secret } = sessions.create(clock.now());
     return reply
-      .header('Set-Cookie', sessionCookie(cookie, isHttpsOrigin(request)))
+      .header('Set-Cookie', sessionCookie(cookie, isHttps(request)))
       .send({ result: 'ok', session: secret } satisfies SignInResponse);
   });
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
@@ -98,7 +102,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         return refuse(reply, toStoreRefusal(error));
       }
     }
-    return reply.header('Set-Cookie', expiredSessionCookie(isHttpsOrigin(request))).send({ result: 'ok' });
+    return reply.header('Set-Cookie', expiredSessionCookie(isHttps(request))).send({ result: 'ok' });
   });
   app.post(`${API_PATH}/ticket`, async (request, reply) => {
     if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
@@ -267,8 +271,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
 
-  async function authenticateToken({ ip }: FastifyRequest, text: string): Promise<Authentication> {
-    const token = await tokens.authenticate(ip, text);
+  async function authenticateToken({ raw }: FastifyRequest, text: string): Promise<Authentication> {
+    const token = await tokens.authenticate(clientAddressOf(raw, proxies), text);
     if (token.kind === 'refused') return token;
     const { name, readOnly, expiresAt } = token;
     return {
@@ -285,7 +289,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
    * delayed.
    */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
-    const decision = access.check(request.ip, request.headers.host, authorization, clock.now());
+    const decision = access.check(
+      clientAddressOf(request.raw, proxies),
+      request.headers.host,
+      authorization,
+      clock.now(),
+    );
     if ('delayMs' in decision) await delayResponse(request.raw, clock, decision.delayMs);
     switch (decision.kind) {
       case 'granted':

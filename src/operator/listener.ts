@@ -8,6 +8,9 @@
  */
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import { formatListen, isUnixSocket } from '../config/host.ts';
+import { listenAddressOf } from '../http/bind.ts';
+import { clientAddressOf, createTrustedProxies } from '../http/trusted-proxies.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API_PATH, addApi } from './api.ts';
@@ -37,26 +40,30 @@ const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 /** Creates the listener. `start` binds it. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings, bind } = options;
-  const { host, port } = settings.operatorListen;
+  const { operatorListen } = settings;
   let app: FastifyInstance | null = null;
 
   return {
     async start() {
-      const urlHost = `${host.includes(':') ? `[${host}]` : host}`;
-      if (settings.operatorPassword === null && !isLoopbackHost(host)) {
-        throw new Error(
-          `${SETTING} ${urlHost}:${port}: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
-        );
+      if (settings.operatorPassword === null) {
+        // `loadSettings` refuses both cases too.
+        if (isUnixSocket(operatorListen))
+          throw new Error(`${SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
+        const { host, port } = operatorListen;
+        if (!isLoopbackHost(host)) {
+          throw new Error(
+            `${SETTING} ${formatListen(operatorListen)}: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
+          );
+        }
       }
       const { api } = options;
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
       const newApp = createApp(options, sessions);
       await newApp.ready();
-      const address = await bind(newApp.server, settings.operatorListen, SETTING);
+      const address = listenAddressOf(await bind(newApp.server, operatorListen, SETTING), 'http');
       app = newApp;
-      const url = `http://${urlHost}:${address.port}`;
       const link = sessions?.linkToken ?? null;
-      return { ...address, url, signInUrl: link === null ? null : `${url}/sign-in?link=${link}` };
+      return { ...address, signInUrl: link === null ? null : `${address.url}/sign-in?link=${link}` };
     },
     async close() {
       const closingApp = app;
@@ -73,6 +80,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
   const { clock, api, connections } = options;
   const access = new AccessControl(options.settings.operatorPassword);
+  const proxies = createTrustedProxies(options.settings.trustedProxies, isUnixSocket(options.settings.operatorListen));
   const tokens = api === null ? null : createTokenAuthenticator({ clock, access, store: api.store });
   const app = Fastify({
     logger: false,
@@ -149,7 +157,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     }
     const token = options.settings.operatorPassword === null ? null : bearerToken(authorization);
     if (tokens !== null && token !== null) {
-      void tokens.authenticateForMetrics(request.ip, token).then((authentication) => {
+      void tokens.authenticateForMetrics(clientAddressOf(request.raw, proxies), token).then((authentication) => {
         if (authentication.kind === 'refused') {
           refuseWith(reply, authentication);
           return;
@@ -159,7 +167,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       }, done);
       return;
     }
-    const decision = access.check(request.ip, host, authorization, clock.now());
+    const decision = access.check(clientAddressOf(request.raw, proxies), host, authorization, clock.now());
     switch (decision.kind) {
       case 'granted':
         // Without a password, every process of this machine has access, so the request does not authenticate its client.
@@ -196,6 +204,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       ...api,
       clock,
       connections,
+      proxies,
       access,
       sessions,
       tokens,

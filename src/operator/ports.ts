@@ -1,17 +1,18 @@
 /** The dependencies and the interface of the operator listener. */
-import type { Server } from 'node:net';
 import type { Clock } from '../clock.ts';
-import type { HostPort, Settings } from '../config/settings.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import type { ListenAddress } from '../http/listener-options.ts';
 import type { InboxContext } from '../operations/context.ts';
 import type { ApiParts } from './api.ts';
 import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 
 export interface OperatorOptions {
-  readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword'>;
+  readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword' | 'trustedProxies'>;
   readonly clock: Clock;
   /** Binds a server. Rejects with a one-line error that begins with the name of the setting. */
-  readonly bind: (server: Server, at: HostPort, setting: string) => Promise<HostPort>;
+  readonly bind: Bind;
   readonly connections: HttpConnections;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
@@ -38,6 +39,6 @@ export interface OperatorListener {
    * Binds the listener. Rejects with a one-line error. `signInUrl` is the one-time link; null if a password is set or the API is
    * absent.
    */
-  start(): Promise<HostPort & { readonly url: string; readonly signInUrl: string | null }>;
+  start(): Promise<ListenAddress & { readonly signInUrl: string | null }>;
   close(): Promise<void>;
 }

@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } from '../http/capacity.ts';
 import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemption } from '../http/connections.ts';
+import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
 /** Maximum time without progress of a download from the operator listener. */
@@ -48,7 +49,7 @@ export function createHttpConnections(
   return new Connections({
     limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs: MAX_STALL_MS, maxConnections },
     clock,
-    isExemptFromPeerShare: peerShareExemption(settings.trustedProxies),
+    isExemptFromPeerShare: peerShareExemption(createTrustedProxies(settings.trustedProxies)),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener, reason }),
   });
 }

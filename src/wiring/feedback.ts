@@ -2,12 +2,14 @@
 
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
+import { isUnixSocket } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
 import { bind, formatHostPort } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
+import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
@@ -76,6 +78,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       returnPath,
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
+      isTrustedProxy: createTrustedProxies(settings.trustedProxies).includes,
       reader,
       recordReport: intake.recordReport,
       publish,
@@ -92,8 +95,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
 
   /** Starts the listener for provider events of Amazon SES, which SNS posts. */
   async function startSns(): Promise<string | null> {
-    const { feedbackHttpListen: at, sesTopics: topics, tls } = settings;
+    const { feedbackHttpListen: at, sesTopics: topics } = settings;
     if (at === null) return null;
+    const tls = isUnixSocket(at) ? null : settings.tls;
     const [{ createSnsReceiver }, { createSnsCertificates }] = await Promise.all([
       import('../feedback/ses/sns-receiver.ts'),
       import('../feedback/ses/sns-certificates.ts'),
@@ -112,13 +116,13 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       publish,
       onError: reportFailure,
     });
-    const bound = await receiver.start();
+    const { url } = await receiver.start();
     stack.defer(() => receiver.close());
     if (tls !== null)
       stack.defer(
         watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, receiver.renewCertificate, onCertificateError),
       );
-    return `${tls === null ? 'http' : 'https'}://${formatHostPort(bound)}/ses`;
+    return isUnixSocket(at) ? url : `${url}/ses`;
   }
 
   /** Starts the poller that reads provider events of Amazon SES from an SQS queue. */

@@ -19,9 +19,13 @@ export interface SmtpClient {
 
 /**
  * Connects to the server, reads the greeting and sends EHLO. `localAddress` sets the source address, from the loopback
- * network.
+ * network. `firstBytes` are sent before the greeting is read, as a proxy does.
  */
-export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Promise<SmtpClient> {
+export async function connectSmtp(
+  port: number,
+  localAddress = '127.0.0.1',
+  firstBytes: string | Uint8Array = '',
+): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
   let received = '';
   let isClosed = false;
@@ -57,6 +61,7 @@ export async function connectSmtp(port: number, localAddress = '127.0.0.1'): Pro
     socket.write(`${line}\r\n`);
     return readReply();
   };
+  if (firstBytes.length > 0) socket.write(firstBytes);
   await readReply();
   await sendCommand('EHLO peer.example');
   return {

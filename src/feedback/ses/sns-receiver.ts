@@ -8,9 +8,10 @@
 import { type KeyObject, verify } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { HostPort } from '../../config/settings.ts';
-import type { Bind } from '../../http/bind.ts';
+import type { HttpListen } from '../../config/settings.ts';
+import { type Bind, listenAddressOf } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
+import type { ListenAddress } from '../../http/listener-options.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { RecordResult } from '../intake.ts';
@@ -51,7 +52,7 @@ export type SnsRefusal =
   | 'store';
 
 export interface SnsReceiverParts {
-  readonly listenAddress: HostPort;
+  readonly listenAddress: HttpListen;
   readonly bind: Bind;
   readonly connections: HttpConnections;
   readonly clock: Clock;
@@ -67,7 +68,7 @@ export interface SnsReceiverParts {
 
 export interface SnsReceiver {
   /** Rejects with an Error whose one-line message names the setting and the address. */
-  start(): Promise<HostPort>;
+  start(): Promise<ListenAddress>;
   renewCertificate(certificate: SnsCertificatePair): void;
   close(): Promise<void>;
 }
@@ -200,12 +201,18 @@ export function createSnsReceiver(parts: SnsReceiverParts): SnsReceiver {
   }
 
   return {
-    start: () => parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN'),
+    start: async () => {
+      const bound = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
+      return listenAddressOf(bound, certificate === null ? 'http' : 'https');
+    },
     renewCertificate,
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
-      const cancel = clock.after(CONFIRM_TIMEOUT_MS, () => server.closeAllConnections());
+      const cancel = clock.after(CONFIRM_TIMEOUT_MS, () => {
+        server.closeAllConnections();
+        connections.closeAll();
+      });
       await closed;
       cancel();
     },

@@ -17,12 +17,14 @@ import {
   MAX_COMMAND_BYTES,
   MAX_ENVELOPE_COMMANDS,
   MAX_MESSAGE_BYTES,
+  PROXY_HEADER_TIMEOUT_MS,
 } from '../../../src/feedback/smtp-listener.ts';
 import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
 import { returnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
+import { proxyHeaderV2 } from '../../rig/proxy-header.ts';
 import { startResettingPeer } from '../../rig/resetting-peer.ts';
 import { certificateFor } from '../../rig/smtp-certificate.ts';
 import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
@@ -42,7 +44,7 @@ const DSN = CASE('01-postfix-no-such-user');
 interface Rig {
   readonly port: number;
   /** Connects from this loopback address; default 127.0.0.1. */
-  readonly dialog: (from?: string) => Promise<SmtpClient>;
+  readonly dialog: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
@@ -64,12 +66,14 @@ async function rig(
     module,
     reader: given,
     onRefusal = () => undefined,
+    trustedProxy = null,
   }: {
     readonly clock?: Clock;
     readonly module?: URL;
     readonly reader?: Pick<ReportReader, 'read'>;
     /** Called before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
+    readonly trustedProxy?: string | null;
   } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -102,6 +106,7 @@ async function rig(
     returnPath: { domain: DOMAIN, key: KEY },
     name: DOMAIN,
     certificate,
+    isTrustedProxy: (address) => address === trustedProxy,
     recordReport: intake.recordReport,
     publish: ({ reason }) => {
       refusals.push(reason);
@@ -118,8 +123,8 @@ async function rig(
     await reader.close();
   };
   onTestFinished(close);
-  const dialog = async (from?: string) => {
-    const dialog = await connectSmtp(port, from);
+  const dialog = async (from?: string, firstBytes?: string | Uint8Array) => {
+    const dialog = await connectSmtp(port, from, firstBytes);
     dialogs.push(dialog);
     return dialog;
   };
@@ -626,4 +631,94 @@ test('with a certificate it offers STARTTLS, and refuses bare line ends under TL
 test('without a certificate it does not offer STARTTLS', async () => {
   const { dialog } = await rig();
   expect(await (await dialog()).command('EHLO peer.example')).not.toContain('STARTTLS');
+});
+
+describe('behind a proxy that sends the header of the PROXY protocol', () => {
+  const PROXY = '127.0.0.9';
+  const headerFor = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
+
+  /** Connects as the proxy, sends these bytes and resolves to all bytes that the listener sends until it closes the connection. */
+  async function sendAndRead(port: number, bytes: string | Uint8Array, localAddress = PROXY): Promise<string> {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    let received = '';
+    const socket = connectSocket({ port, host: '127.0.0.1', localAddress }, () => socket.write(bytes));
+    socket.on('data', (chunk: Buffer) => {
+      received += chunk.toString('latin1');
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => resolve(received));
+    return promise;
+  }
+
+  test('the limits count the client that the proxy reports, in both versions', async () => {
+    const { port, dialog, refusals, reports } = await rig(undefined, null, { trustedProxy: PROXY });
+    for (let at = 0; at < MAX_SESSIONS.perPeer; at += 1)
+      await dialog(PROXY, at % 2 === 0 ? headerFor('203.0.113.1') : proxyHeaderV2('203.0.113.1'));
+    expect(await sendAndRead(port, headerFor('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
+    expect(refusals).toEqual(['too-many-connections']);
+    const other = await dialog(PROXY, proxyHeaderV2('203.0.113.2'));
+    expect(await other.send('', tokenOf(), DSN)).toMatch(/^250 /);
+    expect(reports).toHaveLength(1);
+  });
+
+  test('bytes after the header belong to the session, and STARTTLS works', async () => {
+    const { key, cert } = await certificateFor('localhost');
+    const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
+    const { dialog, refusals } = await rig(undefined, certificate, { trustedProxy: PROXY });
+    const peer = await dialog(PROXY, headerFor('203.0.113.1'));
+    expect(await peer.command('STARTTLS')).toMatch(/^220 /);
+    await peer.startTls();
+    const answer = await peer.command('EHLO peer.example');
+    expect(answer).toMatch(/^250/);
+    expect(answer).not.toContain(PROXY);
+    expect(refusals).toEqual([]);
+  });
+
+  test('a malformed header closes the connection, and nothing is answered', async () => {
+    const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
+    const malformed = [
+      'EHLO peer.example\r\n',
+      'PROXY TCP4 a b c d\r\n',
+      proxyHeaderV2('203.0.113.1', 0x11, undefined, 0x11),
+    ];
+    for (const bytes of malformed) expect(await sendAndRead(port, bytes)).toBe('');
+    expect(refusals).toEqual(malformed.map(() => 'proxy-header'));
+  });
+
+  test('a header that is late closes the connection', async () => {
+    const clock = virtualClock(Date.now());
+    const { port, refusals } = await rig(undefined, null, { trustedProxy: PROXY, clock });
+    const answers = ['PROXY TCP4', ''].map((bytes) => sendAndRead(port, bytes));
+    await expect
+      .poll(async () => {
+        await clock.advance(PROXY_HEADER_TIMEOUT_MS);
+        return refusals;
+      })
+      .toEqual(['proxy-header', 'proxy-header']);
+    expect(await Promise.all(answers)).toEqual(['', '']);
+  });
+
+  test('the header of another peer is an unknown command', async () => {
+    const { dialog, refusals } = await rig(undefined, null, { trustedProxy: PROXY });
+    const peer = await dialog('127.0.0.8');
+    expect(await peer.command(headerFor('203.0.113.1').trim())).toMatch(/^500 /);
+    expect(refusals).toEqual([]);
+  });
+
+  test('a reset at any point of the header affects no other connection', async () => {
+    const { port, dialog } = await rig(undefined, null, { trustedProxy: PROXY });
+    const header = headerFor('203.0.113.1');
+    await Promise.all(
+      Array.from({ length: header.length + 1 }, async (_, at) => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        const socket = connectSocket({ port, host: '127.0.0.1', localAddress: PROXY }, () =>
+          socket.write(header.slice(0, at), () => socket.resetAndDestroy()),
+        );
+        socket.on('error', () => undefined).on('close', () => resolve());
+        await promise;
+      }),
+    );
+    const peer = await dialog(PROXY, header);
+    expect(await peer.send('', tokenOf(), DSN)).toMatch(/^250 /);
+  });
 });

@@ -8,6 +8,7 @@ import {
   type TableConnection,
 } from '../../../src/http/capacity.ts';
 import { peerShareExemption } from '../../../src/http/connections.ts';
+import { createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 
 /** Creates a table. `closed` lists the closed connections as `name reason`. */
@@ -91,7 +92,7 @@ test('each of 200,000 connections is handled in constant time', () => {
 });
 
 test('loopback addresses and trusted proxies are exempt from the share, by address, network and mapped address', () => {
-  const isExempt = peerShareExemption(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']);
+  const isExempt = peerShareExemption(createTrustedProxies(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']));
   const exemptAddresses = [
     '127.0.0.1',
     '127.8.9.1',

@@ -1,5 +1,7 @@
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request as httpsRequest } from 'node:https';
+import { connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
@@ -173,4 +175,21 @@ test('a partial renewal is never loaded: files are loaded if they did not change
   expect(calls).toEqual(['pair']);
   stop();
   expect(calls).toEqual(['pair', 'stopped']);
+});
+
+test('a connection with an incomplete TLS handshake does not delay the end of the listener', async () => {
+  await writePair('old.example');
+  const { address, listener } = await startRig(createOptions());
+  const socket = connectTcp(address.port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  const closed = once(socket, 'close');
+  // The first bytes of a TLS record; the handshake remains incomplete.
+  await new Promise<void>((resolve) => socket.write(Buffer.from('1603010200', 'hex'), () => resolve()));
+  // A second connection completes its handshake after the first one was accepted.
+  expect(await certificateNameOf(address.port)).toBe('old.example');
+  const startedAt = performance.now();
+  await listener.drain(0);
+  // The handshake would end after `headersTimeoutMs`, 10 s.
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  await closed;
 });

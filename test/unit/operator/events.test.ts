@@ -39,7 +39,7 @@ async function startListener(
     token: { id: 1, name: 'ci', prefix: 'po_', hash: hashToken('po_ci'), ...at },
   };
   const listener = createOperatorListener({
-    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
     clock,
     bind,
     connections: connectionsFor(),

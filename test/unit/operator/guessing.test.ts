@@ -8,6 +8,7 @@ import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { hashToken, isReadOnlyToken, newToken } from '../../../src/model/credentials.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
+import { MAX_FAILURES } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/error.ts';
@@ -58,7 +59,11 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     lastUsedAt: null,
   };
   const listener = createOperatorListener({
-    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: PASSWORD },
+    settings: {
+      operatorListen: { host: '127.0.0.1', port: 0 },
+      operatorPassword: PASSWORD,
+      trustedProxies: ['127.0.0.9'],
+    },
     clock,
     bind,
     connections: connectionsFor(),
@@ -258,4 +263,31 @@ test('a read-only token can read the API and metrics, but cannot make changes', 
   expect((await sendRequest('/api/v1/session', { headers })).status).toBe(200);
   for (const path of ['/api/v1/accounts', '/api/v1/doctor/loop', '/api/v1/accounts/acme/suppressions/import'])
     expect([path, (await sendRequest(path, { headers, body: {} })).status]).toEqual([path, 403]);
+});
+
+test('wrong passwords behind a trusted proxy count for the client that the proxy reports', async () => {
+  const { ask } = await startListener();
+  const wrong = (from: string, client: string) =>
+    ask('/metrics', { from, headers: { Authorization: `Basic ${btoa('x:wrong')}`, 'X-Forwarded-For': client } });
+  const PROXY = '127.0.0.9';
+  for (let at = 0; at < MAX_FAILURES; at += 1) expect((await wrong(PROXY, '203.0.113.1')).status).toBe(401);
+  expect((await wrong(PROXY, '203.0.113.1')).status).toBe(429);
+  // The client sent the first address itself.
+  expect((await wrong(PROXY, '203.0.113.2, 203.0.113.1')).status).toBe(429);
+  expect((await wrong(PROXY, '203.0.113.2')).status).toBe(401);
+  // Another peer cannot choose its address.
+  for (let at = 0; at < MAX_FAILURES; at += 1) expect((await wrong('127.0.0.8', `203.0.113.${at}`)).status).toBe(401);
+  expect((await wrong('127.0.0.8', '203.0.113.99')).status).toBe(429);
+});
+
+test('the session cookie is Secure if a trusted proxy reports HTTPS', async () => {
+  const { ask } = await startListener();
+  const signIn = (from: string, forwardedProto: string) =>
+    ask('/api/v1/sign-in', { from, headers: { 'X-Forwarded-Proto': forwardedProto }, body: { password: PASSWORD } });
+  expect(String((await signIn('127.0.0.9', 'https')).headers['set-cookie'])).toMatch(/; Secure;/);
+  for (const [from, forwardedProto] of [
+    ['127.0.0.9', 'http'],
+    ['127.0.0.8', 'https'],
+  ] as const)
+    expect(String((await signIn(from, forwardedProto)).headers['set-cookie'])).not.toMatch(/Secure/);
 });

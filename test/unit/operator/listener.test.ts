@@ -20,6 +20,7 @@ function createOptions(
     settings: {
       operatorListen: { host: changes.host ?? '127.0.0.1', port: 0 },
       operatorPassword: changes.password ?? null,
+      trustedProxies: [],
     },
     clock: { now: () => Date.now(), after: () => () => {} },
     bind,

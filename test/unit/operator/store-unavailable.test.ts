@@ -21,7 +21,7 @@ const rejectUnavailable = async (): Promise<never> => {
 
 async function startListener() {
   const listener = createOperatorListener({
-    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null },
+    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
     clock: systemClock,
     bind,
     connections: connectionsFor(),

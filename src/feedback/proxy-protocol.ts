@@ -1,0 +1,87 @@
+/**
+ * Parses the header of the PROXY protocol, versions 1 and 2, with which a TCP proxy reports the address of its client before any
+ * other byte (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
+ *
+ * Guarantees: no function throws. The header is bounded. Every byte before its end is part of the header. Anything that is not a
+ * valid header is `malformed`, as soon as its first wrong byte is known.
+ */
+import { isIPv4, isIPv6 } from 'node:net';
+
+/** The maximum size of a header. Version 1 allows 107 bytes, version 2 has extensions of any length. */
+export const MAX_PROXY_HEADER_BYTES = 2_048;
+const MAX_V1_BYTES = 107;
+const V1_PREFIX = Buffer.from('PROXY ', 'latin1');
+const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
+/** The signature, the version and command, the address family, and the length of what follows. */
+const V2_FIXED_BYTES = 16;
+
+export type ProxyHeader =
+  | { readonly kind: 'incomplete' }
+  | { readonly kind: 'malformed' }
+  /**
+   * `address` is the IP address of the client; null if the proxy reports none, which means that the proxy itself is the client, for
+   * example for a health check. The bytes from `length` on follow the header.
+   */
+  | { readonly kind: 'complete'; readonly address: string | null; readonly length: number };
+
+const INCOMPLETE: ProxyHeader = { kind: 'incomplete' };
+const MALFORMED: ProxyHeader = { kind: 'malformed' };
+
+/** Parses the header at the beginning of `bytes`, which are all bytes received so far. */
+export function parseProxyHeader(bytes: Buffer): ProxyHeader {
+  if (startsLike(bytes, V2_SIGNATURE)) return parseV2(bytes);
+  if (startsLike(bytes, V1_PREFIX)) return parseV1(bytes);
+  return MALFORMED;
+}
+
+/** Returns true if the bytes begin with the prefix, or are the beginning of the prefix. */
+function startsLike(bytes: Buffer, prefix: Buffer): boolean {
+  const length = Math.min(bytes.length, prefix.length);
+  return bytes.subarray(0, length).equals(prefix.subarray(0, length));
+}
+
+/** Section 2.1: `PROXY TCP4 CLIENT SERVER PORT PORT` and CR LF. The text after `UNKNOWN` is ignored. */
+function parseV1(bytes: Buffer): ProxyHeader {
+  const end = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n');
+  if (end < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE : MALFORMED;
+  const line = bytes.toString('latin1', 0, end);
+  const length = end + 2;
+  if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) return { kind: 'complete', address: null, length };
+  const [, family, client = '', server = '', ...ports] = line.split(' ');
+  const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null;
+  if (isAddress === null || !isAddress(client) || !isAddress(server) || client.includes('%')) return MALFORMED;
+  if (ports.length !== 2 || !ports.every(isPort)) return MALFORMED;
+  return { kind: 'complete', address: client, length };
+}
+
+function isPort(text: string): boolean {
+  return /^(0|[1-9][0-9]{0,4})$/.test(text) && Number(text) <= 65_535;
+}
+
+/** Section 2.2. Extensions after the addresses are ignored. */
+function parseV2(bytes: Buffer): ProxyHeader {
+  const versionAndCommand = bytes[12] ?? 0x20;
+  if (versionAndCommand !== 0x20 && versionAndCommand !== 0x21) return MALFORMED;
+  if (bytes.length < V2_FIXED_BYTES) return INCOMPLETE;
+  const length = V2_FIXED_BYTES + bytes.readUInt16BE(14);
+  if (length > MAX_PROXY_HEADER_BYTES) return MALFORMED;
+  const isLocal = versionAndCommand === 0x20;
+  const family = bytes[13] ?? 0;
+  const addressBytes = isLocal ? 0 : family === TCP_OVER_IPV4 ? 12 : family === TCP_OVER_IPV6 ? 36 : 0;
+  if (length < V2_FIXED_BYTES + addressBytes) return MALFORMED;
+  if (bytes.length < length) return INCOMPLETE;
+  // LOCAL, UNSPEC and other families report no IP address.
+  const address = addressBytes === 0 ? null : formatAddress(bytes.subarray(V2_FIXED_BYTES), family);
+  return { kind: 'complete', address, length };
+}
+
+const TCP_OVER_IPV4 = 0x11;
+const TCP_OVER_IPV6 = 0x21;
+
+function formatAddress(bytes: Buffer, family: number): string {
+  if (family === TCP_OVER_IPV4) return bytes.subarray(0, 4).join('.');
+  const groups = Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(2 * at));
+  // An IPv4-mapped address (RFC 4291 section 2.5.5.2) counts as its IPv4 address.
+  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return bytes.subarray(12, 16).join('.');
+  return groups.map((group) => group.toString(16)).join(':');
+}

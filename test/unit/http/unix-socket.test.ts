@@ -1,0 +1,88 @@
+/** Tests listeners on unix sockets: the file of the socket, and the client that a proxy reports. */
+import { once } from 'node:events';
+import { existsSync, linkSync, lstatSync, statSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpServer, request } from 'node:http';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { bind } from '../../../src/http/bind.ts';
+import { clientAddressOf, createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
+import { connectionsFor } from '../../rig/connections.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+function newServer(): Server {
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  return server;
+}
+
+test('the user and the group of the service can connect, and closing the listener removes the file', async () => {
+  const socketPath = join(temporaryFolder(), 'api.sock');
+  const server = newServer();
+  expect(await bind(server, { socketPath }, 'POSTRIDER_LISTEN')).toEqual({ socketPath });
+  expect((statSync(socketPath).mode & 0o777).toString(8)).toBe('660');
+  server.close();
+  await once(server, 'close');
+  expect(existsSync(socketPath)).toBe(false);
+});
+
+test('a socket on which another process listens is not removed', async () => {
+  const socketPath = join(temporaryFolder(), 'api.sock');
+  await bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN');
+  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+    `POSTRIDER_LISTEN unix:${socketPath}: another process listens on this socket; stop it, or choose another path`,
+  );
+  expect(lstatSync(socketPath).isSocket()).toBe(true);
+});
+
+test('the socket of a process that was killed is replaced', async () => {
+  const socketPath = join(temporaryFolder(), 'api.sock');
+  const server = newServer();
+  await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
+  // The file of a killed process remains: a second name of the socket survives the removal of the first.
+  const stalePath = `${socketPath}.stale`;
+  linkSync(socketPath, stalePath);
+  server.close();
+  await once(server, 'close');
+  await bind(newServer(), { socketPath: stalePath }, 'POSTRIDER_LISTEN');
+});
+
+test('a file that is not a socket is not removed', async () => {
+  const socketPath = join(temporaryFolder(), 'file');
+  writeFileSync(socketPath, 'content');
+  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+    `POSTRIDER_LISTEN unix:${socketPath}: the file exists and is not a socket; choose another path`,
+  );
+  expect(existsSync(socketPath)).toBe(true);
+});
+
+test('a missing folder is one line that names the remedy', async () => {
+  const socketPath = join(temporaryFolder(), 'missing', 'api.sock');
+  await expect(bind(newServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
+    `POSTRIDER_LISTEN unix:${socketPath}: the socket cannot be created; create its folder, and let the user of the service write there`,
+  );
+});
+
+test('connections of a unix socket are accepted, and the client is the one that the proxy reports', async () => {
+  const socketPath = join(temporaryFolder(), 'api.sock');
+  const proxies = createTrustedProxies([], true);
+  const server = createHttpServer((req, res) => res.end(clientAddressOf(req, proxies)));
+  onTestFinished(() => void server.close());
+  connectionsFor().attach(server);
+  await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
+  const ask = async (headers: Record<string, string>): Promise<string> => {
+    const { promise, resolve, reject } = Promise.withResolvers<string>();
+    request({ socketPath, agent: false, headers }, (response) => {
+      let body = '';
+      response.on('data', (chunk: Buffer) => {
+        body += chunk.toString();
+      });
+      response.on('end', () => resolve(body));
+    })
+      .on('error', reject)
+      .end();
+    return promise;
+  };
+  expect(await ask({ 'X-Forwarded-For': '1.1.1.1, 203.0.113.9' })).toBe('203.0.113.9');
+  expect(await ask({})).toBe('');
+});
