@@ -48,20 +48,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
     const store = await storeWithAccount();
     const now = Date.now();
-    for (const name of ['judge', 'live']) await store.recordHeartbeat(heartbeatOf(name), 10 * MINUTE, now);
+    for (const name of ['observer', 'live']) await store.recordHeartbeat(heartbeatOf(name), 10 * MINUTE, now);
     await store.recordHeartbeat(heartbeatOf('dead'), -1, now);
     const lease = (owner: string, until: number) => newMessage({ lease: { owner, until } });
-    const [dead, live, over] = [
+    const [ofDeadNode, ofLiveNode, expired] = [
       lease('dead', now + 20 * MINUTE),
       lease('live', now + 20 * MINUTE),
       lease('live', now - MINUTE),
     ];
-    await store.accept([dead, live, over]);
+    await store.accept([ofDeadNode, ofLiveNode, expired]);
     const recover = (includeDeadNodes: boolean) =>
-      store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'judge' });
+      store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'observer' });
     expect(await recover(false)).toBe(0);
     expect(await recover(true)).toBe(1);
-    const states = await Promise.all([dead, live, over].map(async ({ id }) => (await store.findMessage(id))?.state));
+    const states = await Promise.all(
+      [ofDeadNode, ofLiveNode, expired].map(async ({ id }) => (await store.findMessage(id))?.state),
+    );
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
 
@@ -71,8 +73,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const lease = { owner: 'stopped', until: now + 20 * MINUTE };
     const message = newMessage({ lease });
     await store.accept([message]);
-    await store.recover({ now, includeAllLeases: false, includeDeadNodes: true, onUncertain: 'resend', node: 'judge' });
-    const claimed = await store.claim({ messages: 1, bytes: 10_000 }, { owner: 'judge', until: now + MINUTE }, now + 1);
+    await store.recover({
+      now,
+      includeAllLeases: false,
+      includeDeadNodes: true,
+      onUncertain: 'resend',
+      node: 'observer',
+    });
+    const claimed = await store.claim(
+      { messages: 1, bytes: 10_000 },
+      { owner: 'observer', until: now + MINUTE },
+      now + 1,
+    );
     const [claimedMessage] = claimed.messages;
     if (claimedMessage === undefined) throw new Error('no message was claimed');
     expect(await store.settle([newSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);

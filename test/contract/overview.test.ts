@@ -140,20 +140,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('shop', LIMITS, NOW);
     const made = async (name: string, at: number) =>
       done(await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at));
-    const changedOver = await made('web', NOW - DAY_MS);
-    const forgottenKey = await made('cron', NOW - DAY_MS);
+    const rotatedKey = await made('web', NOW - DAY_MS);
+    const rotatedKeyInUse = await made('cron', NOW - DAY_MS);
     const updateLastUsed = (at: number) =>
-      store.updateKeysLastUsed([changedOver, forgottenKey].map(({ id }) => ({ id, at })));
+      store.updateKeysLastUsed([rotatedKey, rotatedKeyInUse].map(({ id }) => ({ id, at })));
     await updateLastUsed(NOW - 120_000);
     const successors: number[] = [];
-    for (const { id, name } of [changedOver, forgottenKey]) {
+    for (const { id, name } of [rotatedKey, rotatedKeyInUse]) {
       const key = { prefix: 'pr_new', hash: `${name} new` };
       successors.push(done(await store.rotateKey(id, key, NOW + DAY_MS, NOW - 60_000)).id);
     }
     expect((await store.readOverviewData(NOW)).keys).toEqual([]);
-    await store.updateKeysLastUsed([{ id: forgottenKey.id, at: NOW - 1_000 }]);
+    await store.updateKeysLastUsed([{ id: rotatedKeyInUse.id, at: NOW - 1_000 }]);
     const { keys } = await store.readOverviewData(NOW);
-    expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[forgottenKey.id, successors[1]]]);
+    expect(keys.map(({ id, successor }) => [id, successor])).toEqual([[rotatedKeyInUse.id, successors[1]]]);
   });
 
   test('a domain needs attention if it is not authenticated or a record is missing', async () => {

@@ -50,8 +50,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const ids = messages.map(({ id }) => id).reverse();
     const shown = await Promise.all(ids.map((id) => store.findMessage(id)));
     const expectedHistories = shown.map((message) => {
-      const { message: _, ...standing } = message ?? { message: null };
-      return standing;
+      const { message: _, ...history } = message ?? { message: null };
+      return history;
     });
     expect(await store.messageHistories([...ids, newMessage().id, 'no id'])).toEqual(expectedHistories);
   });
@@ -540,13 +540,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await storeWith();
     const accepted = Date.now() - 100_000;
-    const [old, youngerMessage] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
-    await store.accept([old, youngerMessage]);
+    const [old, newerMessage] = [newMessage({ acceptedAt: accepted, lease: LEASE }), newMessage()];
+    await store.accept([old, newerMessage]);
     await store.settle([
       newSettlement({ ...old, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
     expect(await store.expire(accepted, Date.now(), 10, 'node-a')).toEqual([old.id]);
-    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(youngerMessage.id))?.state]).toEqual([
+    expect([(await store.findMessage(old.id))?.state, (await store.findMessage(newerMessage.id))?.state]).toEqual([
       'expired',
       'queued',
     ]);

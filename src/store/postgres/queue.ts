@@ -319,9 +319,9 @@ export function prepareClaim(database: Database): Store['claim'] {
     };
   }
 
-  return async (room, lease, now) => {
+  return async (limits, lease, now) => {
     lanes.reverse();
-    return database.transaction((transaction) => claimIn(transaction, room, lease, now));
+    return database.transaction((transaction) => claimIn(transaction, limits, lease, now));
   };
 }
 

@@ -134,16 +134,14 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       const read = keys.length === 0 ? [] : await database.query(SELECT_PAGES, [keys]);
       return new Map(read.map((row) => [rows.int(row, 'key'), bytes(row.page)]));
     },
-    bySeqs: (places, filter) => selectByRanges(places.map(minIdOfSeq), places.map(maxIdOfSeq), filter),
+    bySeqs: (seqs, filter) => selectByRanges(seqs.map(minIdOfSeq), seqs.map(maxIdOfSeq), filter),
   };
 
   return {
     async searchMessages(search, budgetMs) {
       const deadline = monotonic() + budgetMs;
-      const { messages: mails, searchedTo } = await runAsync(
-        executeSearch(source, search, () => monotonic() >= deadline),
-      );
-      const found = mails.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [mails.map(({ id }) => id)]);
+      const { messages, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= deadline));
+      const found = messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
       return { messages: found.map(rows.messageSummary), searchedTo };
     },
   };
@@ -311,12 +309,12 @@ function nextId(id: string): string {
 }
 
 async function writeChange(session: Session, change: IndexChange): Promise<void> {
-  for (const { first, end: past, messageCount: mails, directory, termPages: terms, seqPages: places } of change.add) {
-    const [row = {}] = await session.query(ADD_SEGMENT, [first, past, mails, change.at, Buffer.from(directory)]);
+  for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
+    const [row = {}] = await session.query(ADD_SEGMENT, [first, end, messageCount, change.at, Buffer.from(directory)]);
     const number = rows.int(row, 'number');
     const pages = [
-      ...terms.map((page, index) => [termsKey(number, index), Buffer.from(page)] as const),
-      ...places.map((page, index) => [seqsKey(number, index), Buffer.from(page)] as const),
+      ...termPages.map((page, index) => [termsKey(number, index), Buffer.from(page)] as const),
+      ...seqPages.map((page, index) => [seqsKey(number, index), Buffer.from(page)] as const),
     ];
     for (let begin = 0; begin < pages.length; begin += PAGES_PER_STATEMENT) {
       const batch = pages.slice(begin, begin + PAGES_PER_STATEMENT);

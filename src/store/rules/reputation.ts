@@ -92,9 +92,9 @@ export class ReputationDeltas {
   }
 
   /** Returns the counts in order of account id, each with the time of its last change. */
-  sortedByAccount(): readonly (readonly [accountId: number, tally: ReputationDelta, at: number])[] {
+  sortedByAccount(): readonly (readonly [accountId: number, delta: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)
-      .map(([accountId, tally]) => [accountId, tally, tally.at] as const);
+      .map(([accountId, delta]) => [accountId, delta, delta.at] as const);
   }
 }

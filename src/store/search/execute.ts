@@ -162,17 +162,17 @@ export function* executeSearch<Message extends SearchableMessage>(
         continue;
       }
       // The segment has no candidate list. The pending candidates are read first, then every row of the segment.
-      const segmentRange = clip(segment, end);
+      const segmentRange = searchedRangeOf(segment, end);
       const stoppedAt =
         (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
       if (stoppedAt !== null) return stoppedAt;
       pending = [];
       end = segmentRange.first;
     }
-    return yield* readCandidates(pending, { first: clip(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
+    return yield* readCandidates(pending, { first: searchedRangeOf(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
   }
 
-  function clip(segment: SegmentInfo, end: string): IdRange {
+  function searchedRangeOf(segment: SegmentInfo, end: string): IdRange {
     const segmentEnd = minIdOfSeq(segment.end);
     return { first: laterId(firstIdOf(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }

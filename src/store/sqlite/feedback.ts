@@ -61,17 +61,17 @@ export function prepareFeedback(database: DatabaseSync, { addToReputation, recor
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
 
-  function storeReport(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
+  function storeReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
     const text = Buffer.from(raw).toString('base64');
-    const { lastInsertRowid } = insert.run(digest, at, source, mailId, reason, summary, text);
+    const { lastInsertRowid } = insert.run(digest, at, source, messageId, reason, summary, text);
     return { kind: 'stored', feedbackId: Number(lastInsertRowid), reason };
   }
 
-  function storePrematureReport(report: FeedbackReport, mailId: string | null, reason: string): FeedbackResult {
+  function storePrematureReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const digest = prematureReportDigest(report.digest);
     return selectKnown.get(digest) === undefined
-      ? storeReport({ ...report, digest }, mailId, reason)
+      ? storeReport({ ...report, digest }, messageId, reason)
       : { kind: 'repeated' };
   }
 

@@ -310,13 +310,13 @@ class Restore {
     const hasConflict = DATABASE_FILE_SUFFIXES.some(
       (suffix) => existsSync(this.#path + suffix) && existsSync(earlierKeptPath + suffix),
     );
-    const aside = hasConflict ? this.#unusedPath() : earlierKeptPath;
-    this.#writeMarker({ kept: basename(aside), draft: basename(this.#draft) });
-    this.#moveAside(aside);
+    const targetPath = hasConflict ? this.#unusedPath() : earlierKeptPath;
+    this.#writeMarker({ kept: basename(targetPath), draft: basename(this.#draft) });
+    this.#moveAside(targetPath);
     this.#steps.rename(this.#draft, this.#path);
     this.#syncFolder();
     this.#removeMarker();
-    return aside;
+    return targetPath;
   }
 
   /** Writes the marker under another name and then renames it, so that a marker is always complete. */

@@ -134,9 +134,9 @@ export function openGuardedDatabase({
 
   function opened(): DatabaseSync {
     try {
-      const made = open(path, holdsServeLock);
-      made.exec(`PRAGMA cache_size = -${cacheKib}`);
-      return made;
+      const connection = open(path, holdsServeLock);
+      connection.exec(`PRAGMA cache_size = -${cacheKib}`);
+      return connection;
     } catch (error) {
       throw toStoreError(error, path);
     }

@@ -75,14 +75,14 @@ test('a recent suppression stays in memory after many old ones', async () => {
 // intervals, and closes after the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
-const DEAD: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
+const UNREACHABLE: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
 const GREYLISTED: Outcome = { kind: 'deferred', reply, reason: 'greylisted', scope: 'message' };
 const DELIVERED: Outcome = { kind: 'delivered', reply };
 const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
 function openBreaker(jitter = 0) {
   const breaker = createCircuitBreaker({ random: () => jitter, publish: () => undefined });
-  for (let n = 0; n < 3; n += 1) breaker.recordOutcome(DEAD, 1_000);
+  for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE, 1_000);
   return breaker;
 }
 
@@ -90,13 +90,13 @@ describe('the circuit breaker', () => {
   test('opens after exactly three consecutive failures, and a success between failures restarts the count', () => {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
-      breaker.recordOutcome(DEAD, 0);
-      breaker.recordOutcome(DEAD, 0);
+      breaker.recordOutcome(UNREACHABLE, 0);
+      breaker.recordOutcome(UNREACHABLE, 0);
       expect(breaker.state).toBe('closed');
       breaker.recordOutcome(answer, 0);
     }
-    breaker.recordOutcome(DEAD, 0);
-    breaker.recordOutcome(DEAD, 0);
+    breaker.recordOutcome(UNREACHABLE, 0);
+    breaker.recordOutcome(UNREACHABLE, 0);
     breaker.recordOutcome({ kind: 'unanswered', reply }, 0);
     expect(breaker.state).toBe('open');
   });
@@ -132,12 +132,12 @@ describe('the circuit breaker', () => {
       const at = breaker.retryAt(now) ?? 0;
       now = at;
       expect(breaker.allowsAttempt(at)).toBe(true);
-      breaker.recordOutcome(DEAD, at);
+      breaker.recordOutcome(UNREACHABLE, at);
       waits.push((breaker.retryAt(at) ?? 0) - at);
     }
     expect(waits).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
     breaker.recordOutcome(DELIVERED, 9_999_999);
-    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(DEAD, 9_999_999);
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE, 9_999_999);
     expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
   });
 
@@ -147,7 +147,7 @@ describe('the circuit breaker', () => {
 
   test('is not changed by failures of attempts that began before it opened', () => {
     const breaker = openBreaker();
-    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(DEAD, 1_500);
+    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE, 1_500);
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
@@ -172,7 +172,7 @@ describe('the circuit breaker', () => {
       random: () => 0,
       publish: ({ type, retryAt }) => published.push([type, retryAt]),
     });
-    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(DEAD, 0);
+    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(UNREACHABLE, 0);
     breaker.allowsAttempt(2_000);
     breaker.recordOutcome(DELIVERED, 2_000);
     breaker.recordOutcome(DELIVERED, 2_001);
@@ -184,18 +184,18 @@ describe('the circuit breaker', () => {
   });
 
   test('never has two probes at the same time or a wait above five minutes, for any sequence of calls', () => {
-    const step = fc.record({ ms: fc.nat(400_000), dead: fc.boolean() });
+    const step = fc.record({ ms: fc.nat(400_000), fails: fc.boolean() });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const breaker = createCircuitBreaker({ random: () => 0.5, publish: () => undefined });
         let now = 0;
-        for (const { ms, dead } of steps) {
+        for (const { ms, fails } of steps) {
           now += ms;
           if (breaker.state === 'open')
             expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
           if (!breaker.allowsAttempt(now)) continue;
           if (breaker.state === 'half-open') expect(breaker.allowsAttempt(now)).toBe(false);
-          breaker.recordOutcome(dead ? DEAD : DELIVERED, now);
+          breaker.recordOutcome(fails ? UNREACHABLE : DELIVERED, now);
         }
       }),
     );

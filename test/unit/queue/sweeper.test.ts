@@ -16,7 +16,7 @@ function sweeperRig(
     purgeBodiesAndKeys?: () => number;
     resetExcessiveDueTimes?: () => number;
     canDetectDeadNodes?: () => boolean;
-    isSettled?: () => boolean;
+    isClockStable?: () => boolean;
     stoppedMs?: () => number;
   } = {},
 ) {
@@ -58,9 +58,9 @@ function sweeperRig(
     ages: {
       cutoffFor: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,
       toCurrentClock: (at) => at,
-      isClockStable: () => answers.isSettled?.() ?? true,
+      isClockStable: () => answers.isClockStable?.() ?? true,
     },
-    leasedMessageIds: () => ['in-memory', 'held-by-this-node'],
+    leasedMessageIds: () => ['in-memory', 'leased-by-this-node'],
     publish: (event) => {
       switch (event.type) {
         case 'message.expired':
@@ -74,11 +74,11 @@ function sweeperRig(
   });
   onTestFinished(stop);
   const callsTo = (name: string) => calls.filter(([called]) => called === name);
-  return { clock, calls, published, stop, named: callsTo };
+  return { clock, calls, published, stop, callsTo };
 }
 
 test('the leases of a dead node are recovered within 30 s of its last heartbeat', async () => {
-  const { clock, named: callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   const before = callsTo('recover').length;
   await clock.advance(30_000 - LIVENESS_TIMEOUT_MS - 1);
@@ -87,10 +87,10 @@ test('the leases of a dead node are recovered within 30 s of its last heartbeat'
 });
 
 test('each round expires messages, recovers leases and purges bodies', async () => {
-  const { clock, named: callsTo } = sweeperRig();
+  const { clock, callsTo } = sweeperRig();
   await clock.advance(0);
   expect(callsTo('expire')).toEqual([['expire', START - 24 * HOUR, START, 500, 'node-a']]);
-  const excludedIds = ['in-memory', 'held-by-this-node'];
+  const excludedIds = ['in-memory', 'leased-by-this-node'];
   expect(callsTo('recover')[0]).toEqual([
     'recover',
     { now: START, includeAllLeases: false, includeDeadNodes: false, onUncertain: 'hold', node: 'node-a', excludedIds },
@@ -104,7 +104,7 @@ test('each round expires messages, recovers leases and purges bodies', async () 
 });
 
 test('expiry and the recovery of leases run every 5 s, and the purge of bodies runs every minute', async () => {
-  const { clock, named: callsTo } = sweeperRig();
+  const { clock, callsTo } = sweeperRig();
   await clock.advance(60_000);
   expect([callsTo('expire').length, callsTo('recover').length, callsTo('purgeBodiesAndKeys').length]).toEqual([
     13, 13, 2,
@@ -113,11 +113,7 @@ test('expiry and the recovery of leases run every 5 s, and the purge of bodies r
 
 test('the next round starts at once after a full round, and every expired message is published', async () => {
   const rounds = [500, 500, 3];
-  const {
-    clock,
-    named: callsTo,
-    published,
-  } = sweeperRig({
+  const { clock, callsTo, published } = sweeperRig({
     expire: () => Array.from({ length: rounds.shift() ?? 0 }, (_, n) => `id-${rounds.length}-${n}`),
     recover: () => 2,
   });
@@ -129,11 +125,7 @@ test('the next round starts at once after a full round, and every expired messag
 
 test('a failed round is published and repeated after its interval, and the other periodic work continues', async () => {
   let failures = 1;
-  const {
-    clock,
-    named: callsTo,
-    published,
-  } = sweeperRig({
+  const { clock, callsTo, published } = sweeperRig({
     expire: () => {
       failures -= 1;
       if (failures === 0) throw new Error('the disk is full');
@@ -148,7 +140,7 @@ test('a failed round is published and repeated after its interval, and the other
 });
 
 test('a stop waits for the running round and starts no other round', async () => {
-  const { clock, named: callsTo, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
+  const { clock, callsTo, stop } = sweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
   const stopped = stop();
   await clock.advance(0);
   await stopped;
@@ -158,23 +150,23 @@ test('a stop waits for the running round and starts no other round', async () =>
 });
 
 test('only a node that can detect dead nodes recovers the leases of dead nodes', async () => {
-  const { clock, named: callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
+  const { clock, callsTo } = sweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   expect(callsTo('recover')[0]?.[1]).toMatchObject({ includeAllLeases: false, includeDeadNodes: true });
 });
 
 test('a lease of this node that is not in its memory is recovered after one minute', async () => {
-  const { clock, named: callsTo } = sweeperRig();
+  const { clock, callsTo } = sweeperRig();
   await clock.advance(30_000);
   const audits = callsTo('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
   expect(audits[0]?.[1]).toMatchObject({
     ownLeasesUntil: START + 25_000 + LEASE_MS - 60_000,
-    excludedIds: ['in-memory', 'held-by-this-node'],
+    excludedIds: ['in-memory', 'leased-by-this-node'],
   });
 });
 
 test('ages are measured in running time, so that a step of the clock neither expires a message nor purges a body', async () => {
-  const { clock, named: callsTo } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
+  const { clock, callsTo } = sweeperRig({ stoppedMs: () => 30 * 24 * HOUR });
   await clock.advance(0);
   const now = START - 30 * 24 * HOUR;
   expect(callsTo('expire')).toEqual([['expire', now - 24 * HOUR, START, 500, 'node-a']]);
@@ -184,15 +176,15 @@ test('ages are measured in running time, so that a step of the clock neither exp
 });
 
 test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {
-  let isSettled = false;
-  const { clock, named: callsTo } = sweeperRig({ isSettled: () => isSettled, canDetectDeadNodes: () => true });
+  let isClockStable = false;
+  const { clock, callsTo } = sweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });
   await clock.advance(30_000);
   expect(callsTo('recover')).toEqual([]);
   expect(callsTo('expire').length).toBeGreaterThan(5);
-  isSettled = true;
+  isClockStable = true;
   await clock.advance(30_000);
   expect(callsTo('recover').length).toBeGreaterThan(5);
   for (const [, options] of callsTo('recover')) {
-    expect(options).toMatchObject({ excludedIds: ['in-memory', 'held-by-this-node'] });
+    expect(options).toMatchObject({ excludedIds: ['in-memory', 'leased-by-this-node'] });
   }
 });

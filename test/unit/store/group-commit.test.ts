@@ -8,13 +8,13 @@ function createPendingCommits() {
     new Promise<number[]>((resolve, reject) => {
       pendingCommits.push({ batch, finish: () => resolve(batch.map((n) => n * 10)), fail: reject });
     });
-  return { held: pendingCommits, commit };
+  return { pendingCommits, commit };
 }
 
 const now = () => 0;
 
 test('items that arrive during commits share the next commit, and each item has its own result', async () => {
-  const { held: pendingCommits, commit } = createPendingCommits();
+  const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 100, now });
   const first = group.submit(1);
   await expect.poll(() => pendingCommits.length).toBe(1);
@@ -31,7 +31,7 @@ test('items that arrive during commits share the next commit, and each item has 
 });
 
 test('a failed commit rejects only the items of its batch', async () => {
-  const { held: pendingCommits, commit } = createPendingCommits();
+  const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 100, now });
   const failedItems = [1, 2].map((n) => group.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(1);
@@ -55,12 +55,12 @@ function createPoisonedCommits(poisoned: (item: number) => boolean) {
     if (batch.some(poisoned)) throw new Error('constraint failed');
     return batch.map((n) => n * 10);
   };
-  return { asked: committedBatches, group: createGroupCommit(commit, { maxBatch: 512, now }) };
+  return { committedBatches, group: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
 test('only the item that cannot be committed is rejected, at any position, with a few additional commits', async () => {
   for (const badItem of [0, 100, 511]) {
-    const { asked: committedBatches, group } = createPoisonedCommits((item) => item === badItem);
+    const { committedBatches, group } = createPoisonedCommits((item) => item === badItem);
     const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
     expect(all.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([badItem]);
     expect(all.every((one, n) => one.status === 'rejected' || one.value === n * 10)).toBe(true);
@@ -75,14 +75,14 @@ test('only the items that cannot be committed are rejected', async () => {
 });
 
 test('if every commit fails, the store is not called once per item', async () => {
-  const { asked: committedBatches, group } = createPoisonedCommits(() => true);
+  const { committedBatches, group } = createPoisonedCommits(() => true);
   const all = await Promise.allSettled(Array.from({ length: 512 }, (_, n) => group.submit(n)));
   expect(all.every(({ status }) => status === 'rejected')).toBe(true);
   expect(committedBatches.length).toBeLessThan(100);
 });
 
 test('a batch is never larger than the maximum, and items are committed in order', async () => {
-  const { held: pendingCommits, commit } = createPendingCommits();
+  const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 2, now });
   const all = [1, 2, 3, 4, 5].map((n) => group.submit(n));
   for (let n = 0; n < 3; n += 1) {
@@ -100,7 +100,7 @@ test('an item without a result from the store is rejected', async () => {
 
 test('the waiting time of the oldest item is reported', async () => {
   let at = 0;
-  const { held: pendingCommits, commit } = createPendingCommits();
+  const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 1, now: () => at });
   const all = [1, 2, 3].map((n) => group.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(2);

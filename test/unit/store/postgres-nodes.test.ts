@@ -179,8 +179,8 @@ describe('claiming on several nodes at once', () => {
     await first.accept(messages);
     const lockedIds = messages.slice(0, 6).map(({ id }) => id);
     const other = await lockRows(url, `SELECT * FROM queue WHERE id IN ('${lockedIds.join("','")}') FOR UPDATE`);
-    const taken = await first.claim(CLAIM_LIMITS, leaseOf('n'), Date.now() + 1);
-    expect(taken.messages.map(({ id }) => id).sort()).toEqual(
+    const claimed = await first.claim(CLAIM_LIMITS, leaseOf('n'), Date.now() + 1);
+    expect(claimed.messages.map(({ id }) => id).sort()).toEqual(
       messages
         .slice(6)
         .map(({ id }) => id)
@@ -229,7 +229,7 @@ describe('the end of leases on several nodes at once', () => {
     const shared = await startInstallation(NO_LIMITS);
     const messages = Array.from({ length: 300 }, () => newMessage({ lease: leaseOf('dead') }));
     await shared.first.accept(messages);
-    const taken = await Promise.all(
+    const recoveredCounts = await Promise.all(
       shared.nodes.map((node, n) =>
         node.recover({
           now: Date.now(),
@@ -240,7 +240,7 @@ describe('the end of leases on several nodes at once', () => {
         }),
       ),
     );
-    expect(taken.reduce((sum, n) => sum + n, 0)).toBe(300);
+    expect(recoveredCounts.reduce((sum, n) => sum + n, 0)).toBe(300);
     const histories = await Promise.all(messages.slice(0, 50).map(({ id }) => shared.first.findMessage(id)));
     for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
@@ -251,7 +251,7 @@ describe('the end of leases on several nodes at once', () => {
     const lease = leaseOf('dead');
     const messages = Array.from({ length: 100 }, () => newMessage({ lease }));
     await shared.first.accept(messages);
-    const [answers, taken] = await Promise.all([
+    const [answers, recoveredCount] = await Promise.all([
       one?.settle(messages.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
       two?.recover({
         now: Date.now(),
@@ -264,8 +264,8 @@ describe('the end of leases on several nodes at once', () => {
     const settled = answers.filter((answer) => answer === 'settled').length;
     // Each transaction skips the rows of the other transaction or waits for them, so every lease is either settled or
     // recovered.
-    expect(settled + taken).toBe(100);
-    expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: taken, sending: 0 });
+    expect(settled + recoveredCount).toBe(100);
+    expect(await shared.first.readQueueStatistics()).toMatchObject({ queued: recoveredCount, sending: 0 });
   });
 });
 

@@ -11,7 +11,7 @@ import { runStatement, temporaryDatabase } from '../../rig/postgres.ts';
 import { testedVersion } from '../../rig/postgres-version.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const GIVEN = {
+const ROLE_SETTINGS = {
   default_transaction_read_only: 'on',
   lock_timeout: '5ms',
   statement_timeout: '8s',
@@ -22,7 +22,7 @@ const GIVEN = {
 const NEWER = testedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
 /** The statement timeout of a service, which determines its other time limits. */
 const LIMIT_MS = 30_000;
-const IN_FORCE = {
+const SERVICE_SETTINGS = {
   default_transaction_read_only: 'off',
   lock_timeout: '0',
   statement_timeout: '29s',
@@ -43,7 +43,7 @@ test.each(['ROLE', 'DATABASE'])(
       `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
     );
     const target = kind === 'ROLE' ? `ROLE ${role}` : `DATABASE ${database}`;
-    const changes = Object.entries({ ...GIVEN, ...NEWER }).map(
+    const changes = Object.entries({ ...ROLE_SETTINGS, ...NEWER }).map(
       ([name, value]) => `ALTER ${target} SET ${name} = '${value}'`,
     );
     await runStatement(admin, changes.join('; '));
@@ -59,9 +59,14 @@ test.each(['ROLE', 'DATABASE'])(
       statementTimeoutMs: LIMIT_MS,
     });
     onTestFinished(() => pool.close());
-    const inForce = { ...IN_FORCE, ...(testedVersion() === 'newest' ? { transaction_timeout: '0' } : {}) };
-    const columns = Object.keys(inForce).map((name) => `current_setting('${name}') AS ${name}`);
-    expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([inForce]);
+    const expectedSettings = {
+      ...SERVICE_SETTINGS,
+      ...(testedVersion() === 'newest' ? { transaction_timeout: '0' } : {}),
+    };
+    const columns = Object.keys(expectedSettings).map((name) => `current_setting('${name}') AS ${name}`);
+    expect(await pool.query({ name: 'test_in_force', text: `SELECT ${columns.join(', ')}` }, [])).toEqual([
+      expectedSettings,
+    ]);
 
     const stores = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: true })));
     for (const store of stores) onTestFinished(() => store.close());
