@@ -210,7 +210,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
-    'Where all messages are sent. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay. `ses:` sends through Amazon SES.',
+    'The route of all messages. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay. `ses:` sends through Amazon SES.',
   ),
   listen: spec(
     'POSTRIDER_LISTEN',

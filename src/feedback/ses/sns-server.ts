@@ -1,5 +1,5 @@
 /**
- * The HTTP server of the SNS receiver: limits, request bodies and one-line responses.
+ * Creates the HTTP server of the SNS receiver. The server enforces limits, reads request bodies and sends one-line responses.
  *
  * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded to one
  * body per connection. Disconnected clients are not logged. After a refusal the connection ends, and the remaining body is not
