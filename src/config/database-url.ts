@@ -46,7 +46,7 @@ export function isDatabaseUrl(text: string): boolean {
 /** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
 export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
   const shown = quote(maskUrl(text));
-  const invalidUrl = (what: string) => invalid(`${shown} ${what}; use the form ${EXAMPLE}`);
+  const invalidUrl = (problem: string) => invalid(`${shown} ${problem}; use the form ${EXAMPLE}`);
   const start = text.indexOf('://');
   if (start < 0) return invalidUrl('needs // after the colon');
   const afterScheme = text.slice(start + 3);

@@ -17,8 +17,8 @@ export function readDotEnv(content: string): Readonly<Record<string, string>> {
   return values;
 }
 
-function fault(line: number, what: string): SettingsError {
-  return new SettingsError(`.env line ${line}: ${what}`);
+function fault(line: number, problem: string): SettingsError {
+  return new SettingsError(`.env line ${line}: ${problem}`);
 }
 
 function checkLines(text: string): void {

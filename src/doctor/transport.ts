@@ -116,10 +116,10 @@ function readyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind
     );
   }
   if (!result.secure && !result.loopback) {
-    const what = setting.auth === null ? 'messages cross' : 'the password and messages cross';
+    const exposedData = setting.auth === null ? 'messages' : 'the password and messages';
     return warning(
       'transport',
-      `${detail}; ${what} the network in clear text`,
+      `${detail}; ${exposedData} cross the network in clear text`,
       'use a server with TLS and remove tls=never from POSTRIDER_TRANSPORT',
     );
   }

@@ -109,7 +109,7 @@ interface Session extends OpenSession {
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
-  /** Releases what the session uses. Called when its connection is closed, once or more often. */
+  /** Releases the resources of the session. Called one or more times when its connection is closed. */
   dispose: () => void;
 }
 

@@ -99,11 +99,11 @@ export class Channel {
    * Resolves to the next reply, or to the loss of the connection. If `limited` is false, the deadline of `beginWork` does not
    * apply.
    */
-  nextReply(what: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
+  nextReply(awaitedEvent: string, timeoutMs: number, limited = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
     if (this.#lost !== null) return this.#lost;
-    this.#wait(what, timeoutMs, limited);
+    this.#wait(awaitedEvent, timeoutMs, limited);
     return new Promise((resolve) => {
       this.#waiter = resolve;
     });
@@ -185,9 +185,9 @@ export class Channel {
     this.#lose('closed', text);
   }
 
-  #event(event: 'connect' | 'secureConnect', what: string, timeoutMs: number): Promise<ConnectionLost | null> {
+  #event(event: 'connect' | 'secureConnect', awaitedEvent: string, timeoutMs: number): Promise<ConnectionLost | null> {
     if (this.#lost !== null) return Promise.resolve(this.#lost);
-    this.#wait(what, timeoutMs, true);
+    this.#wait(awaitedEvent, timeoutMs, true);
     return new Promise((resolve) => {
       const socket = this.#socket;
       const ready = (): void => {
@@ -273,9 +273,9 @@ export class Channel {
     return lost;
   }
 
-  #wait(what: string, timeoutMs: number, limited: boolean): void {
+  #wait(awaitedEvent: string, timeoutMs: number, limited: boolean): void {
     const now = this.#clock.monotonic();
-    this.#waitingFor = what;
+    this.#waitingFor = awaitedEvent;
     this.#deadline = limited ? Math.min(now + timeoutMs, this.#limit) : now + timeoutMs;
     if (this.#deadline < this.#timerAt) this.#arm(now);
   }

@@ -67,8 +67,8 @@ async function runSession(
   if (opened.kind === 'failed') {
     const { stage, code, enhanced, text } = opened.outcome.reply;
     const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
-    const what = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
-    return { probe: probeOf({ kind: 'failed', stage, text: what }), tlsFailed: opened.tlsFailed };
+    const failureText = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
+    return { probe: probeOf({ kind: 'failed', stage, text: failureText }), tlsFailed: opened.tlsFailed };
   }
   const { connection } = opened;
   const ready = {

@@ -86,20 +86,20 @@ function credential(part: string, value: string): string {
   return value;
 }
 
-function checkText(what: string, text: string, eightBit: boolean, maxOctets: number): void {
+function checkText(textName: string, text: string, eightBit: boolean, maxOctets: number): void {
   let octets = text.length;
   for (let i = 0; i < text.length; i += 1) {
     const unit = text.charCodeAt(i);
-    if (unit < 32 || unit === 127) throw new CommandError(`${what} has a line break or control character`);
+    if (unit < 32 || unit === 127) throw new CommandError(`${textName} has a line break or control character`);
     if (unit > 127) {
-      if (!eightBit) throw new CommandError(`${what} is not ASCII and SMTPUTF8 is not used`);
+      if (!eightBit) throw new CommandError(`${textName} is not ASCII and SMTPUTF8 is not used`);
       if (unit >= 0xd800 && unit <= 0xdfff && !text.isWellFormed()) {
-        throw new CommandError(`${what} has a lone surrogate`);
+        throw new CommandError(`${textName} has a lone surrogate`);
       }
       octets += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
     }
   }
-  if (octets > maxOctets) throw new CommandError(`${what} is longer than ${maxOctets} octets`);
+  if (octets > maxOctets) throw new CommandError(`${textName} is longer than ${maxOctets} octets`);
 }
 
 // Parses the bytes of a server into SMTP replies, for any chunks.

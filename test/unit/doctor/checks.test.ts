@@ -380,14 +380,14 @@ describe('transport', () => {
   it.each([
     ['a writable folder is ok', null, 'ok'],
     ['a folder that is not writable is a failure', 'EACCES', 'failure'],
-  ])('capture: %s', async (_name, why, result) => {
-    const converse = () => Promise.reject(new Error('unexpected call'));
+  ])('capture: %s', async (_name, reason, result) => {
+    const unexpectedProbe = () => Promise.reject(new Error('unexpected call'));
     const parts = {
       setting: { kind: 'capture' },
-      probeRelay: converse,
+      probeRelay: unexpectedProbe,
       readSesAccount: account,
       inboxPath: 'inbox',
-      checkWritable: async () => why,
+      checkWritable: async () => reason,
     } as const;
     expect(await checkTransport(parts)).toMatchObject([{ result }]);
   });
@@ -414,14 +414,14 @@ describe('transport', () => {
     ],
   ])('ses: %s', async (_name, answer, result, detail) => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
-    const converse = () => Promise.reject(new Error('unexpected call'));
+    const unexpectedProbe = () => Promise.reject(new Error('unexpected call'));
     const readAccount = async () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
     const parts = {
       setting,
-      probeRelay: converse,
+      probeRelay: unexpectedProbe,
       readSesAccount: readAccount,
       inboxPath: 'inbox',
       checkWritable: async () => null,

@@ -50,8 +50,8 @@ describe('the identity of a domain', () => {
 
   test('is created with keys of the provider if the operator selects Easy DKIM', async () => {
     const { fake, identities } = await startFixture();
-    const made = await ensureIdentity(identities, createDomain([]), 'easy', openKey);
-    expect(made.origin).toBe('AWS_SES');
+    const identity = await ensureIdentity(identities, createDomain([]), 'easy', openKey);
+    expect(identity.origin).toBe('AWS_SES');
     expect(fake.identities.get('a.example')?.privateKey).toBeNull();
   });
 

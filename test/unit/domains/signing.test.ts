@@ -153,10 +153,10 @@ test.each([
   ['that does not exist', null, 'the account has no authenticated domain example.org; `postrider domain list`'],
 ])(
   'if senders must be authenticated, messages of a domain %s are deferred and the failure is reported',
-  async (_name, domain, why) => {
+  async (_name, domain, reason) => {
     const { signedBy, alarms } = createSender(domain, true);
-    await expect(signedBy).rejects.toThrow(why);
-    expect(alarms).toEqual([expect.stringContaining(why)]);
+    await expect(signedBy).rejects.toThrow(reason);
+    expect(alarms).toEqual([expect.stringContaining(reason)]);
   },
 );
 

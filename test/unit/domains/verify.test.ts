@@ -94,14 +94,14 @@ describe('a DKIM record', () => {
   it('is missing if DNS has no record, and unknown if the lookup fails', async () => {
     expect(await check(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
     expect(await check(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    for (const [fault, why] of [
+    for (const [fault, reason] of [
       ['timeout', 'timeout'],
       ['SERVFAIL', 'SERVFAIL'],
       ['REFUSED', 'refused'],
     ] as const) {
       expect(await check(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
         found: 'unknown',
-        detail: `the lookup failed (${why}), so the status is unknown`,
+        detail: `the lookup failed (${reason}), so the status is unknown`,
       });
     }
   });

@@ -136,8 +136,8 @@ describe('pipelining', () => {
   test('clients that pipeline requests and never read are closed and do not delay other clients', async () => {
     const rig = await startListener({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
     const clients = await Promise.all(Array.from({ length: sampleOrFull(3, 30) }, () => connectClient(rig, true)));
-    const flood = Buffer.from(HEALTH_REQUEST.repeat(200_000));
-    for (const { socket } of clients) socket.write(flood);
+    const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
+    for (const { socket } of clients) socket.write(pipelinedRequests);
     let served = 0;
     while (!clients.every(({ socket, isClosed }) => isClosed() || socket.destroyed || !socket.writable)) {
       expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
