@@ -15,7 +15,7 @@ export interface Address {
   readonly local: string;
   /** Lower-case A-labels. */
   readonly domain: string;
-  /** False when the local part needs SMTPUTF8 (RFC 6531). */
+  /** False if the local part requires SMTPUTF8 (RFC 6531). */
   readonly ascii: boolean;
 }
 

@@ -62,7 +62,7 @@ export function auditedDomain({ status, subdomains, keys }: SendingDomain) {
   return { status, subdomains, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
-/** True if a check or a rotation changed a member that an entry contains. */
+/** Returns true if a check or a rotation changed a member that an entry contains. */
 export function auditedDomainDiffers(before: SendingDomain, after: SendingDomain): boolean {
   return json(auditedDomain(before)) !== json(auditedDomain(after));
 }

@@ -21,7 +21,7 @@ export interface DkimKey {
   /** Milliseconds since the epoch, here and below. */
   readonly createdAt: number;
   readonly activatedAt: number | null;
-  /** When key and record can be removed; null unless retiring. */
+  /** The time when the key and its record can be removed; null unless the key is retiring. */
   readonly retireAt: number | null;
 }
 
@@ -34,7 +34,7 @@ export interface SendingDomain {
   readonly accountId: number;
   /** Lower-case A-labels. */
   readonly name: string;
-  /** True if its subdomains can send too. */
+  /** True if subdomains of the domain can also send. */
   readonly subdomains: boolean;
   readonly status: DomainStatus;
   readonly createdAt: number;

@@ -122,7 +122,7 @@ export type ServiceEvent =
   | Event<'report.refused', { reason: string }>
   /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
-  // ── Accounts, domains and what operators change ──
+  // ── Accounts, domains and changes by operators ──
   /** This node has read changed accounts, keys or domains. Any process may have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>

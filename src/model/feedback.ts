@@ -209,7 +209,8 @@ function formatEvidence({ status, diagnostic, reportingHost }: Evidence, more: s
 }
 
 // The reported events of messages are one tagged union for all sources (a bounce message over SMTP, a complaint of a
-// mailbox provider, a provider event). src/feedback parses it; `decideFeedbackChange` decides what it changes.
+// mailbox provider, a provider event). src/feedback parses it; `decideFeedbackChange` decides the change that an event
+// causes.
 
 /** The tag of a message sent through a provider. Provider events repeat it, which identifies the message. */
 export const MESSAGE_ID_TAG = 'postrider-id';
@@ -278,7 +279,10 @@ export interface FeedbackReport {
   readonly raw: Uint8Array;
   /** True if the sender will not repeat the report. A report that cannot be applied yet is then stored for the operator. */
   readonly isFinal: boolean;
-  /** True if the report may be about a message of another program with the same provider account. It is ignored if no message matches. */
+  /**
+   * True if the report may be about a message of another program with the same provider account. The report is ignored
+   * if no message matches.
+   */
   readonly mayBeOtherProgram?: boolean;
 }
 

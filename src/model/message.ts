@@ -93,7 +93,7 @@ export interface StateChange {
   /** The time when the next attempt is due; set if `to` is `queued`. */
   readonly dueAt: number | null;
   readonly event: HistoryEntry;
-  /** Set if the same transaction adds the recipient to the account's suppression list. */
+  /** The reason with which the same transaction adds the recipient to the account's suppression list, or null. */
   readonly suppress: 'bounce' | 'complaint' | null;
 }
 
@@ -118,7 +118,7 @@ export interface MessageFilter {
   readonly state: State | null;
   readonly to: string | null;
   readonly since: number | null;
-  /** Only messages accepted before the message with this id, for the next page. */
+  /** Selects only messages accepted before the message with this id, for the next page. */
   readonly before?: string | null;
   readonly limit: number;
 }
@@ -281,7 +281,7 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
 
 const ALLOWED_TRANSITIONS: ReadonlySet<string> = new Set(TRANSITIONS.map((t) => `${t.from}>${t.to}:${t.by}`));
 
-/** True if `TRANSITIONS` contains the transition. */
+/** Returns true if `TRANSITIONS` contains the transition. */
 export function isAllowedTransition(from: State | null, to: State, by: Cause): boolean {
   return ALLOWED_TRANSITIONS.has(`${from}>${to}:${by}`);
 }
@@ -380,7 +380,7 @@ function formatReply(reply: Reply): string {
 
 const MINUTE_MS = 60_000;
 
-/** The delays after the first, second, … attempt. The last delay repeats until the maximum age. */
+/** The delays after each attempt, in the order of the attempts. The last delay repeats until the maximum age. */
 const RETRY_DELAYS_MS = [
   1 * MINUTE_MS,
   5 * MINUTE_MS,

@@ -193,7 +193,7 @@ export function createChangeFeedReader(
       const changed = entries.flatMap(({ action }) => AUDIT_TOPICS[action.split('.')[0] ?? ''] ?? ALL_AUDIT_TOPICS);
       topics.push('audit', ...(entries.length < MAX_AUDIT_ENTRIES ? changed : ALL_AUDIT_TOPICS));
     }
-    // Set after all reads, so that the next call returns the same changes if a read fails.
+    // The position is set after all reads, so that the next call returns the same changes if a read fails.
     last = position;
     return topics;
   };

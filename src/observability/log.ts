@@ -26,7 +26,7 @@ import {
 export interface Log {
   /** Writes a line if the level of the event is enabled. */
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
-  /** True if the level of the event is enabled. */
+  /** Returns true if the level of the event is enabled. */
   enabled(event: LogEventName): boolean;
   /** Returns the number of lines dropped because the reader of standard output was too slow. */
   droppedLines(): number;

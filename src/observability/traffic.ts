@@ -49,7 +49,7 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: TrafficStore['writeTraffic'];
-  /** Called once when writes begin to fail. */
+  /** Receives the first error when writes begin to fail. Called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
 

@@ -32,9 +32,12 @@ export interface AttemptParts {
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
   /** Composes and signs the message. If it rejects, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
-  /** True if no attempt may start now (`createAttemptGuard`). */
+  /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
-  /** False if the recipient was suppressed after the start of the lease. Called immediately before the transmission. */
+  /**
+   * Returns false if the recipient was suppressed after the start of the lease. Called immediately before the
+   * transmission.
+   */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
@@ -186,7 +189,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /** The attempt of a message that could not be prepared, or whose transport threw an error. */
+  /** Returns the attempt of a message that could not be prepared or whose transport threw an error. */
   function attemptWithFault(error: unknown, startedAt: number, startedMonotonic: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);

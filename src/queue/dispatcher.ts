@@ -180,7 +180,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /**
-   * While the circuit breaker is open, no attempt may start until the probe is due. Then only one attempt may start.
+   * Returns true if an attempt may start. While the circuit breaker is open, no attempt may start until the probe is
+   * due. Then only one attempt may start.
    */
   function canStartAttempt(): boolean {
     if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
@@ -321,7 +322,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** `result` is null if the dispatcher stopped before the end was recorded. */
+  /** Publishes the events of a lease end. `result` is null if the dispatcher stopped before the end was recorded. */
   function publishLeaseEnd(
     { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
     end: LeaseEnd,

@@ -156,7 +156,7 @@ const MAX_RECORD_RETRY_DELAY_MS = 5_000;
 
 interface RecorderParts {
   readonly clock: Pick<Clock, 'after'>;
-  /** True if failed writes must no longer be repeated. */
+  /** Returns true if failed writes must no longer be repeated. */
   readonly isStopped: () => boolean;
   readonly onError: (operation: string, error: unknown) => void;
 }

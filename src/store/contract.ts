@@ -236,8 +236,8 @@ export interface NewKey {
 /** Accounts, their keys and their reputation. */
 export interface AccountStore {
   /**
-   * If `actor` is given, the change is written to the audit log in the same transaction. The same applies to `actor` in
-   * the other methods.
+   * Creates an account. If `actor` is given, the change is written to the audit log in the same transaction. The same
+   * applies to `actor` in the other methods.
    */
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
@@ -429,8 +429,8 @@ export interface StoreLifecycle {
 export type Store = StoreMethods & StoreLifecycle;
 
 /**
- * How a method accesses the database. The store uses it to select the thread on which the method runs, and to decide
- * whether the method fails when database files are missing.
+ * The kind of access of a method to the database. The kind determines the thread on which the method runs, and whether
+ * the method fails when database files are missing.
  */
 export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */

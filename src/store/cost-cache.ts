@@ -17,8 +17,8 @@ const SLOW_QUERY_MS = 20;
 const MAX_STALE_MS = 5_000;
 
 /**
- * `now` is a monotonic time in ms. If the query fails, every caller that waits for it is rejected. A failure is not
- * cached.
+ * Returns the cached form of a query. `now` returns a monotonic time in ms. If the query fails, every caller that waits
+ * for it is rejected. A failure is not cached.
  */
 export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () => Promise<T> {
   let cached: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;

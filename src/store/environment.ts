@@ -3,7 +3,7 @@ import { type MonotonicClock, systemClock } from '../clock.ts';
 
 export interface StoreEnvironment {
   readonly clock: MonotonicClock;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
   /**
    * True for a repeatable run: the store starts no thread, and `clock` replaces the database server's time. The time

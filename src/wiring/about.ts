@@ -39,8 +39,8 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
   });
 
   /**
-   * The key for the curl command in the dashboard. Null if the key is not valid, or if the start was more than one hour
-   * ago.
+   * Returns the key for the curl command in the dashboard. Returns null if the key is not valid, or if the start was
+   * more than one hour ago.
    */
   function visibleFirstKey(started: EventOf<'api.started'> | null): string | null {
     const now = clock.now();

@@ -10,7 +10,10 @@ import type { DatabaseParts } from '../doctor/database.ts';
 import type { Installation } from '../doctor/installation.ts';
 import { describeError } from '../printing/error-line.ts';
 
-/** `withStore` runs a function with the configured store or with the store of the running service. */
+/**
+ * Creates the installation of `doctor`. `withStore` runs a function with the configured store or with the store of the
+ * running service.
+ */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
   clock: MonotonicClock,

@@ -134,7 +134,10 @@ const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'idempotency-conflict',
 ]);
 
-/** `monotonic` returns the monotonic time in ms. It measures the time since the last batch with an unknown result. */
+/**
+ * Creates the `accept` operation. `monotonic` returns the monotonic time in ms, which measures the time since the last
+ * batch with an unknown result.
+ */
 export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
   let checkStoredUntil = 0;
 

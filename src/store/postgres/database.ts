@@ -48,7 +48,7 @@ interface PoolOptions {
   readonly setting: PostgresSetting;
   /** The application name that the server shows for this process. */
   readonly application: string;
-  /** In [0, 1). */
+  /** Returns a random number in [0, 1). */
   readonly random: () => number;
   /** Time limit of one statement; default 15 s. */
   readonly statementTimeoutMs?: number;

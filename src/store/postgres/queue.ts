@@ -580,7 +580,10 @@ function leaseParameters(batch: LeaseBatch): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
-/** `validLeases` contains the positions in the batch, starting at 1, of the leases that were valid. */
+/**
+ * Returns the result for each lease of the batch. `validLeases` contains the positions in the batch, starting at 1,
+ * of the leases that were valid.
+ */
 function settleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
   const validPositions = new Set(validLeases.map((row) => rows.int(row, 'position')));
   return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));

@@ -62,7 +62,10 @@ const EXPIRED = checkedTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;
 const MIN_ID = minIdAt(0);
 
-/** `serverTime` determines the partitions to create. `monotonic` determines how often they are created. */
+/**
+ * Creates the operations of the retention. `serverTime` determines the partitions to create. `monotonic` determines the
+ * time of their next creation.
+ */
 export function prepareRetention(
   database: Database,
   serverTime: ServerTimeOverride,

@@ -76,7 +76,10 @@ const SELECT_PAGES: Statement = {
 /** The sequence number of the greatest possible id is not a safe integer. */
 const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 
-/** `monotonic` returns the monotonic time in ms. It limits the duration of searches. */
+/**
+ * Creates the operations of the search. `monotonic` returns the monotonic time in ms, which limits the duration of
+ * searches.
+ */
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
 

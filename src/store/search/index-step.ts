@@ -22,7 +22,7 @@ export interface IndexStep {
 }
 
 export interface IndexProgress {
-  /** True if the step changed the index. The next step may then find more work. */
+  /** True if the step changed the index. The next step may then have another job. */
   readonly changed: boolean;
   /** Number of messages up to the horizon that are newer than the index and not yet indexed, counted up to a limit. */
   readonly unindexedCount: number;

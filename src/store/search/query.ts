@@ -100,7 +100,7 @@ function stripWrapping(word: string): string {
   return word.slice(begin, end);
 }
 
-/** True if the message meets every condition. */
+/** Returns true if the message meets every condition. */
 export function matches(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const textsOf = (field: Field): readonly string[] => {

@@ -57,8 +57,8 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
     checkVersion(database);
     database.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
     checkOwner(database, path);
-    // Checked before the first write, because a log that is created under the name of another file would destroy that
-    // file.
+    // This check runs before the first write, because a log that is created under the name of another file would
+    // destroy that file.
     requireSameFile(path, opened);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};

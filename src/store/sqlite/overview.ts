@@ -1,4 +1,4 @@
-/** Reads the overview, which lists what needs attention, and the position in the change feed. */
+/** Reads the overview, which lists the conditions that require attention, and the position in the change feed. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeFeedPosition,

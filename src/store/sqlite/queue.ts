@@ -172,7 +172,7 @@ export function prepareClaim(
   };
 }
 
-/** Maximum number of accounts that one round examines. This takes about 5 ms. */
+/** Maximum number of accounts that one round examines. A round of this size takes about 5 ms. */
 const MAX_ACCOUNTS_PER_ROUND = 2_000;
 
 export interface AccountRotation {

@@ -87,7 +87,7 @@ export async function openSqliteStore({
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
   let writer: StoreThread;
   try {
-    // Checked again, because no other process changes the files while this process holds the lock.
+    // The files are checked again, because no other process changes them while this process holds the lock.
     if (exclusive) {
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);

@@ -341,7 +341,7 @@ export interface Engine {
   run(calls: readonly Call[]): Reply[];
 }
 
-/** `monotonic` is the clock for the time limit of searches. */
+/** Creates the engine of a thread. `monotonic` is the clock for the time limit of searches. */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const operations = prepareOperations(database, monotonic);
 
