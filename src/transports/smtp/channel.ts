@@ -360,7 +360,7 @@ function connectFault(peer: string, error: NodeJS.ErrnoException): string {
 
 /** Returns the reason of a refused certificate without the command-line option that Node adds. Returns null without an error. */
 function certificateFault(error: Error | null): string | null {
-  return error === null ? null : error.message.replace(/; if the root CA is installed locally.*$/s, '');
+  return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
 
 /** Returns OpenSSL's reason without its file names and line break. Returns null without an error. */

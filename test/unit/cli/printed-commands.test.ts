@@ -30,8 +30,16 @@ function commandsInBlocks(text: string): readonly string[] {
   );
   return [...fenced, ...indented]
     .flatMap((block) => block.replaceAll(/\\\n/g, ' ').split('\n'))
-    .flatMap((line) => [...line.matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
+    .flatMap((line) => [...ownCommand(line).matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
     .map((match) => (match[1] ?? '').split(/\s+[#<>|&]|\)/)[0] ?? '');
+}
+
+/** The part of a line that runs Postrider: `kubectl --namespace postrider exec … -- postrider key list` names it more than once. */
+function ownCommand(line: string): string {
+  const isContainer = /^\s*(?:kubectl|docker|sudo|cd) /.test(line);
+  const at = line.lastIndexOf(' postrider ');
+  if (!isContainer || at < 0) return line;
+  return / (?:--|exec postrider|exec first|-u postrider)$/.test(line.slice(0, at)) ? line.slice(at) : '';
 }
 
 /** The arguments of `commandLine([…])`, and indented lines of explanations. */
