@@ -13,7 +13,7 @@ export function accountTable(accounts: readonly AccountEntry[], now: number): st
     rateText(account),
     account.throttle ?? 'none',
   ]);
-  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows);
+  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows, { truncated: ['VOLUME'] });
 }
 
 /** Returns `name value` lines of one account, with the counts of the last 7 days if `account` has them. */

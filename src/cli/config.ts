@@ -16,7 +16,7 @@ export function addConfigCommand(program: Command, context: Context): void {
         value ?? { text: 'none', style: 'dimmed' as const },
         source === 'default' ? { text: source, style: 'dimmed' as const } : source,
       ]);
-      return formatTable(['SETTING', 'VALUE', 'FROM'], rows);
+      return formatTable(['SETTING', 'VALUE', 'FROM'], rows, { truncated: ['VALUE'] });
     },
   });
 }

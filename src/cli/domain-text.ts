@@ -58,7 +58,7 @@ export function verificationText(domain: VerifiedDomain, now: number): string {
   const faults = domain.records.filter(({ found }) => found === 'missing' || found === 'wrong').map(faultText);
   return [
     `${domain.domain}: ${styled(STATUS_STYLE[domain.status], domain.status)}${changeText(domain, now)}\n\n`,
-    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows),
+    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncated: ['NAME', 'DETAIL'] }),
     ...faults.map((text) => `\n${text}`),
   ].join('');
 }
@@ -88,7 +88,7 @@ export function domainTable(domains: readonly DomainDetails[]): string {
     keysText(domain),
     formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
   ]);
-  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows);
+  return formatTable(['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'], rows, { truncated: ['KEYS'] });
 }
 
 function keysText({ keys }: DomainDetails): string {

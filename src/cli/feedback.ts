@@ -2,13 +2,10 @@
 import type { Command } from 'commander';
 import { type FeedbackReport, listFeedback, type ReportSummary, showFeedback } from '../operations/feedback.ts';
 import { printable } from '../printing/escape.ts';
-import { formatTime, shorten } from '../printing/text.ts';
+import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { formatPairs, formatTable } from './text.ts';
-
-const MAX_SUMMARY_LENGTH = 60;
-const MAX_REASON_LENGTH = 50;
 
 /** Adds the commands. */
 export function addFeedbackCommands(program: Command, context: Context): void {
@@ -17,7 +14,9 @@ export function addFeedbackCommands(program: Command, context: Context): void {
     text: (reports) =>
       reports.length === 0
         ? 'there are no stored reports: every report was understood\n'
-        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow)),
+        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(reportRow), {
+            truncated: ['REPORT', 'REASON'],
+          }),
   });
   operationCommand(group, context, 'show <id>', showFeedback, {
     text: (report) => `${reportHeading(report)}\n${report.raw.split(/\r?\n/).map(printable).join('\n')}\n`,
@@ -25,13 +24,7 @@ export function addFeedbackCommands(program: Command, context: Context): void {
 }
 
 function reportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
-  return [
-    String(id),
-    formatTime(Date.parse(at)),
-    source,
-    shorten(printable(summary), MAX_SUMMARY_LENGTH),
-    shorten(reason, MAX_REASON_LENGTH),
-  ];
+  return [String(id), formatTime(Date.parse(at)), source, summary, reason];
 }
 
 function reportHeading({ id, at, source, message, reason, summary }: FeedbackReport): string {

@@ -53,5 +53,5 @@ function keyTable(keys: readonly KeyEntry[]): string {
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return formatTable(['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
+  return formatTable(['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows, { truncated: ['NAME'] });
 }

@@ -5,7 +5,7 @@ import { LOCAL_FAULT_REMEDY, localFaultText } from '../operations/messages/expla
 import type { EventDetails, FoundMessage, MessageDetails, MessageSummary } from '../operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { printable } from '../printing/escape.ts';
-import { formatTime, shorten } from '../printing/text.ts';
+import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { operationCommand } from './operation-command.ts';
 import { formatPairs, formatTable, stateCell, styled } from './text.ts';
@@ -40,14 +40,15 @@ function messageTable(messages: readonly (MessageSummary | FoundMessage)[], with
     message.id,
     stateCell(message.state),
     isoText(message.at),
-    shorten(message.to, 40),
-    shorten(message.from, 40),
-    shorten(message.subject, 60),
+    message.to,
+    message.from,
+    message.subject,
     ...(withWaitReason && 'waitReason' in message ? [message.waitReason ?? ''] : []),
   ]);
   return formatTable(
     ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', ...(withWaitReason ? ['WAITS FOR'] : [])],
     rows,
+    { truncated: ['TO', 'FROM', 'SUBJECT', 'WAITS FOR'] },
   );
 }
 

@@ -29,7 +29,9 @@ export function addOperatorCommands(program: Command, context: Context): void {
     text: (entries) =>
       entries.length === 0
         ? 'the audit log is empty\n'
-        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow)),
+        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(auditRow), {
+            truncated: ['TARGET', 'BEFORE → AFTER'],
+          }),
   });
 }
 
@@ -44,7 +46,9 @@ function tokenTable(tokens: readonly TokenEntry[]): string {
     isoText(expires, 'never'),
     isoText(lastUsed, 'never'),
   ]);
-  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows);
+  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
+    truncated: ['NAME'],
+  });
 }
 
 function auditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {

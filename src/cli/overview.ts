@@ -86,5 +86,5 @@ function attentionText(attention: Overview['attention']): string {
     text,
     remedy,
   ]);
-  return `\n${formatTable(['LEVEL', 'PROBLEM', 'REMEDY'], rows)}`;
+  return `\n${formatTable(['LEVEL', 'PROBLEM', 'REMEDY'], rows, { truncated: ['PROBLEM', 'REMEDY'] })}`;
 }

@@ -17,6 +17,48 @@ describe('output', () => {
     ).toBe('ID       STATE\n1        queued\nlong-id\n');
   });
 
+  describe('a table that is wider than the terminal', () => {
+    const headings = ['ID', 'TO', 'STATE', 'SUBJECT'];
+    const subject = 'A long subject 👍👍👍 of 32 characters';
+    const rows = [
+      ['0199aaaa', 'ada@example.com', { text: 'queued', style: 'warning' } as const, subject],
+      ['0199aaab', 'bo@b.example', 'sent', 'Short'],
+    ];
+    const table = (width: number) => formatTable(headings, rows, { truncated: ['TO', 'SUBJECT'], width });
+
+    it('has truncated columns of free text, the widest first, and no other truncated column', () => {
+      expect(table(50)).toBe(
+        [
+          'ID        TO               STATE   SUBJECT',
+          '0199aaaa  ada@example.com  queued  A long subject…',
+          '0199aaab  bo@b.example     sent    Short',
+          '',
+        ].join('\n'),
+      );
+      expect(table(42).split('\n')[1]).toBe('0199aaaa  ada@exampl…  queued  A long sub…');
+    });
+
+    it('has fewer columns of free text if the others are too wide, and names the omitted ones', () => {
+      const [heading, , , note] = table(35).split('\n');
+      expect(heading).toBe('ID        TO               STATE');
+      expect(note).toMatch(/^SUBJECT: not shown/);
+      expect(table(16).split('\n')[1]).toBe('0199aaaa  queued');
+    });
+
+    it('fits every width from that of its other columns', () => {
+      for (let width = 16; width < 90; width += 1) {
+        const widths = table(width)
+          .split('\n')
+          .map((line) => [...line].length);
+        expect(Math.max(...widths)).toBeLessThanOrEqual(width);
+      }
+    });
+
+    it('is complete in a pipe', () => {
+      expect(formatTable(headings, rows, { truncated: ['TO', 'SUBJECT'] })).toContain(`${subject}\n`);
+    });
+  });
+
   it('escapes, line breaks and bidi controls are replaced', () => {
     expect(printable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
     expect(printable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
