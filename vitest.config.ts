@@ -52,6 +52,15 @@ export default defineConfig({
           env: { TEST_POSTGRES_VERSION: 'oldest' },
         },
       },
+      {
+        extends: true,
+        test: {
+          name: 'pooler',
+          include: ['test/contract/{store,feedback,search}.test.ts'],
+          globalSetup: ['test/rig/postgres-setup.ts'],
+          env: { TEST_POOLER: 'transaction' },
+        },
+      },
     ],
   },
 });

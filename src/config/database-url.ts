@@ -8,10 +8,8 @@ import { userInfo } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import type { DatabaseSetting, HostPort } from './settings.ts';
+import type { HostPort, PostgresSetting } from './settings.ts';
 import { invalid, type Parsed, quote, valid } from './units.ts';
-
-type Postgres = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
 const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;
@@ -21,6 +19,7 @@ const PARAMETERS = [
   'sslcert',
   'sslkey',
   'schema',
+  'pooler',
   'host',
   'port',
   'options',
@@ -29,7 +28,7 @@ const PARAMETERS = [
 ];
 /** A part of the names that PostgreSQL permits: no comma, which separates schemas, and no space. */
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
-const TLS_MODES: Readonly<Record<string, Postgres['tls']>> = {
+const TLS_MODES: Readonly<Record<string, PostgresSetting['tls']>> = {
   disable: 'never',
   allow: 'preferred',
   prefer: 'preferred',
@@ -44,7 +43,7 @@ export function isDatabaseUrl(text: string): boolean {
 }
 
 /** Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. */
-export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
+export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
   const shown = quote(maskUrl(text));
   const invalidUrl = (problem: string) => invalid(`${shown} ${problem}; use the form ${EXAMPLE}`);
   const start = text.indexOf('://');
@@ -84,6 +83,11 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
     return invalid(`${shown}: schema must be one name of at most 63 letters, digits, _, - and $`);
   if (schema !== null && options !== null && /search[-_]path/i.test(options))
     return invalid(`${shown}: schema and search_path in options are both set; remove one of them`);
+  const pooler = parameters.get('pooler') ?? null;
+  if (pooler !== null && pooler !== 'transaction')
+    return invalid(`${shown}: pooler must be transaction; a pooler in session mode needs no parameter`);
+  if (pooler !== null && options !== null)
+    return invalid(`${shown}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`);
   const attributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (attributes !== 'read-write' && attributes !== 'primary' && attributes !== 'any') {
     return invalid(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
@@ -100,6 +104,8 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
     tlsFiles: certificates.files,
     schema,
     options,
+    pooler,
+    direct: null,
   });
 }
 
@@ -109,8 +115,8 @@ export function parseDatabaseUrl(text: string): Parsed<DatabaseSetting> {
  */
 function parseCertificates(
   parameters: ReadonlyMap<string, string>,
-  tls: Postgres['tls'],
-): { readonly tls: Postgres['tls']; readonly files: Postgres['tlsFiles'] } | string {
+  tls: PostgresSetting['tls'],
+): { readonly tls: PostgresSetting['tls']; readonly files: PostgresSetting['tlsFiles'] } | string {
   const [rootCert = null, cert = null, key = null] = ['sslrootcert', 'sslcert', 'sslkey'].map((name) =>
     parameters.get(name),
   );

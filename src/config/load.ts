@@ -9,7 +9,14 @@ import { readFileSync } from 'node:fs';
 import { readDotEnv } from './dot-env.ts';
 import { formatListen, isLocalListen, isUnixSocket } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import { type HttpListen, type SecretFile, type Settings, SettingsError } from './settings.ts';
+import {
+  type DatabaseSetting,
+  type HttpListen,
+  type PostgresSetting,
+  type SecretFile,
+  type Settings,
+  SettingsError,
+} from './settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from './table.ts';
 import { quote } from './units.ts';
 
@@ -72,7 +79,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null, re
     return parsed.value;
   };
   const settings: Settings = {
-    database: requireValue(read(SETTINGS_TABLE.database)),
+    database: withDirect(requireValue(read(SETTINGS_TABLE.database)), read(SETTINGS_TABLE.databaseDirect)),
     transport: requireValue(read(SETTINGS_TABLE.transport)),
     listen: requireValue(read(SETTINGS_TABLE.listen)),
     operatorListen: requireValue(read(SETTINGS_TABLE.operatorListen)),
@@ -216,6 +223,13 @@ function sourceText(source: Source): string {
 function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
+}
+
+function withDirect(database: DatabaseSetting, direct: PostgresSetting | null): DatabaseSetting {
+  if (direct === null) return database;
+  if (database.kind === 'postgres') return { ...database, direct: Object.freeze(direct) };
+  const { name } = SETTINGS_TABLE.databaseDirect;
+  throw new SettingsError(`${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set that, or remove ${name}`);
 }
 
 function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {

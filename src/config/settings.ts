@@ -8,34 +8,35 @@ export interface HostPort {
   readonly port: number;
 }
 
-export type DatabaseSetting =
-  | { readonly kind: 'sqlite'; readonly path: string }
-  | {
-      readonly kind: 'postgres';
-      /**
-       * The hosts in order of preference. The first host that accepts writes is used. A host that begins with a slash is a
-       * folder that contains a Unix socket.
-       */
-      readonly hosts: readonly HostPort[];
-      readonly user: string;
-      readonly password: string | null;
-      readonly database: string;
-      /**
-       * The parameter `sslmode` of libpq. `preferred` uses TLS if the server supports TLS. `verified-chain` also checks that
-       * the certificate is signed by a trusted authority; `verified` also checks the host name.
-       */
-      readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
-      /** Paths of PEM files: the trusted authorities, and the client certificate with its key. */
-      readonly tlsFiles: {
-        readonly rootCert: string | null;
-        readonly cert: string | null;
-        readonly key: string | null;
-      };
-      /** The schema of the tables; null for the search path of the role. */
-      readonly schema: string | null;
-      /** The parameter `options` of libpq, or null. */
-      readonly options: string | null;
-    };
+/** A PostgreSQL database. */
+export interface PostgresSetting {
+  readonly kind: 'postgres';
+  /**
+   * In order of preference; the first that accepts writes is used. A host that begins with a slash is a folder that
+   * contains a Unix socket.
+   */
+  readonly hosts: readonly HostPort[];
+  readonly user: string;
+  readonly password: string | null;
+  readonly database: string;
+  /**
+   * `sslmode`: `preferred` uses TLS if the server supports it; `verified-chain` also checks that the certificate is
+   * signed by a trusted authority; `verified` also checks the host name.
+   */
+  readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
+  /** Paths of PEM files: the trusted authorities, and the client certificate with its key. */
+  readonly tlsFiles: { readonly rootCert: string | null; readonly cert: string | null; readonly key: string | null };
+  /** The schema of the tables; null for the search path of the role. */
+  readonly schema: string | null;
+  /** The parameter `options` of libpq, or null. */
+  readonly options: string | null;
+  /** `transaction`: a pooler assigns a server connection to each transaction. */
+  readonly pooler: 'transaction' | null;
+  /** POSTRIDER_DATABASE_DIRECT: the same database without the pooler, or null. */
+  readonly direct: PostgresSetting | null;
+}
+
+export type DatabaseSetting = { readonly kind: 'sqlite'; readonly path: string } | PostgresSetting;
 
 export type TransportSetting =
   | { readonly kind: 'capture' }

@@ -8,7 +8,7 @@ import { MASK, maskUrl } from '../printing/escape.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import type { DatabaseSetting, Role, Settings } from './settings.ts';
+import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import { formatDuration, formatSize, invalid, type Parsed, parseDuration, parseSize, quote, valid } from './units.ts';
 
@@ -116,6 +116,15 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
+/** Parses POSTRIDER_DATABASE_DIRECT. */
+function parseDirect(text: string): Parsed<PostgresSetting> {
+  if (!isDatabaseUrl(text)) return invalid(`${quote(maskUrl(text))} is not a URL such as ${EXAMPLE_DATABASE}`);
+  const parsed = parseDatabaseUrl(text);
+  return parsed.ok && parsed.value.pooler !== null
+    ? invalid(`${quote(maskUrl(text))} has pooler=transaction; give the address of the server itself`)
+    : parsed;
+}
+
 function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
   if (text === 'all') return valid(new Set(ROLES));
   const roles = new Set<Role>();
@@ -186,6 +195,7 @@ function parseReturnPath(text: string): Parsed<string> {
     : valid(address.domain);
 }
 
+const EXAMPLE_DATABASE = 'postgres://postrider:password@db.example.com/postrider?sslmode=verify-full';
 const LISTEN_ADDRESS = kind('host:port', parseListen);
 const HTTP_LISTEN_ADDRESS = kind('host:port', parseHttpListen, '`host:port`, `unix:/PATH`');
 const PEM_FILE = kind('path of a PEM file', parseFile);
@@ -196,11 +206,21 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_DATABASE',
     {
       default: 'sqlite:./data/postrider.db',
-      example: 'postgres://postrider:password@db.example.com/postrider?sslmode=verify-full',
+      example: EXAMPLE_DATABASE,
       secret: 'password',
     },
     kind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
     'The database. `sqlite:FILE` is the embedded database in one file. A relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
+  ),
+  databaseDirect: spec(
+    'POSTRIDER_DATABASE_DIRECT',
+    {
+      default: null,
+      example: EXAMPLE_DATABASE,
+      secret: 'password',
+    },
+    kind('URL', parseDirect, '`postgres://…`'),
+    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Notifications and migrations use it. When unset, migrations use the pooler, and behind a pooler in transaction mode changes take effect by polling.',
   ),
   transport: spec(
     'POSTRIDER_TRANSPORT',

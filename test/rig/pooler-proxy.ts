@@ -71,8 +71,8 @@ export async function startPoolerProxy(
   return { port: address.port, parameters };
 }
 
-/** Reads the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */
-function readParameters(message: Buffer): Map<string, string> {
+/** A startup message (postgresql.org/docs/current/protocol-message-formats.html). */
+export function readParameters(message: Buffer): Map<string, string> {
   const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
   const found = new Map<string, string>();
   for (let at = 0; (parts[at] ?? '') !== ''; at += 2) found.set(parts[at] ?? '', parts[at + 1] ?? '');
@@ -87,7 +87,7 @@ function encodeStartup(parameters: ReadonlyMap<string, string>): Buffer {
   return Buffer.concat([length, body]);
 }
 
-function encodeFatalError(code: string, text: string): Buffer {
+export function encodeFatalError(code: string, text: string): Buffer {
   const body = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${text}\0\0`);
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length + 4);

@@ -7,6 +7,7 @@ import { type OpenOptions, openStore } from '../../src/store/open.ts';
 import { temporaryFolder } from './folder.ts';
 import { temporaryDatabase } from './postgres.ts';
 import { testedVersion } from './postgres-version.ts';
+import { startTransactionPooler } from './transaction-pooler.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
@@ -24,8 +25,24 @@ const POSTGRES: TestedStore = {
   open: async (options) => openStore(parsePostgresUrl(await temporaryDatabase()), { exclusive: true, ...options }),
 };
 
-/** SQLite and the newest PostgreSQL; in the project `postgres-15` only the oldest PostgreSQL. */
-export const STORES: readonly TestedStore[] = testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
+/** PostgreSQL behind a pooler in transaction mode. */
+const POOLED: TestedStore = {
+  name: 'postgres',
+  async open(options) {
+    const url = new URL(await temporaryDatabase());
+    url.port = String((await startTransactionPooler(Number(url.port))).port);
+    url.searchParams.set('pooler', 'transaction');
+    return openStore(parsePostgresUrl(url.href), { exclusive: true, ...options });
+  },
+};
+
+/** SQLite and the newest PostgreSQL; in the project `postgres-15` the oldest PostgreSQL, in `pooler` the pooled one. */
+export const STORES: readonly TestedStore[] = testedStores();
+
+function testedStores(): readonly TestedStore[] {
+  if (process.env.TEST_POOLER === 'transaction') return [POOLED];
+  return testedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
+}
 
 /** Parses a PostgreSQL URL to a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {

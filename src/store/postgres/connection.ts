@@ -9,7 +9,7 @@
  * fit the type is sent as text, and the server reports the error.
  */
 import pg from 'pg';
-import type { DatabaseSetting, HostPort } from '../../config/settings.ts';
+import type { HostPort, PostgresSetting } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
 import {
   defaultReadOnlyText,
@@ -27,12 +27,11 @@ import {
   type ServerSetting,
   STATEMENT_TIMEOUT_SETTING,
   searchPathOf,
+  transactionPrologue,
   VERSION_17_SETTINGS,
 } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 import { tlsOptions } from './tls.ts';
-
-export type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
 /** Older servers lack features that the schema uses. */
 const MIN_SERVER_VERSION = 150_000;
@@ -53,16 +52,25 @@ const CLOSE_TIMEOUT_MS = 1_000;
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
-const WRITE_HISTORY_QUERY = `SELECT (SELECT system_identifier::text FROM pg_control_system()) || ' '
-  || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time() AS history`;
+/** An SQL expression that identifies the write history of the server. */
+export const WRITE_HISTORY = `(SELECT system_identifier::text FROM pg_control_system()) || ' '
+  || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' || pg_postmaster_start_time()`;
+const WRITE_HISTORY_QUERY = `SELECT ${WRITE_HISTORY} AS history`;
 /** Number of counter slots. It is large enough that connections of several nodes rarely share a slot. */
 const SLOT_COUNT = 64;
 
 export interface Connection extends Session {
   /** A small number. Most connections that are open at the same time have different numbers. */
   readonly slot: number;
-  /** The process id of the server connection. */
+  /** The process id of the server connection. Behind a pooler in transaction mode, each transaction has another one. */
   readonly pid: number;
+  /** True if something between this process and the server answers in its place: a connection pooler. */
+  readonly isPooled: boolean;
+  /**
+   * Behind a pooler in transaction mode: the statements that begin a transaction with its settings
+   * (transactionPrologue). Statements are then not prepared under a name. Otherwise null.
+   */
+  readonly prologue: string | null;
   readonly host: HostPort;
   /**
    * Identifies the write history of the server: the cluster, its timeline (which a promotion changes), and its start
@@ -76,6 +84,8 @@ export interface Connection extends Session {
    * the wait for the synchronous standby was cancelled, as `query` does.
    */
   command(text: string): Promise<string>;
+  /** Runs statements that are separated by semicolons, and resolves to the rows of the last one. */
+  script(text: string): Promise<readonly Row[]>;
   onNotification(listener: (channel: string, payload: string) => void): void;
   /** Ends the connection immediately. */
   destroy(): void;
@@ -163,14 +173,16 @@ async function connectTo(
   );
   try {
     await client.connect();
-    const applied = await applySettings(client, {
-      operatorSettings,
-      required: requiredSettings(statementTimeoutMs),
-      host,
-      database,
-    });
+    const required = requiredSettings(statementTimeoutMs);
+    const applied =
+      setting.pooler === 'transaction'
+        ? await readPooledServer(client, { setting, required, host })
+        : { prologue: null, ...(await applySettings(client, { operatorSettings, required, host, database })) };
+    // PostgreSQL sends the process id of the server connection; a pooler sends a number of its own.
+    const processId = (client as unknown as { readonly processID: number | null }).processID ?? applied.pid;
     return wrapClient(client, ended.promise, describeServer([host], database), {
-      slot: applied.pid % SLOT_COUNT,
+      slot: Math.abs(processId) % SLOT_COUNT,
+      isPooled: processId !== applied.pid,
       host,
       ...applied,
     });
@@ -180,6 +192,46 @@ async function connectTo(
   } finally {
     clearTimeout(timer);
   }
+}
+
+interface PooledOptions {
+  readonly setting: PostgresSetting;
+  readonly required: RequiredSettings;
+  readonly host: HostPort;
+}
+
+/**
+ * Reads the server behind a pooler in transaction mode. The settings are part of every transaction, so none is applied
+ * to the connection. Rejects with a StoreError if the server is too old or does not accept writes.
+ */
+async function readPooledServer(
+  client: pg.Client,
+  { setting: { database, schema }, required, host }: PooledOptions,
+): Promise<Pick<Connection, 'pid' | 'history' | 'prologue'>> {
+  const [read, historyResult] = await Promise.allSettled([
+    client.query<Record<string, unknown>>(
+      "SELECT current_setting('server_version_num')::int AS version, pg_is_in_recovery() AS recovering, pg_backend_pid() AS pid",
+    ),
+    client.query<{ history: string }>(WRITE_HISTORY_QUERY),
+  ]);
+  if (read.status === 'rejected') throw read.reason;
+  const row: Row = read.value.rows[0] ?? {};
+  const version = Number(row.version);
+  requireVersion(version, host);
+  if (row.recovering === true) throw new StoreError(readOnlyReplicaText(describeServer([host], database)));
+  return {
+    pid: Number(row.pid),
+    // Each transaction reads the history again. Null if the server does not permit it.
+    history: historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null,
+    prologue: transactionPrologue(required, schema, version),
+  };
+}
+
+function requireVersion(version: number, host: HostPort): void {
+  if (version >= MIN_SERVER_VERSION) return;
+  throw new StoreError(
+    `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
+  );
 }
 
 interface ApplyOptions {
@@ -239,12 +291,7 @@ async function applySettings(
     client.query<{ history: string }>(WRITE_HISTORY_QUERY),
   ]);
   const row: Row = (readResult.status === 'fulfilled' ? readResult.value.rows[0] : undefined) ?? {};
-  const version = Number(row.version ?? MIN_SERVER_VERSION);
-  if (version < MIN_SERVER_VERSION) {
-    throw new StoreError(
-      `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host} is too old; Postrider needs 15 or later.`,
-    );
-  }
+  requireVersion(Number(row.version ?? MIN_SERVER_VERSION), host);
   if (othersResult.status === 'rejected') throw refusedSetting(othersResult.reason, server);
   if (requiredResult.status === 'rejected') throw requiredResult.reason;
   if (readResult.status === 'rejected') throw readResult.reason;
@@ -258,7 +305,7 @@ async function applySettings(
   ]) {
     if (value === actual) continue;
     throw new StoreError(
-      `${server}: the server does not apply ${name}=${value} (its value is ${actual}). If a connection pooler is used, set it to session pooling (PgBouncer: pool_mode = session).`,
+      `${server}: the server does not apply ${name}=${value} (its value is ${actual}). If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling (PgBouncer: pool_mode = session).`,
     );
   }
   // Some managed servers do not permit the query of the write history.
@@ -294,7 +341,7 @@ function wrapClient(
   client: pg.Client,
   ended: Promise<void>,
   server: string,
-  info: Pick<Connection, 'slot' | 'pid' | 'host' | 'history'>,
+  info: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue'>,
 ): Connection {
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {
@@ -312,12 +359,17 @@ function wrapClient(
     ...info,
     ended,
     async query(statement, values): Promise<readonly Row[]> {
-      const { name, text } = statement;
+      const { text } = statement;
+      const name = info.prologue === null ? statement.name : '';
       return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
         .rows as Row[];
     },
     async command(text) {
       return (await checkReplication(client.query(text))).command;
+    },
+    async script(text) {
+      const results: unknown = await checkReplication(client.query(text));
+      return ((Array.isArray(results) ? results.at(-1) : results) as pg.QueryResult<Record<string, unknown>>).rows;
     },
     onNotification(listener) {
       client.on('notification', ({ channel, payload }) => listener(channel, payload ?? ''));

@@ -7,10 +7,11 @@
  * answer to a commit is lost, the server is asked whether the transaction was committed. A commit fails if its wait for
  * the synchronous standby was cancelled. Transient errors are retried. Calls reject with a StoreError.
  */
-import type { HostPort } from '../../config/settings.ts';
+import type { HostPort, PostgresSetting } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
-import { type Connection, connect, describeServer, type PostgresSetting } from './connection.ts';
+import { type Connection, connect, describeServer, WRITE_HISTORY } from './connection.ts';
 import {
+  ConfigurationFault,
   endsConnection,
   isConfigurationError,
   isServerError,
@@ -19,6 +20,7 @@ import {
   isTransient,
   toStoreError,
   UnknownCommitResult,
+  undeclaredPoolerText,
 } from './fault.ts';
 import {
   type Database,
@@ -28,6 +30,7 @@ import {
   type Statement,
   type Transaction,
 } from './session.ts';
+import { begin, requireCommit, runOnOneServer, runSingle, settingsChanged } from './transaction-start.ts';
 
 /**
  * Maximum number of connections of a process: two batches of accepted messages, two batches of settlements, claims,
@@ -65,8 +68,8 @@ interface Connections {
   /** Replaces all open connections: idle connections immediately, and all others when they are released. */
   replaceAll(): void;
   /**
-   * Opens a connection outside the pool. `statementTimeoutMs` is the time limit of one statement. Rejects with a
-   * StoreError.
+   * Opens a connection outside the pool, and without the pooler if POSTRIDER_DATABASE_DIRECT is set.
+   * `statementTimeoutMs` is the time limit of one statement. Rejects with a StoreError.
    */
   connectAlone(statementTimeoutMs?: number): Promise<Connection>;
   /** Waits until no connection is in use. Then closes all connections. */
@@ -77,6 +80,10 @@ interface Waiter {
   readonly resolve: (connection: Connection) => void;
   readonly reject: (error: StoreError) => void;
   timer: NodeJS.Timeout;
+}
+
+function isSameBackend(one: Connection, other: Connection): boolean {
+  return one.pid === other.pid && one.host === other.host && one.history === other.history;
 }
 
 /** Opens no connection before the first call. */
@@ -143,6 +150,13 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   }
 
   function connected(connection: Connection): void {
+    // Two open connections to a server have two server connections, except behind a pooler in transaction mode.
+    if (setting.pooler === null && [...openConnections].some((other) => isSameBackend(other, connection))) {
+      connection.destroy();
+      failed(new ConfigurationFault(undeclaredPoolerText(server)));
+      rejectWaiters(new ConfigurationFault(undeclaredPoolerText(server)));
+      return;
+    }
     connectingCount -= 1;
     consecutiveFailures = 0;
     lastFault = null;
@@ -215,14 +229,20 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       for (const connection of idle.splice(0)) drop(connection);
     },
     async connectAlone(statementTimeoutMs) {
+      const { direct } = setting;
+      const limit = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
+      if (direct === null) {
+        try {
+          return await connect({ ...options, preferredHost, ...limit });
+        } catch (error) {
+          throw toStoreError(error, server);
+        }
+      }
       try {
-        return await connect({
-          ...options,
-          preferredHost,
-          ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
-        });
+        return await connect({ ...options, ...limit, setting: direct });
       } catch (error) {
-        throw toStoreError(error, server);
+        const { message } = toStoreError(error, describeServer(direct.hosts, direct.database));
+        throw new StoreError(message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));
       }
     },
     close() {
@@ -245,24 +265,13 @@ const MAX_RETRY_AFTER_LOSS_MS = 2_000;
 const MAX_STATUS_CHECK_MS = 6_000;
 const STATUS_POLL_MS = 100;
 
-const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
-/**
- * This statement also checks that the connection still has its settings. A pooler in transaction mode assigns another
- * server connection to each transaction.
- */
-const READ_XID: Statement = {
-  name: 'xid',
-  text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND current_setting('synchronous_commit') = 'on'
-    AND current_setting('client_min_messages') = 'warning' AS same`,
-};
-const SETTINGS_CHANGED =
-  'the settings of the connection have changed. If a connection pooler is used, set it to session pooling (PgBouncer: pool_mode = session).';
 const COMMIT = 'COMMIT';
 const ROLLBACK = 'ROLLBACK';
 const TRANSACTION_STATUS: Statement = {
   name: 'transaction_status',
   text: 'SELECT pg_xact_status($1::text::xid8) AS status',
 };
+const READ_HISTORY: Statement = { name: 'write_history', text: `SELECT ${WRITE_HISTORY} AS history` };
 const TERMINATE_TRANSACTION: Statement = {
   name: 'terminate_transaction',
   text: 'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1 AND backend_xid = $2::text::xid8::xid',
@@ -278,14 +287,22 @@ const TERMINATE_WAITS: Statement = {
 };
 
 export interface Pool extends Database {
-  /** Opens a connection outside the pool. `statementTimeoutMs` is the time limit of one statement. */
+  /**
+   * Opens a connection outside the pool, and without the pooler if POSTRIDER_DATABASE_DIRECT is set.
+   * `statementTimeoutMs` is the time limit of one statement.
+   */
   connect(statementTimeoutMs?: number): Promise<Connection>;
   /** Runs a synced commit that changes no data. */
   sync(): Promise<void>;
   /** The hosts, the ports and the database for error messages. */
   readonly server: string;
-  /** The schema that the setting names, or null. */
-  readonly schema: string | null;
+  /** How the connections reach the server. */
+  readonly setting: Pick<PostgresSetting, 'schema' | 'pooler' | 'direct'>;
+  /**
+   * Rejects with a StoreError if a pooler in transaction mode was not declared. Without a pooler it opens no further
+   * connection.
+   */
+  requireDeclaredPooler(): Promise<void>;
   /** Waits for calls in progress, then closes every connection. */
   close(): Promise<void>;
 }
@@ -309,7 +326,7 @@ export function createPool(options: PoolOptions): Pool {
   function terminateWaits(pid: number): void {
     abandonedPids.add(pid);
     const pids = [...abandonedPids];
-    withConnection((connection) => connection.query(TERMINATE_WAITS, [pids])).then(
+    withConnection((connection) => runSingle(connection, server, TERMINATE_WAITS, [pids], () => undefined)).then(
       () => {
         for (const abandonedPid of pids) abandonedPids.delete(abandonedPid);
       },
@@ -317,26 +334,47 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** Releases a connection after `error`. Ends the connection if it can no longer be used. */
-  function releaseAfter(connection: Connection, error: unknown): void {
+  /**
+   * Releases a connection after `error`, or ends it if it can no longer be used. `pid` is the process id of the server
+   * connection; null if it is not known.
+   */
+  function releaseAfter(connection: Connection, error: unknown, pid: number | null): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
     // connection, the others probably use the same broken network path.
     if (isStalePlan(error) || isStatementTimeout(error)) connections.replaceAll();
     if (endsConnection(error)) connections.drop(connection);
     else connections.release(connection);
-    if (isStatementTimeout(error)) terminateWaits(connection.pid);
+    if (isStatementTimeout(error) && pid !== null) terminateWaits(pid);
   }
 
-  async function withConnection<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async function withConnection<T>(
+    work: (connection: Connection, onBegun: (pid: number) => void) => Promise<T>,
+  ): Promise<T> {
     const connection = await connections.acquire();
+    let pid = connection.prologue === null ? connection.pid : null;
     try {
-      const value = await work(connection);
+      const value = await work(connection, (begunPid) => {
+        pid = begunPid;
+      });
       connections.release(connection);
       return value;
     } catch (error) {
-      releaseAfter(connection, error);
+      releaseAfter(connection, error, pid);
       throw error;
     }
+  }
+
+  async function requireDeclaredPooler(): Promise<void> {
+    if (options.setting.pooler !== null) return;
+    await withConnection(async (connection) => {
+      if (!connection.isPooled) return;
+      const [row] = await connection.query({ name: '', text: 'SELECT pg_backend_pid() AS pid' }, []);
+      if (row?.pid !== connection.pid) throw new ConfigurationFault(undeclaredPoolerText(server));
+      // The first connection is idle. A pooler in transaction mode gives its server connection to the second one.
+      await withConnection(async () => undefined).catch((error: unknown) => {
+        if (error instanceof ConfigurationFault) throw error;
+      });
+    });
   }
 
   /** Runs `tryTransaction` until it succeeds or fails permanently. */
@@ -356,7 +394,12 @@ export function createPool(options: PoolOptions): Pool {
   function query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
     return withRetries(async () => {
       try {
-        return { kind: 'done', value: await withConnection((connection) => connection.query(statement, values)) };
+        return {
+          kind: 'done',
+          value: await withConnection((connection, onBegun) =>
+            runSingle(connection, server, statement, values, onBegun),
+          ),
+        };
       } catch (error) {
         // If the connection is lost, it is unknown whether a single statement was executed.
         return { kind: 'failed', error, connectionLost: false };
@@ -374,7 +417,7 @@ export function createPool(options: PoolOptions): Pool {
     } catch (error) {
       return { kind: 'failed', error, connectionLost: false };
     }
-    const { slot, pid, history } = connection;
+    const { slot } = connection;
     let hasEnded = false;
     const session: Transaction = {
       slot,
@@ -383,55 +426,53 @@ export function createPool(options: PoolOptions): Pool {
           ? Promise.reject(new StoreError('a statement was sent after its transaction had ended.'))
           : connection.query(statement, values),
     };
-    const beginResult = connection.query(BEGIN, []);
-    const xidResult = connection.query(READ_XID, [pid]);
+    const beginResult = begin(connection, 'transaction');
     const workResult = (async () => work(session))();
-    // Waits for all three promises, so that no statement of this transaction is sent on the connection after the
-    // transaction has ended.
-    const results = await Promise.allSettled([beginResult, xidResult, workResult]);
+    // Waits for both, so that no statement of this transaction is sent on the connection after the transaction has
+    // ended.
+    const [begun, worked] = await Promise.allSettled([beginResult, workResult]);
     hasEnded = true;
-    const fault = results.find((result) => result.status === 'rejected');
-    if (fault === undefined && (await xidResult)[0]?.same !== true) {
+    if (begun.status === 'fulfilled' && worked.status === 'fulfilled' && !begun.value.isSafe) {
       connections.drop(connection);
-      return { kind: 'failed', error: new StoreError(`${server}: ${SETTINGS_CHANGED}`), connectionLost: false };
+      return { kind: 'failed', error: settingsChanged(server), connectionLost: false };
     }
-    if (fault !== undefined) {
-      rollBack(connection, fault.reason);
+    if (begun.status === 'rejected' || worked.status === 'rejected') {
+      const reason: unknown =
+        begun.status === 'rejected' ? begun.reason : worked.status === 'rejected' ? worked.reason : null;
+      rollBack(connection, reason, begun.status === 'fulfilled' ? begun.value.pid : null);
       return {
         kind: 'failed',
-        error: fault.reason,
-        connectionLost: !isServerError(fault.reason) && !(fault.reason instanceof StoreError),
+        error: reason,
+        connectionLost: !isServerError(reason) && !(reason instanceof StoreError),
       };
     }
+    const { xid, pid, history } = begun.value;
     try {
       const commandTag = await connection.command(COMMIT);
       connections.release(connection);
-      // COMMIT of an aborted transaction returns the command tag ROLLBACK instead of an error.
-      if (commandTag === COMMIT) return { kind: 'done', value: await workResult };
-      return {
-        kind: 'failed',
-        error: new StoreError(`${server}: the transaction was rolled back.`),
-        connectionLost: false,
-      };
+      requireCommit(commandTag, server);
+      return { kind: 'done', value: worked.value };
     } catch (error) {
-      releaseAfter(connection, error);
+      if (error instanceof StoreError && !(error instanceof UnknownCommitResult))
+        return { kind: 'failed', error, connectionLost: false };
+      releaseAfter(connection, error, pid);
       if (error instanceof UnknownCommitResult) return { kind: 'failed', error, connectionLost: false };
       if (isServerError(error) && !endsConnection(error)) return { kind: 'failed', error, connectionLost: false };
-      const [row] = await xidResult;
-      const status = history === null ? 'unknown' : await transactionStatus(String(row?.xid), pid, history);
+      const status = history === null || xid === null ? 'unknown' : await transactionStatus(xid, pid, history);
       if (status !== 'committed') return { kind: 'failed', error, connectionLost: status === 'aborted' };
-      const value = await workResult;
       const isStored =
         checkStored === undefined ||
-        (await withConnection((statusSession) => checkStored(statusSession, value)).catch(() => false));
-      return isStored ? { kind: 'done', value } : { kind: 'failed', error, connectionLost: false };
+        (await withConnection((statusConnection) =>
+          runOnOneServer(statusConnection, server, (statusSession) => checkStored(statusSession, worked.value)),
+        ).catch(() => false));
+      return isStored ? { kind: 'done', value: worked.value } : { kind: 'failed', error, connectionLost: false };
     }
   }
 
   /** Rolls back, and releases the connection if it still works. */
-  function rollBack(connection: Connection, error: unknown): void {
+  function rollBack(connection: Connection, error: unknown, pid: number | null): void {
     if (!(error instanceof StoreError) && endsConnection(error)) {
-      releaseAfter(connection, error);
+      releaseAfter(connection, error, pid);
       return;
     }
     connection.command(ROLLBACK).then(
@@ -453,7 +494,13 @@ export function createPool(options: PoolOptions): Pool {
         // time limits the check.
         const status = await withTimeout(
           deadline - performance.now(),
-          withConnection((connection) => queryStatus(connection, xid, pid, history)),
+          withConnection((connection) =>
+            runOnOneServer(connection, server, async (session) => {
+              const isSame = (await currentHistory(connection, session)) === history;
+              // In another write history, another transaction may have the same id.
+              return isSame ? queryStatus(session, xid, pid) : 'unknown';
+            }),
+          ),
         );
         if (status === undefined) return 'unknown';
         if (status !== 'in progress') return status;
@@ -467,7 +514,8 @@ export function createPool(options: PoolOptions): Pool {
 
   return {
     server,
-    schema: options.setting.schema,
+    setting: options.setting,
+    requireDeclaredPooler,
     query,
     transaction: (work, stored) => withRetries(() => runOnce(work, stored)),
     connect: connections.connectAlone,
@@ -476,25 +524,29 @@ export function createPool(options: PoolOptions): Pool {
   };
 }
 
+/** Reads the write history of the server on which `session` runs. */
+async function currentHistory({ prologue, history }: Connection, session: Session): Promise<unknown> {
+  if (prologue === null) return history;
+  const [row] = await session.query(READ_HISTORY, []);
+  return row?.history;
+}
+
 async function queryStatus(
-  connection: Connection,
+  session: Session,
   xid: string,
   pid: number,
-  history: string,
 ): Promise<'committed' | 'aborted' | 'in progress' | 'unknown'> {
-  // In another write history, another transaction may have the same id.
-  if (connection.history !== history) return 'unknown';
-  const [row] = await connection.query(TRANSACTION_STATUS, [xid]);
+  const [row] = await session.query(TRANSACTION_STATUS, [xid]);
   switch (row?.status) {
     case 'committed':
       // The connection may have been lost during the wait for the standby.
-      await forceDurableCommit(connection);
+      await forceDurableCommit(session);
       return 'committed';
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // The connection of the transaction is lost, so the transaction cannot complete and only holds locks.
-      await connection.query(TERMINATE_TRANSACTION, [pid, xid]);
+      // Its connection is lost, so the transaction cannot complete and only holds locks.
+      await session.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:
       return 'unknown';

@@ -116,7 +116,8 @@ export function prepareDirectory(
     const triggerPoll = () => void poll().catch(() => undefined);
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
     // A simulation does not listen, because it cannot control when notifications arrive.
-    if (!simulated) listen(triggerPoll);
+    // A pooler in transaction mode delivers no notifications.
+    if (!simulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listen(triggerPoll);
   }
 
   /** Calls `onNotification` on each notification. Uses a separate connection. Reopens the connection if it is lost. */

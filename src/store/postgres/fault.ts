@@ -10,7 +10,16 @@ const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
  * SQLSTATEs after which the connection cannot be used: the server is shutting down or starting, or no longer accepts
  * writes.
  */
-const CONNECTION_LOST: ReadonlySet<string> = new Set(['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000']);
+const CONNECTION_LOST: ReadonlySet<string> = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  '57P05',
+  '25006',
+  '25P03',
+  '26000',
+  '42P05',
+]);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
 const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 /** Parts of the codes with which Node reports an untrusted certificate. */
@@ -153,6 +162,15 @@ export function toStoreError(error: unknown, server: string): StoreError {
       );
     case '25006':
       return new StoreError(readOnlyReplicaText(server));
+    // A prepared statement of this connection exists on no, or already on, the server connection.
+    case '26000':
+    case '42P05':
+      return new StoreError(undeclaredPoolerText(server));
+    // PostgreSQL reports no connection error with this code, but PgBouncer all of its own.
+    case '08P01':
+      return new StoreError(
+        `${server}: the server or its pooler refuses the connection (${detail}). Correct user, password and database in POSTRIDER_DATABASE, or the configuration of the pooler.`,
+      );
     case '57P03':
       return new StoreError(
         `${server}: the server is starting or recovering (${detail}). Wait until it accepts connections.`,
@@ -170,6 +188,11 @@ export function toStoreError(error: unknown, server: string): StoreError {
 /** Returns the error message for a server that is not a replica but makes every transaction read-only. */
 export function defaultReadOnlyText(server: string): string {
   return `${server}: the server makes every transaction read-only, although it is not a replica. Set default_transaction_read_only=off for the server, the database and the role.`;
+}
+
+/** Returns the error message for a pooler in transaction mode without `pooler=transaction`. */
+export function undeclaredPoolerText(server: string): string {
+  return `${server}: a connection pooler in transaction mode is in front of the server. Add pooler=transaction to POSTRIDER_DATABASE.`;
 }
 
 /** Returns the error message for a replica. */

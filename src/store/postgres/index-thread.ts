@@ -3,10 +3,10 @@
  * reading messages and building segments does not block the process.
  */
 import { Worker } from 'node:worker_threads';
+import type { PostgresSetting } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
 import type { IndexProgress, IndexStep } from '../search/index-step.ts';
 import { INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
-import type { PostgresSetting } from './connection.ts';
 
 export interface IndexThreadData {
   readonly setting: PostgresSetting;

@@ -12,6 +12,7 @@ import type { Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
 import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
+import { begin } from './transaction-start.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 /** The key of an advisory lock that no other software uses ("PRDR"). */
@@ -39,11 +40,12 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const latestVersion = files.length;
-  const { schema } = pool;
+  const { schema } = pool.setting;
   if ((await readSchema(pool, pool, latestVersion)).version === latestVersion) return;
   const connection = await pool.connect(STATEMENT_TIMEOUT_MS);
   try {
-    await connection.command('BEGIN');
+    await requireSameDatabase(pool, connection);
+    await begin(connection, 'single');
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);
@@ -58,6 +60,22 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
   }
 }
 
+const READ_IDENTITY: Statement = {
+  name: 'database_identity',
+  text: `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('postrider')::oid) AS identity
+    FROM pg_database d WHERE d.datname = current_database()`,
+};
+
+/** Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT, which `connection` uses, names another database. */
+export async function requireSameDatabase(pool: Pool, connection: Session): Promise<void> {
+  if (pool.setting.direct === null) return;
+  const [[one], [other]] = await Promise.all([pool.query(READ_IDENTITY, []), connection.query(READ_IDENTITY, [])]);
+  if (one?.identity === other?.identity) return;
+  throw new StoreError(
+    `${pool.server}: POSTRIDER_DATABASE_DIRECT names another database, schema or server than POSTRIDER_DATABASE. Correct one of them.`,
+  );
+}
+
 interface FoundSchema {
   /** 0 for an empty database. */
   readonly version: number;
@@ -70,7 +88,7 @@ interface FoundSchema {
  */
 async function readSchema(
   session: Session,
-  { server, schema }: Pick<Pool, 'server' | 'schema'>,
+  { server, setting: { schema } }: Pick<Pool, 'server' | 'setting'>,
   latestVersion: number,
 ): Promise<FoundSchema> {
   const [found = {}] = await session.query(FIND_SCHEMA, [schema === null ? null : quoteIdentifier(schema)]);

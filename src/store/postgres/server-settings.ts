@@ -51,6 +51,26 @@ export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
   ];
 }
 
+/** These settings have no effect in a transaction. A pooler in transaction mode keeps idle connections itself. */
+const SESSION_SETTINGS: ReadonlySet<string> = new Set(['idle_session_timeout', 'default_transaction_read_only']);
+
+/**
+ * Returns the statements that begin a transaction and apply the settings to it alone. Behind a pooler in transaction
+ * mode every transaction begins with them, because its server connection may have any settings.
+ */
+export function transactionPrologue(required: RequiredSettings, schema: string | null, version: number): string {
+  const first = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
+  const others = required.filter(([name]) => name !== STATEMENT_TIMEOUT_SETTING && !SESSION_SETTINGS.has(name));
+  return [
+    // READ WRITE replaces default_transaction_read_only.
+    'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    ...[...first, ...others, ...(version >= 170_000 ? VERSION_17_SETTINGS : [])].map(
+      ([name, value]) => `SET LOCAL ${name} = '${value}'`,
+    ),
+    ...(schema === null ? [] : [`SET LOCAL search_path = ${quoteIdentifier(schema)}`]),
+  ].join('; ');
+}
+
 /**
  * Settings of servers of version 17 and later. A transaction timeout is not required, because the statement timeout and
  * the idle timeout already limit a transaction.

@@ -4,19 +4,19 @@
  * other.
  */
 
+import type { PostgresSetting } from '../../config/settings.ts';
 import type { Store } from '../contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT, serverTimeOverride } from '../environment.ts';
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAccounts } from './accounts.ts';
-import type { PostgresSetting } from './connection.ts';
-import { createPool } from './database.ts';
+import { createPool, type Pool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
 import { startIndexThread } from './index-thread.ts';
 import { prepareMessages } from './messages.ts';
-import { migrate } from './migrate.ts';
+import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
 import { reportOpeningWaits } from './opening.ts';
 import { prepareOperator } from './operator.ts';
@@ -58,8 +58,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const pool = createPool({ setting, application, random: environment.random });
   const stopReporting = reportOpeningWaits(pool, clock, options.onWait);
   try {
+    await pool.requireDeclaredPooler();
     await migrate(pool);
     if (options.service) {
+      await checkDirect(pool);
       await ensurePartitions(pool, clock.now());
       for (const line of await serverWarnings(pool)) options.warn(line);
     }
@@ -100,4 +102,15 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       await pool.close();
     },
   };
+}
+
+/** Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT is set and does not work. */
+async function checkDirect(pool: Pool): Promise<void> {
+  if (pool.setting.direct === null) return;
+  const connection = await pool.connect();
+  try {
+    await requireSameDatabase(pool, connection);
+  } finally {
+    await connection.close();
+  }
 }

@@ -6,10 +6,8 @@
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
-import type { DatabaseSetting } from '../../config/settings.ts';
+import type { PostgresSetting } from '../../config/settings.ts';
 import { ConfigurationFault, errorCode, oneLine } from './fault.ts';
-
-type PostgresSetting = Extract<DatabaseSetting, { kind: 'postgres' }>;
 
 const PEM_BEGIN = '-----BEGIN CERTIFICATE-----';
 const PEM_END = '-----END CERTIFICATE-----';

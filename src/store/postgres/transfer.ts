@@ -2,10 +2,11 @@
  * Implements the target of a transfer on PostgreSQL. Each page of messages is one transaction. An interrupted transfer
  * continues after the last copied message.
  */
+
+import type { PostgresSetting } from '../../config/settings.ts';
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
 import type { TransferredEvent, TransferredMessage, TransferTable, TransferTarget } from '../transfer.ts';
-import type { PostgresSetting } from './connection.ts';
 import { createPool } from './database.ts';
 import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';

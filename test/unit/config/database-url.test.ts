@@ -15,6 +15,8 @@ const BASE = {
   tlsFiles: { rootCert: null, cert: null, key: null },
   schema: null,
   options: null,
+  pooler: null,
+  direct: null,
 } as const;
 
 describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
@@ -66,6 +68,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
       { ...BASE, tls: 'verified-chain', tlsFiles: { rootCert: 'ca.pem', cert: null, key: null } },
     ],
     ['postgres://me@db.example/mail?schema=my_mail', { ...BASE, schema: 'my_mail' }],
+    ['postgres://me@db.example/mail?pooler=transaction', { ...BASE, pooler: 'transaction' }],
     ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
   ])('%s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
@@ -92,6 +95,8 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?sslmode=require&sslrootcert=', 'sslrootcert is empty'],
     ['postgres://db.example/mail?sslmode=require&sslcert=me.pem', 'set both, or remove both'],
     ['postgres://db.example/mail?sslmode=disable&sslcert=me.pem&sslkey=me.key', 'sslcert needs TLS'],
+    ['postgres://db.example/mail?pooler=session', 'pooler must be transaction'],
+    ['postgres://db.example/mail?pooler=transaction&options=-cjit%3Doff', 'refuses options; set them with ALTER ROLE'],
     ['postgres://db.example/mail?schema=a,b', 'schema must be one name'],
     ['postgres://db.example/mail?schema=', 'schema must be one name'],
     ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],

@@ -1,0 +1,115 @@
+/**
+ * Begins transactions. On a connection with its own settings, BEGIN is followed by a check that they are still in
+ * force. Behind a pooler in transaction mode, the transaction sets them itself, in one message with BEGIN. Both take no
+ * round trip of their own, because the next statements are sent without waiting.
+ */
+import { StoreError } from '../error.ts';
+import { type Connection, WRITE_HISTORY } from './connection.ts';
+import type { Row, Session, Statement } from './session.ts';
+
+/** A transaction that has begun. */
+export interface Begun {
+  /** The transaction id; null for `begin` with `single`. */
+  readonly xid: string | null;
+  /** The process id of the server connection. */
+  readonly pid: number;
+  /** The write history of the server; null if the server does not report it. */
+  readonly history: string | null;
+  /** False if the settings on which durability depends are not in force. Nothing must be acknowledged then. */
+  readonly isSafe: boolean;
+}
+
+const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
+const IS_SAFE = `current_setting('synchronous_commit') = 'on' AND current_setting('client_min_messages') = 'warning'`;
+/** A pooler in transaction mode that was not declared assigns another server connection to a later transaction. */
+const READ_XID: Statement = {
+  name: 'xid',
+  text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND ${IS_SAFE} AS safe`,
+};
+const COMMIT = 'COMMIT';
+
+/**
+ * Begins a transaction. `kind`: a `single` statement needs no transaction id. Resolves after every statement that it
+ * sends has an answer.
+ */
+export async function begin(connection: Connection, kind: 'single' | 'transaction'): Promise<Begun> {
+  const { pid, history, prologue } = connection;
+  if (prologue !== null) {
+    const columns = [
+      `pg_backend_pid() AS pid, ${IS_SAFE} AS safe`,
+      ...(kind === 'single' ? [] : ['pg_current_xact_id()::text AS xid']),
+      ...(kind === 'single' || history === null ? [] : [`${WRITE_HISTORY} AS history`]),
+    ];
+    const [row = {}]: readonly Row[] = await connection.script(`${prologue}; SELECT ${columns.join(', ')}`);
+    return {
+      xid: kind === 'single' ? null : String(row.xid),
+      pid: Number(row.pid),
+      history: row.history === undefined ? null : String(row.history),
+      isSafe: row.safe === true,
+    };
+  }
+  const [begun, read] = await Promise.allSettled([connection.query(BEGIN, []), connection.query(READ_XID, [pid])]);
+  if (begun.status === 'rejected') throw begun.reason;
+  if (read.status === 'rejected') throw read.reason;
+  const [row = {}]: readonly Row[] = read.value;
+  return { xid: String(row.xid), pid, history, isSafe: row.safe === true };
+}
+
+/** Returns the error of a transaction whose settings are not in force. */
+export function settingsChanged(server: string): StoreError {
+  return new StoreError(
+    `${server}: the settings of the connection have changed. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling (PgBouncer: pool_mode = session).`,
+  );
+}
+
+/**
+ * Runs one statement as a transaction by itself. Behind a pooler in transaction mode, BEGIN, the statement and COMMIT
+ * are sent together, in one round trip. Calls `onBegun` with the process id of the server connection.
+ */
+export async function runSingle(
+  connection: Connection,
+  server: string,
+  statement: Statement,
+  values: readonly unknown[],
+  onBegun: (pid: number) => void,
+): Promise<readonly Row[]> {
+  if (connection.prologue === null) return connection.query(statement, values);
+  const beginning = begin(connection, 'single').then((begun) => {
+    onBegun(begun.pid);
+    return begun;
+  });
+  const [begun, ran, committed] = await Promise.allSettled([
+    beginning,
+    connection.query(statement, values),
+    connection.command(COMMIT),
+  ]);
+  if (begun.status === 'rejected') throw begun.reason;
+  if (ran.status === 'rejected') throw ran.reason;
+  if (committed.status === 'rejected') throw committed.reason;
+  requireCommit(committed.value, server);
+  if (!begun.value.isSafe) throw settingsChanged(server);
+  return ran.value;
+}
+
+/** Runs `work` on one server connection: behind a pooler in transaction mode in one transaction. */
+export async function runOnOneServer<T>(
+  connection: Connection,
+  server: string,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  if (connection.prologue === null) return work(connection);
+  const [begun, worked] = await Promise.allSettled([begin(connection, 'single'), (async () => work(connection))()]);
+  if (begun.status === 'rejected') throw begun.reason;
+  if (worked.status === 'rejected') {
+    await connection.command('ROLLBACK');
+    throw worked.reason;
+  }
+  requireCommit(await connection.command(COMMIT), server);
+  if (!begun.value.isSafe) throw settingsChanged(server);
+  return worked.value;
+}
+
+/** COMMIT of an aborted transaction returns the command tag ROLLBACK instead of an error. */
+export function requireCommit(commandTag: string, server: string): void {
+  if (commandTag !== COMMIT) throw new StoreError(`${server}: the transaction was rolled back.`);
+}

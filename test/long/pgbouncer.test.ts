@@ -1,0 +1,51 @@
+/** Two nodes behind PgBouncer in transaction mode, on the oldest PostgreSQL, with synchronous_commit=off by default. */
+import { expect, test } from 'vitest';
+import { openStore } from '../../src/store/open.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { startPgBouncer } from '../rig/pgbouncer.ts';
+import { startPostgres } from '../rig/postgres.ts';
+import { startProcess, submit } from '../rig/service.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
+
+const MESSAGES = 400;
+
+test('a node that is killed and a server that is restarted lose no accepted message behind PgBouncer', async () => {
+  const server = await startPostgres({
+    version: 'oldest',
+    settings: { synchronous_commit: 'off', wal_writer_delay: '10s' },
+  });
+  const url = new URL(await server.createDatabase());
+  url.port = String(await startPgBouncer(server.port));
+  const undeclared = url.href;
+  await expect(openStore(parsePostgresUrl(undeclared), { exclusive: true })).rejects.toThrow(
+    /a connection pooler in transaction mode is in front of the server\. Add pooler=transaction/,
+  );
+  url.searchParams.set('pooler', 'transaction');
+  const settings = { POSTRIDER_DATABASE: url.href, POSTRIDER_SECRET: 'ab'.repeat(32), POSTRIDER_SENDERS: 'any' };
+  const folder = temporaryFolder();
+  const first = await startProcess(folder, settings);
+  const key = first.key ?? '';
+  const second = await startProcess(folder, settings);
+  const accepted: string[] = [];
+  const send = async (publicUrl: string) => {
+    const response = await submit(publicUrl, key).catch(() => null);
+    const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
+    if (response?.status === 201 && body?.result) accepted.push(body.result.id);
+  };
+  for (let count = 0; count < MESSAGES; count += 20) {
+    if (count === MESSAGES / 4) first.kill('SIGKILL');
+    if (count === MESSAGES / 2) await server.restart();
+    await Promise.all(Array.from({ length: 20 }, (_, at) => send(at % 2 === 0 ? first.publicUrl : second.publicUrl)));
+  }
+  expect(accepted.length).toBeGreaterThan(MESSAGES / 4);
+  const store = await openStore(parsePostgresUrl(url.href), { exclusive: false });
+  try {
+    const states = async () => {
+      const found = await Promise.all(accepted.map((id) => store.findMessage(id)));
+      return [...new Set(found.map((message) => message?.state ?? 'lost'))];
+    };
+    await expect.poll(states, { timeout: 120_000, interval: 1_000 }).toEqual(['delivered']);
+  } finally {
+    await store.close();
+  }
+}, 300_000);

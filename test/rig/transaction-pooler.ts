@@ -1,0 +1,232 @@
+/**
+ * A stand-in for a PostgreSQL pooler in transaction mode (without TLS). It assigns another server connection to each
+ * transaction. It refuses everything that such a pooler does not support: startup parameters other than those of
+ * PgBouncer, named statements, LISTEN, session settings. Authentication is passed through to the server; the server
+ * connection of each client joins a pool for its user and database.
+ */
+import { connect, createServer, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { encodeFatalError, readParameters } from './pooler-proxy.ts';
+
+export interface TransactionPooler {
+  readonly port: number;
+  /** What clients sent although a pooler in transaction mode does not support it. */
+  readonly refused: readonly string[];
+  /** Number of transactions that ran on another server connection than the one before of the same client. */
+  switchCount(): number;
+}
+
+const SSL_REQUEST = 80_877_103;
+const ACCEPTED_PARAMETERS = [
+  'user',
+  'database',
+  'client_encoding',
+  'DateStyle',
+  'TimeZone',
+  'standard_conforming_strings',
+  'application_name',
+];
+const SESSION_STATEMENT =
+  /(?:^|;)\s*(?:SET\s+(?!LOCAL\b|TRANSACTION\b)|LISTEN\b|CREATE\s+TEMP|SELECT\s+pg_advisory_lock)/i;
+
+interface Upstream {
+  readonly socket: Socket;
+  client: Client | null;
+}
+
+interface Client {
+  readonly socket: Socket;
+  upstream: Upstream | null;
+  last: Upstream | null;
+  /** Messages that wait for a server connection. */
+  readonly queued: Buffer[];
+  /** Number of ReadyForQuery messages that the server still has to send. */
+  pendingReady: number;
+}
+
+/** Starts the pooler for `port` on loopback and stops it at the end of the test. */
+export async function startTransactionPooler(port: number): Promise<TransactionPooler> {
+  const refused: string[] = [];
+  const sockets = new Set<Socket>();
+  const idleByDatabase = new Map<string, Upstream[]>();
+  const waitingByDatabase = new Map<string, Client[]>();
+  let switchCount = 0;
+
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    socket.on('error', () => undefined);
+    socket.on('close', () => sockets.delete(socket));
+  };
+  const listOf = <T>(lists: Map<string, T[]>, key: string): T[] => {
+    const list = lists.get(key) ?? [];
+    lists.set(key, list);
+    return list;
+  };
+
+  function assign(key: string, client: Client): void {
+    const idle = listOf(idleByDatabase, key);
+    const other = idle.findIndex((candidate) => candidate !== client.last);
+    const [upstream] = idle.splice(Math.max(0, other), 1);
+    if (upstream === undefined) {
+      const waiting = listOf(waitingByDatabase, key);
+      if (!waiting.includes(client)) waiting.push(client);
+      return;
+    }
+    if (client.last !== null && client.last !== upstream) switchCount += 1;
+    client.upstream = upstream;
+    client.last = upstream;
+    upstream.client = client;
+    for (const message of client.queued.splice(0)) upstream.socket.write(message);
+  }
+
+  function release(key: string, upstream: Upstream): void {
+    if (upstream.client !== null) upstream.client.upstream = null;
+    upstream.client = null;
+    listOf(idleByDatabase, key).push(upstream);
+    const next = listOf(waitingByDatabase, key).shift();
+    if (next !== undefined) assign(key, next);
+  }
+
+  function refuse({ socket }: Client, what: string): void {
+    refused.push(what);
+    socket.end(encodeFatalError('08P01', `the pooler does not support: ${what}`));
+  }
+
+  /** Adds a new server connection, on which the client has just signed in, to the pool. */
+  function pool(key: string, client: Client, upstream: Upstream): void {
+    let buffered: Buffer = Buffer.alloc(0);
+    upstream.socket.removeAllListeners('data');
+    upstream.socket.on('data', (bytes: Buffer) => {
+      buffered = Buffer.concat([buffered, bytes]);
+      for (const [type, message] of takeMessages()) {
+        const { client: owner } = upstream;
+        owner?.socket.write(message);
+        if (type !== 'Z' || owner === null) continue;
+        owner.pendingReady -= 1;
+        if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) release(key, upstream);
+      }
+    });
+    function* takeMessages(): Generator<readonly [string, Buffer]> {
+      while (buffered.length >= 5 && buffered.length > buffered.readInt32BE(1)) {
+        const message = buffered.subarray(0, buffered.readInt32BE(1) + 1);
+        buffered = buffered.subarray(message.length);
+        yield [message.toString('latin1', 0, 1), message];
+      }
+    }
+    upstream.socket.on('close', () => {
+      const idle = listOf(idleByDatabase, key);
+      if (idle.includes(upstream)) idle.splice(idle.indexOf(upstream), 1);
+      upstream.client?.socket.destroy();
+    });
+    client.socket.on('close', () => {
+      // The pooler ends the server connection of a client that leaves within a transaction.
+      client.upstream?.socket.destroy();
+      const waiting = listOf(waitingByDatabase, key);
+      if (waiting.includes(client)) waiting.splice(waiting.indexOf(client), 1);
+    });
+    release(key, upstream);
+  }
+
+  function handleMessage(key: string, client: Client, message: Buffer): void {
+    const type = message.toString('latin1', 0, 1);
+    if (type === 'X') {
+      client.socket.end();
+      return;
+    }
+    const text = message.toString('utf8', 5, message.length - 1);
+    const unsupported = unsupportedStatement(type, text);
+    if (unsupported !== null) {
+      refuse(client, unsupported);
+      return;
+    }
+    if (type === 'Q' || type === 'S') client.pendingReady += 1;
+    if (client.upstream !== null) {
+      client.upstream.socket.write(message);
+      return;
+    }
+    client.queued.push(message);
+    assign(key, client);
+  }
+
+  const server = createServer((clientSocket) => {
+    track(clientSocket);
+    const client: Client = { socket: clientSocket, upstream: null, last: null, queued: [], pendingReady: 0 };
+    let buffered: Buffer = Buffer.alloc(0);
+    let phase: 'startup' | 'authentication' | 'ready' = 'startup';
+    let key = '';
+    let signIn: Socket | null = null;
+
+    function startUp(): void {
+      if (buffered.length < 8 || buffered.length < buffered.readInt32BE(0)) return;
+      if (buffered.readInt32BE(4) === SSL_REQUEST) {
+        buffered = buffered.subarray(8);
+        clientSocket.write('N');
+        return;
+      }
+      const startup = buffered.subarray(0, buffered.readInt32BE(0));
+      buffered = buffered.subarray(startup.length);
+      const parameters = readParameters(startup);
+      const foreign = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
+      if (foreign.length > 0) {
+        refuse(client, `the startup parameter ${foreign.join(', ')}`);
+        return;
+      }
+      key = `${parameters.get('user')} ${parameters.get('database')}`;
+      phase = 'authentication';
+      const upstream: Upstream = { socket: connect(port, '127.0.0.1'), client: null };
+      signIn = upstream.socket;
+      track(upstream.socket);
+      upstream.socket.write(startup);
+      let answer: Buffer = Buffer.alloc(0);
+      upstream.socket.on('data', (bytes: Buffer) => {
+        answer = Buffer.concat([answer, bytes]);
+        while (answer.length >= 5 && answer.length > answer.readInt32BE(1)) {
+          const message = Buffer.from(answer.subarray(0, answer.readInt32BE(1) + 1));
+          answer = answer.subarray(message.length);
+          const type = message.toString('latin1', 0, 1);
+          // The key for cancellation is one of the pooler.
+          if (type === 'K') message.writeInt32BE(900_000_000 + sockets.size, 5);
+          if (type !== 'Z') {
+            clientSocket.write(message);
+            continue;
+          }
+          phase = 'ready';
+          pool(key, client, upstream);
+          clientSocket.write(message);
+        }
+      });
+      upstream.socket.on('close', () => {
+        if (phase === 'authentication') clientSocket.end();
+      });
+    }
+
+    clientSocket.on('data', (bytes: Buffer) => {
+      buffered = Buffer.concat([buffered, bytes]);
+      if (phase === 'startup') startUp();
+      if (phase === 'authentication') {
+        signIn?.write(buffered);
+        buffered = Buffer.alloc(0);
+        return;
+      }
+      while (phase === 'ready' && buffered.length >= 5 && buffered.length > buffered.readInt32BE(1)) {
+        const message = Buffer.from(buffered.subarray(0, buffered.readInt32BE(1) + 1));
+        buffered = buffered.subarray(message.length);
+        handleMessage(key, client, message);
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the pooler has no port');
+  return { port: address.port, refused, switchCount: () => switchCount };
+}
+
+function unsupportedStatement(type: string, text: string): string | null {
+  if (type === 'P' && !text.startsWith('\0')) return `the named statement ${text.split('\0')[0]}`;
+  return (type === 'Q' || type === 'P') && SESSION_STATEMENT.test(text.replace('\0', '')) ? text : null;
+}

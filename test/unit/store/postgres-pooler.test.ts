@@ -1,0 +1,134 @@
+/**
+ * `?pooler=transaction`: each transaction may run on another server connection, with any settings. Nothing depends on
+ * the state of a session, and no acknowledgement on a setting of the role, the database or the server.
+ */
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openStore } from '../../../src/store/open.ts';
+import { createPool } from '../../../src/store/postgres/database.ts';
+import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { runStatement, startPostgres, temporaryDatabase } from '../../rig/postgres.ts';
+import { parsePostgresUrl } from '../../rig/stores.ts';
+import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
+
+async function pooled(url: string) {
+  const pooler = await startTransactionPooler(Number(new URL(url).port));
+  const changed = new URL(url);
+  changed.port = String(pooler.port);
+  const undeclared = changed.href;
+  changed.searchParams.set('pooler', 'transaction');
+  return { pooler, undeclared, url: changed.href };
+}
+
+function postgresSetting(url: string) {
+  const setting = parsePostgresUrl(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  return setting;
+}
+
+/** Sets defaults of the database with which a commit is not durable and statements fail. */
+async function setCarelessDefaults(url: string): Promise<void> {
+  const settings = {
+    synchronous_commit: 'off',
+    client_min_messages: 'error',
+    default_transaction_read_only: 'on',
+    lock_timeout: '5ms',
+    jit: 'on',
+  };
+  const database = new URL(url).pathname.slice(1);
+  const changes = Object.entries(settings).map(
+    ([name, value]) => `ALTER DATABASE ${database} SET ${name} = '${value}'`,
+  );
+  await runStatement(url, changes.join('; '));
+}
+
+test('every transaction and every single statement sets what durability requires, whatever the database says', async () => {
+  const database = await temporaryDatabase();
+  await setCarelessDefaults(database);
+  const { pooler, url } = await pooled(database);
+  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  const names = ['synchronous_commit', 'client_min_messages', 'lock_timeout', 'jit', 'statement_timeout'];
+  const columns = [...names, 'transaction_read_only', 'plan_cache_mode'].map(
+    (name) => `current_setting('${name}') AS ${name}`,
+  );
+  const read = { name: 'test_settings', text: `SELECT ${columns.join(', ')}` };
+  const expected = {
+    synchronous_commit: 'on',
+    client_min_messages: 'warning',
+    lock_timeout: '0',
+    jit: 'off',
+    statement_timeout: '14s',
+    transaction_read_only: 'off',
+    plan_cache_mode: 'force_generic_plan',
+  };
+  const reads = Array.from({ length: 8 }, (_, at) =>
+    at % 2 === 0 ? pool.query(read, []) : pool.transaction((transaction) => transaction.query(read, [])),
+  );
+  expect(await Promise.all(reads)).toEqual(reads.map(() => [expected]));
+  expect(await pool.query(read, [])).toEqual([expected]);
+  expect(pooler.switchCount()).toBeGreaterThan(0);
+  expect(pooler.refused).toEqual([]);
+});
+
+test('after an immediate shutdown of a server whose default is synchronous_commit=off, every accepted message is stored', async () => {
+  const server = await startPostgres({ settings: { wal_writer_delay: '10s', synchronous_commit: 'off' } });
+  const { pooler, url } = await pooled(await server.createDatabase());
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  await store.createAccount('default', NO_LIMITS, 1);
+  const messages = Array.from({ length: 30 }, () => newMessage());
+  for (const message of messages) expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
+  await server.restart();
+  const found = await vi.waitFor(() => Promise.all(messages.map(({ id }) => store.findMessage(id))), {
+    timeout: 60_000,
+  });
+  expect(found.filter((message) => message === null)).toEqual([]);
+  expect(pooler.refused).toEqual([]);
+});
+
+test('a change is visible to other nodes within 2 s, by polling and by notifications of a direct connection', async () => {
+  const database = await temporaryDatabase();
+  const { pooler, url } = await pooled(database);
+  const direct = postgresSetting(database);
+  for (const [name, setting] of [
+    ['polled', parsePostgresUrl(url)],
+    ['notified', { ...postgresSetting(url), direct }],
+  ] as const) {
+    const [writer, reader] = await Promise.all([1, 2].map(() => openStore(setting, { exclusive: true })));
+    if (writer === undefined || reader === undefined) throw new Error('no store');
+    onTestFinished(async () => void (await Promise.all([writer.close(), reader.close()])));
+    const names: string[] = [];
+    await reader.watchDirectory(({ accounts }) => void names.push(...accounts.map(({ name }) => name)));
+    await writer.createAccount(name, NO_LIMITS, 1);
+    await vi.waitFor(() => expect(names).toContain(name), { timeout: 10_000 });
+  }
+  expect(pooler.refused).toEqual([]);
+});
+
+test('a direct connection to another database is refused before anything is migrated', async () => {
+  const [database, other] = await Promise.all([temporaryDatabase(), temporaryDatabase()]);
+  const { url } = await pooled(database);
+  const setting = { ...postgresSetting(url), direct: postgresSetting(other) };
+  await expect(openStore(setting, { exclusive: true })).rejects.toThrow(
+    /: POSTRIDER_DATABASE_DIRECT names another database, schema or server than POSTRIDER_DATABASE\. Correct one/,
+  );
+  const unreachable = { ...postgresSetting(database), hosts: [{ host: '127.0.0.1', port: 1 }] };
+  await expect(openStore({ ...setting, direct: unreachable }, { exclusive: true })).rejects.toThrow(
+    /the connection was refused\. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE_DIRECT\.$/,
+  );
+});
+
+test('a schema of its own is used behind a pooler', async () => {
+  const { url } = await pooled(await temporaryDatabase());
+  const withSchema = new URL(url);
+  withSchema.searchParams.set('schema', 'mail');
+  const store = await openStore(parsePostgresUrl(withSchema.href), { exclusive: true });
+  onTestFinished(() => store.close());
+  await store.createAccount('default', NO_LIMITS, 1);
+  expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+  const pool = createPool({ setting: postgresSetting(url), application: 'postrider test', random: Math.random });
+  onTestFinished(() => pool.close());
+  const text =
+    "SELECT to_regclass('mail.mail_request') IS NOT NULL AND to_regclass('public.mail_request') IS NULL AS own";
+  expect(await pool.query({ name: 'test_schema', text }, [])).toEqual([{ own: true }]);
+});
