@@ -56,7 +56,8 @@ describe('settings', () => {
 
   it('every given setting replaces its default', () => {
     const given = {
-      POSTRIDER_DATABASE: 'sqlite:/var/lib/postrider/p.db',
+      POSTRIDER_DATABASE: 'postgres://me@db.example/mail',
+      POSTRIDER_DATABASE_DIRECT: 'postgres://me@direct.example/mail',
       POSTRIDER_TRANSPORT: 'smtps://u:p@relay.example?name=out.example.com',
       POSTRIDER_LISTEN: ':9090',
       POSTRIDER_OPERATOR_LISTEN: '[::]:0',
@@ -85,7 +86,10 @@ describe('settings', () => {
         .sort(),
     );
     expect(loadSettings(given, null)).toMatchObject({
-      database: { kind: 'sqlite', path: '/var/lib/postrider/p.db' },
+      database: expect.objectContaining({
+        hosts: [{ host: 'db.example', port: 5432 }],
+        direct: expect.objectContaining({ hosts: [{ host: 'direct.example', port: 5432 }] }),
+      }),
       transport: { kind: 'smtp', host: 'relay.example', auth: { user: 'u', pass: 'p' }, name: 'out.example.com' },
       listen: { host: '0.0.0.0', port: 9090 },
       operatorListen: { host: '::', port: 0 },

@@ -139,7 +139,7 @@ test('a server that does not apply SET is refused in one line', async () => {
   const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
   expect(await faultOf(urlThrough(url, proxy.port))).toMatch(
-    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(its value is off\)\. If a connection pooler is used, set it to session pooling \(PgBouncer: pool_mode = session\)\.$/,
+    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(its value is off\)\. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling \(PgBouncer: pool_mode = session\)\.$/,
   );
 });
 
