@@ -34,7 +34,7 @@ export default defineConfig({
           globalSetup: ['test/rig/postgres-setup.ts'],
           // These name their stores themselves.
           exclude: [
-            'test/scenarios/moving-house.test.ts',
+            'test/scenarios/backup-and-transfer.test.ts',
             'test/scenarios/nodes.test.ts',
             'test/scenarios/demo.test.ts',
           ],

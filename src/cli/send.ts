@@ -3,14 +3,15 @@
  * POSTRIDER_API_KEY. Without a key it creates one in the store of the settings, uses it and revokes it. If the revocation fails,
  * the key expires after five minutes.
  */
+
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { formatHostPort, isUnixSocket } from '../config/host.ts';
 import { findApiKey } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { newApiKey } from '../model/credentials.ts';
+import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
 import { printable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';

@@ -4,11 +4,13 @@
  * and `?host=` can be the folder of a socket. No part of a URL is ignored: an unknown parameter is an error. An error
  * never contains the password.
  */
+
 import { userInfo } from 'node:os';
+import type { HostPort } from '../model/listen-address.ts';
 import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { didYouMean } from './nearest.ts';
-import type { HostPort, PostgresSetting } from './settings.ts';
+import type { PostgresSetting } from './settings.ts';
 import { invalid, type Parsed, quote, valid } from './units.ts';
 
 const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';

@@ -1,6 +1,6 @@
 /** Checks host names and listener addresses in linear time: labels, IPv4, IPv6, ports. */
 import { isIP, isIPv6 } from 'node:net';
-import type { HostPort, HttpListen, UnixSocket } from './settings.ts';
+import type { HostPort, HttpListen } from '../model/listen-address.ts';
 import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
 
 /**
@@ -57,15 +57,6 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
   return valid({ socketPath });
 }
 
-export function isUnixSocket(at: HttpListen): at is UnixSocket {
-  return 'socketPath' in at;
-}
-
-/** Formats an address in the form that `parseHttpListen` accepts. */
-export function formatListen(at: HttpListen): string {
-  return isUnixSocket(at) ? `unix:${at.socketPath}` : formatHostPort(at);
-}
-
 /** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
@@ -89,19 +80,4 @@ export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
   if (parsed.ok && !text.startsWith(':') && parsed.value.port > 0) return parsed;
   return invalid(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
-}
-
-/** Formats `host:port`, with brackets around an IPv6 address. */
-export function formatHostPort({ host, port }: HostPort): string {
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-/** Returns true if only programs on this machine can connect. */
-export function isLocalListen(at: HttpListen): boolean {
-  return isUnixSocket(at) || isLoopback(at.host);
-}
-
-/** Returns true for a loopback host, to which only programs on this machine can connect. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
 }

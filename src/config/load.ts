@@ -6,12 +6,11 @@
  */
 
 import { readFileSync } from 'node:fs';
+import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
 import { readDotEnv } from './dot-env.ts';
-import { formatListen, isLocalListen, isUnixSocket } from './host.ts';
 import { didYouMean } from './nearest.ts';
 import {
   type DatabaseSetting,
-  type HttpListen,
   type PostgresSetting,
   type SecretFile,
   type Settings,

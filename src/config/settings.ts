@@ -2,11 +2,7 @@
  * Defines the effective settings of one process, which are frozen. `config/load.ts` reads the settings from the environment and
  * `.env`.
  */
-
-export interface HostPort {
-  readonly host: string;
-  readonly port: number;
-}
+import type { HostPort, HttpListen } from '../model/listen-address.ts';
 
 /** A PostgreSQL database. */
 export interface PostgresSetting {
@@ -69,14 +65,6 @@ export type TransportSetting =
       /** EHLO name (`?name=`). The default is the host name of the machine. */
       readonly name: string;
     };
-
-/** The address of an HTTP listener. */
-export type HttpListen = HostPort | UnixSocket;
-
-/** The absolute path of a unix socket. Its peers are programs of this machine, such as a reverse proxy. */
-export interface UnixSocket {
-  readonly socketPath: string;
-}
 
 export interface Settings {
   readonly database: DatabaseSetting;

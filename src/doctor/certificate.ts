@@ -2,9 +2,9 @@
  * Checks that the certificate of the public listener is readable and valid now, and has a matching key, a host name and the
  * full chain.
  */
+
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { isUnixSocket } from '../config/host.ts';
-import type { HttpListen } from '../config/settings.ts';
+import { type HttpListen, isUnixSocket } from '../model/listen-address.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 const CHECK_NAME = 'certificate';

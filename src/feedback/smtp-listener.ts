@@ -8,14 +8,15 @@
  * proxy must send the header of the PROXY protocol first, and the limits count the client that it reports. Every socket has an
  * error listener from its first event on, so a reset never ends the process.
  */
+
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../clock.ts';
-import type { HostPort } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
+import type { HostPort } from '../model/listen-address.ts';
 import type { RecordResult } from './intake.ts';
 import { createLineEndCheck } from './line-ends.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';

@@ -5,10 +5,16 @@
  * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process listens is
  * replaced. No other file is removed.
  */
+
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import { connect, type Server } from 'node:net';
-import { formatListen, isUnixSocket } from '../config/host.ts';
-import type { HostPort, HttpListen, UnixSocket } from '../config/settings.ts';
+import {
+  formatListen,
+  type HostPort,
+  type HttpListen,
+  isUnixSocket,
+  type UnixSocket,
+} from '../model/listen-address.ts';
 import type { ListenAddress } from './listener-options.ts';
 
 const SOCKET_MODE = 0o660;

@@ -11,7 +11,7 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { isUnixSocket } from '../config/host.ts';
+import { isUnixSocket } from '../model/listen-address.ts';
 import { bind, listenAddressOf } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';

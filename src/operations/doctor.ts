@@ -3,10 +3,10 @@
  * return path, sending domains. It changes nothing, sends no message, and creates neither a database nor a secret. A failure is a
  * finding with its remedy.
  */
+
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isLocalListen } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { checkCertificate } from '../doctor/certificate.ts';
 import { checkClock } from '../doctor/clock.ts';
@@ -23,6 +23,7 @@ import { recordsFor } from '../domains/records.ts';
 import { dataFolder, SECRET_REMEDY, sealingKey, secretPath, secretWarning, sendingSetup } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
 import type { SendingDomain } from '../model/domain.ts';
+import { isLocalListen } from '../model/listen-address.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';

@@ -6,11 +6,12 @@
  * the document of the API. Fails: `start` rejects with a one-line error if it cannot bind the address, or if no password is set and
  * the address is not loopback.
  */
+
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
-import { formatListen, isUnixSocket } from '../config/host.ts';
 import { listenAddressOf } from '../http/bind.ts';
 import { clientAddressOf, createTrustedProxies } from '../http/trusted-proxies.ts';
+import { formatListen, isUnixSocket } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API_PATH, addApi } from './api.ts';

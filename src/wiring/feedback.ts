@@ -2,7 +2,6 @@
 
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
-import { isUnixSocket } from '../config/host.ts';
 import type { Settings } from '../config/settings.ts';
 import { returnPathKey } from '../domains/setup.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
@@ -11,6 +10,7 @@ import type { HttpConnections } from '../http/connections.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
+import { isUnixSocket } from '../model/listen-address.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';

@@ -5,15 +5,16 @@
  * these topics are confirmed. The response is 200 after the store has committed. SNS retries after a 5xx and after a timeout, and
  * never after a 4xx. Every message that may be from SNS and cannot be recorded now therefore gets a 5xx.
  */
+
 import { type KeyObject, verify } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { HttpListen } from '../../config/settings.ts';
 import { type Bind, listenAddressOf } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { ListenAddress } from '../../http/listener-options.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
+import type { HttpListen } from '../../model/listen-address.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';

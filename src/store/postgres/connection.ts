@@ -8,8 +8,10 @@
  * cast in the statement declares the type of each array parameter (`$1::uuid[]`). An array with a value that does not
  * fit the type is sent as text, and the server reports the error.
  */
+
 import pg from 'pg';
-import type { HostPort, PostgresSetting } from '../../config/settings.ts';
+import type { PostgresSetting } from '../../config/settings.ts';
+import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
 import {
   defaultReadOnlyText,

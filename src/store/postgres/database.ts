@@ -7,7 +7,8 @@
  * answer to a commit is lost, the server is asked whether the transaction was committed. A commit fails if its wait for
  * the synchronous standby was cancelled. Transient errors are retried. Calls reject with a StoreError.
  */
-import type { HostPort, PostgresSetting } from '../../config/settings.ts';
+import type { PostgresSetting } from '../../config/settings.ts';
+import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
 import { type Connection, connect, describeServer, WRITE_HISTORY } from './connection.ts';
 import {
