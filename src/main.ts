@@ -16,7 +16,7 @@ import { readDescriptorLimit } from './http/capacity.ts';
 import { ApiKeyCache } from './http/keys.ts';
 import type { ListenerLimits } from './http/listener-options.ts';
 import { newApiKey } from './model/credentials.ts';
-import type { RuntimeStatus } from './model/node.ts';
+import { type RuntimeStatus, STANDBY_TEXTS, type Standby } from './model/node.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, logHandlers } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
@@ -125,9 +125,19 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     const at = machineClock.now();
     publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
   };
+  const onStandby = (standby: Standby) =>
+    publish({ type: 'store.standby', at: machineClock.now(), standby, meaning: STANDBY_TEXTS[standby] });
   const { onWait = warn, openStore: openStoreOption } = options;
   const store = await (openStoreOption?.(settings) ??
-    openStore(settings.database, { exclusive: true, node, warn, onWait, onFilesFault }));
+    openStore(settings.database, {
+      exclusive: true,
+      requireSyncStandby: settings.requireSyncStandby,
+      node,
+      warn,
+      onStandby,
+      onWait,
+      onFilesFault,
+    }));
   stack.defer(() => store.close());
   const { ignoredVariables } = settings;
   if (ignoredVariables.length > 0)

@@ -79,6 +79,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null, re
   };
   const settings: Settings = {
     database: withDirect(requireValue(read(SETTINGS_TABLE.database)), read(SETTINGS_TABLE.databaseDirect)),
+    requireSyncStandby: requireValue(read(SETTINGS_TABLE.requireSyncStandby)) === 'yes',
     transport: requireValue(read(SETTINGS_TABLE.transport)),
     listen: requireValue(read(SETTINGS_TABLE.listen)),
     operatorListen: requireValue(read(SETTINGS_TABLE.operatorListen)),
@@ -102,6 +103,7 @@ export function loadSettings(environment: Environment, dotEnv: string | null, re
     ignoredVariables: injectedVariables(environment),
     secretFiles: [...given].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
   };
+  checkStandby(settings);
   checkListeners(settings);
   checkFeedback(settings);
   return deepFreeze(settings);
@@ -228,6 +230,12 @@ function withDirect(database: DatabaseSetting, direct: PostgresSetting | null): 
   if (direct === null) return database;
   if (database.kind === 'postgres') return { ...database, direct: Object.freeze(direct) };
   const { name } = SETTINGS_TABLE.databaseDirect;
+  throw new SettingsError(`${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set that, or remove ${name}`);
+}
+
+function checkStandby({ database, requireSyncStandby }: Settings): void {
+  if (!requireSyncStandby || database.kind === 'postgres') return;
+  const { name } = SETTINGS_TABLE.requireSyncStandby;
   throw new SettingsError(`${name} needs PostgreSQL in ${SETTINGS_TABLE.database.name}; set that, or remove ${name}`);
 }
 

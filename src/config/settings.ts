@@ -68,6 +68,8 @@ export type TransportSetting =
 
 export interface Settings {
   readonly database: DatabaseSetting;
+  /** True: no message is accepted while the server demands no synchronous standby. */
+  readonly requireSyncStandby: boolean;
   readonly transport: TransportSetting;
   readonly listen: HttpListen;
   readonly operatorListen: HttpListen;

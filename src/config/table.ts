@@ -222,6 +222,12 @@ export const SETTINGS_TABLE = {
     kind('URL', parseDirect, '`postgres://…`'),
     'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Notifications and migrations use it. When unset, migrations use the pooler, and behind a pooler in transaction mode changes take effect by polling.',
   ),
+  requireSyncStandby: spec(
+    'POSTRIDER_REQUIRE_SYNC_STANDBY',
+    { default: 'no', example: 'yes' },
+    oneOf(['no', 'yes']),
+    '`yes`: no message is accepted (500, `/readyz` fails) while the setting `synchronous_standby_names` of the PostgreSQL server is empty.',
+  ),
   transport: spec(
     'POSTRIDER_TRANSPORT',
     {

@@ -1,4 +1,5 @@
 /** Checks that the database opens and commits a synced write, and that its disk has free space. */
+import { STANDBY_TEXTS, type Standby } from '../model/node.ts';
 import { type Finding, failure, ok, warning } from './finding.ts';
 
 /**
@@ -20,6 +21,8 @@ export interface DatabaseParts {
   readonly tookMs: number;
   /** Reads the free and total bytes of the database's file system. Rejects when they cannot be read. Null for a database server. */
   readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>) | null;
+  /** What is known of the standby of a database server. */
+  readonly standby?: Standby | null;
   /** Settings of the database server that can lose messages, one line each. */
   readonly warnings?: readonly string[];
 }
@@ -29,12 +32,20 @@ const SLOW_COMMIT_MS = 1_000;
 
 /** Returns one finding about the database, one per warning, and one about its disk when the disk is local. */
 export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
-  const { path, opened, tookMs, readDiskSpace, warnings = [] } = parts;
+  const { path, opened, tookMs, readDiskSpace, warnings = [], standby = null } = parts;
   return [
     openFinding(path, opened, tookMs),
     ...warnings.map((line) => warning('database', line, 'change it in postgresql.conf and restart the server')),
+    ...(standby === null ? [] : [standbyFinding(standby)]),
     ...(readDiskSpace === null ? [] : [await spaceFinding(path, readDiskSpace)]),
   ];
+}
+
+function standbyFinding(standby: Standby): Finding {
+  const detail = STANDBY_TEXTS[standby];
+  return standby === 'asynchronous'
+    ? warning('standby', detail, 'set synchronous_standby_names on the server')
+    : ok('standby', detail);
 }
 
 function openFinding(path: string, opened: DatabaseParts['opened'], tookMs: number): Finding {

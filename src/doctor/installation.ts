@@ -1,4 +1,5 @@
 /** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
+import type { Standby } from '../model/node.ts';
 import type { AcceptStore, OperatorStore } from '../store/contract.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
@@ -20,10 +21,10 @@ export interface Installation {
    */
   missingDatabase(): Promise<DatabaseParts['opened'] | null>;
   /**
-   * Returns the settings of the database server that can lose messages, one line each. Returns an empty list when the server is
-   * unavailable.
+   * Returns the settings of the database server that can lose messages, one line each, and what is known of its standby. Returns no
+   * lines when the server is unavailable.
    */
-  databaseWarnings(): Promise<readonly string[]>;
+  databaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /** Opens a session with the relay without sending a message. Ends after `timeoutMs`. Null when the transport is not a relay. */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
   /**

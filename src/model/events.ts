@@ -11,6 +11,7 @@
  * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
  */
 import type { ReportEntryType } from './feedback.ts';
+import type { Standby } from './node.ts';
 import type { Attempt, Reason } from './outcome.ts';
 
 /** `at` is the time of the event in milliseconds since the epoch. */
@@ -138,6 +139,7 @@ export type ServiceEvent =
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
   /** The environment contains variables that Kubernetes sets for a Service. They are not settings. */
+  | Event<'store.standby', { standby: Standby; meaning: string }>
   | Event<'node.variables_ignored', { names: readonly string[] }>
   /** An operation failed, and the node continues without it. */
   | Event<'node.operation_failed', { operation: string; error: unknown }>

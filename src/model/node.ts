@@ -76,3 +76,17 @@ export interface RuntimeStatus {
   /** Null if this process does not deliver. */
   readonly delivery: DeliveryStatus | null;
 }
+
+/**
+ * What is known of the standby of a database server. `synchronous`: every commit waits for a standby. `asynchronous`: a
+ * failover may lose acknowledged messages. `hidden`: the role may not see whether there is one.
+ */
+export type Standby = 'none' | 'asynchronous' | 'synchronous' | 'hidden';
+
+/** The consequence of each. */
+export const STANDBY_TEXTS: Readonly<Record<Standby, string>> = {
+  none: 'the database server has no standby',
+  asynchronous: 'the standby of the database server is asynchronous: a failover may lose acknowledged messages',
+  synchronous: 'every commit waits for a synchronous standby of the database server',
+  hidden: 'the standby of the database server, if any, is not visible to this role',
+};

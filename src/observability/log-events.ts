@@ -209,6 +209,12 @@ export const LOG_EVENTS = {
     fields: ['node', 'detail'],
     meaning: 'A condition that an operator should correct, such as a low limit of open files.',
   },
+  'store.standby': {
+    level: 'info',
+    fields: ['node', 'reason', 'detail'],
+    meaning:
+      'What is known at the start of the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` from the role.',
+  },
   'node.variables_ignored': {
     level: 'debug',
     fields: ['node', 'names'],

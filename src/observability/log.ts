@@ -142,6 +142,7 @@ export function logHandlers(log: Log, node: string): Handlers {
     'node.draining': nodeField,
     'node.leases_recovered': ({ count }) => ({ node, count }),
     'node.warned': ({ detail }) => ({ node, detail }),
+    'store.standby': ({ standby, meaning }) => ({ node, reason: standby, detail: meaning }),
     'node.variables_ignored': ({ names }) => ({ node, names: names.join(',') }),
     'node.operation_failed': ({ operation, error }) => ({ node, operation, error: errorText(error) }),
     'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),

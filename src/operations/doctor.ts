@@ -75,6 +75,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
       onTimeout: 'failure',
       async run() {
         storeFacts = await readStore(context);
+        const { lines, standby } = await installation.databaseWarnings();
         return checkDatabase(
           settings.database.kind === 'sqlite'
             ? { path: settings.database.path, ...storeFacts, readDiskSpace: diskSpaceReader(settings.database.path) }
@@ -82,7 +83,8 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
                 path: 'the PostgreSQL database',
                 ...storeFacts,
                 readDiskSpace: null,
-                warnings: await installation.databaseWarnings(),
+                warnings: lines,
+                standby,
               },
         );
       },

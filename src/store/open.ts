@@ -1,5 +1,6 @@
 /** Opens the store that the setting `POSTRIDER_DATABASE` selects. */
 import type { DatabaseSetting } from '../config/settings.ts';
+import type { Standby } from '../model/node.ts';
 import type { Store } from './contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
@@ -9,6 +10,10 @@ export interface OpenOptions {
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly inCaller?: boolean;
+  /** True: no message is accepted while the server demands no synchronous standby. Default: false. */
+  readonly requireSyncStandby?: boolean;
+  /** Called with what is known of the standby of a database server. */
+  readonly onStandby?: (standby: Standby) => void;
   /** The name of the node. The database server shows it in its list of connections. */
   readonly node?: string;
   /** Called with one line for each setting of the database that endangers accepted messages. */
@@ -34,6 +39,8 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
     warn = () => undefined,
     onWait = () => undefined,
     environment = SYSTEM_ENVIRONMENT,
+    requireSyncStandby = false,
+    onStandby = () => undefined,
     onFilesFault,
   } = options;
   const { inCaller = environment.simulated } = options;
@@ -55,6 +62,8 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
         service: exclusive,
         application: `postrider ${node}`,
         environment,
+        requireSyncStandby,
+        onStandby,
         warn,
         onWait,
       });

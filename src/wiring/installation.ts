@@ -8,6 +8,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DatabaseParts } from '../doctor/database.ts';
 import type { Installation } from '../doctor/installation.ts';
+import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/error-line.ts';
 
 /**
@@ -25,15 +26,20 @@ export function createInstallation(
       return database.kind === 'sqlite' && !existsSync(database.path) ? explainMissingDatabase(database.path) : null;
     },
     async databaseWarnings() {
-      if (database.kind === 'sqlite') return [];
       const lines: string[] = [];
+      let standby: Standby | null = null;
+      if (database.kind === 'sqlite') return { lines, standby };
       try {
         const { openStore } = await import('../store/open.ts');
-        await (await openStore(database, { exclusive: true, warn: (line) => lines.push(line) })).close();
+        const onStandby = (found: Standby) => {
+          standby = found;
+        };
+        const warn = (line: string) => void lines.push(line);
+        await (await openStore(database, { exclusive: true, warn, onStandby })).close();
       } catch {
         // Another check reports why the database does not open.
       }
-      return lines;
+      return { lines, standby };
     },
     probeRelay(timeoutMs) {
       if (transport.kind !== 'smtp') return null;

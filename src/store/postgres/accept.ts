@@ -136,15 +136,25 @@ const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
 
 /**
  * Creates the `accept` operation. `monotonic` returns the monotonic time in ms, which measures the time since the last
- * batch with an unknown result.
+ * batch with an unknown result. `requireStandby` rejects if the setting of the server does not protect messages.
  */
-export function prepareAccept(database: Database, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Store['accept'] {
+export function prepareAccept(
+  database: Database,
+  monotonic = SYSTEM_ENVIRONMENT.clock.monotonic,
+  requireStandby: (session: Session) => Promise<void> = async () => undefined,
+): Store['accept'] {
   let checkStoredUntil = 0;
 
   return async function accept(batch) {
     try {
       return await database.transaction(
-        (transaction) => acceptIn(transaction, batch, monotonic() < checkStoredUntil),
+        async (transaction) => {
+          const checkStored = monotonic() < checkStoredUntil;
+          // In the transaction that accepts, and in the same round trip.
+          const required = requireStandby(transaction);
+          const [, answers] = await Promise.all([required, acceptIn(transaction, batch, checkStored)]);
+          return answers;
+        },
         (session, answers) => allStored(session, batch, answers),
       );
     } catch (error) {

@@ -5,6 +5,7 @@
  */
 
 import type { PostgresSetting } from '../../config/settings.ts';
+import type { Standby } from '../../model/node.ts';
 import type { Store } from '../contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT, serverTimeOverride } from '../environment.ts';
 import { createOnDemandThread } from '../threads.ts';
@@ -26,6 +27,8 @@ import { prepareClaim, prepareLeaseEnds } from './queue.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
 import { serverWarnings } from './server-settings.ts';
+import type { Session } from './session.ts';
+import { readStandby, requireStandby } from './standby.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
@@ -36,6 +39,10 @@ export interface PostgresOptions {
   readonly setting: PostgresSetting;
   /** True for a service, which creates partitions in advance and checks the settings of the server. */
   readonly service: boolean;
+  /** True: no message is accepted while the server demands no synchronous standby. */
+  readonly requireSyncStandby: boolean;
+  /** Called for a service with what is known of the standby. */
+  readonly onStandby: (standby: Standby) => void;
   /** The application name that the server shows for this process. */
   readonly application: string;
   /**
@@ -64,6 +71,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       await checkDirect(pool);
       await ensurePartitions(pool, clock.now());
       for (const line of await serverWarnings(pool)) options.warn(line);
+      options.onStandby(await readStandby(pool));
     }
   } catch (error) {
     await pool.close();
@@ -71,11 +79,14 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   } finally {
     stopReporting();
   }
+  const requireOwnStandby = async (session: Session) => {
+    if (options.requireSyncStandby) await requireStandby(session, pool.server);
+  };
   const { domainsSince, ...domains } = prepareDomains(pool);
   const { stopWatching, ...directory } = prepareDirectory(pool, environment, domainsSince);
   const index = createOnDemandThread(async () => startIndexThread({ setting, application }), INDEX_THREAD_IDLE_MS);
   return {
-    accept: prepareAccept(pool, clock.monotonic),
+    accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
     ...prepareLeaseEnds(pool, serverTime),
     ...prepareRetention(pool, serverTime, clock.monotonic),
@@ -93,7 +104,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...domains,
     ...directory,
     // The probe writes to the WAL and waits for its sync, as `accept` does.
-    probe: pool.sync,
+    async probe() {
+      await requireOwnStandby(pool);
+      await pool.sync();
+    },
     // Never resolves, because connections are reopened automatically.
     failed: new Promise(() => undefined),
     async close() {

@@ -14,7 +14,9 @@ const fileWith = (content: string) => (path: string) => {
 };
 
 /** Further settings without which a setting is refused. */
-const COMPANIONS: Readonly<Record<string, Environment>> = {};
+const COMPANIONS: Readonly<Record<string, Environment>> = {
+  POSTRIDER_DATABASE_DIRECT: { POSTRIDER_DATABASE: 'postgres://me@db.example/postrider' },
+};
 
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {

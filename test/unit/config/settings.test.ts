@@ -49,6 +49,7 @@ describe('settings', () => {
       sesQueue: null,
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
       logLevel: 'info',
+      requireSyncStandby: false,
       secretFiles: [],
       ignoredVariables: [],
     });
@@ -58,6 +59,7 @@ describe('settings', () => {
     const given = {
       POSTRIDER_DATABASE: 'postgres://me@db.example/mail',
       POSTRIDER_DATABASE_DIRECT: 'postgres://me@direct.example/mail',
+      POSTRIDER_REQUIRE_SYNC_STANDBY: 'yes',
       POSTRIDER_TRANSPORT: 'smtps://u:p@relay.example?name=out.example.com',
       POSTRIDER_LISTEN: ':9090',
       POSTRIDER_OPERATOR_LISTEN: '[::]:0',
