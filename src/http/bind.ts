@@ -15,7 +15,6 @@ import {
   isUnixSocket,
   type UnixSocket,
 } from '../model/listen-address.ts';
-import type { ListenAddress } from './listener-options.ts';
 
 const SOCKET_MODE = 0o660;
 
@@ -79,18 +78,6 @@ function listen(server: Server, at: HostPort | { readonly path: string }): Promi
     server.once('listening', onListening);
     server.listen(at);
   });
-}
-
-/** Returns the URL and the port of a bound listener. */
-export function listenAddressOf(at: HttpListen, scheme: 'http' | 'https'): ListenAddress {
-  return isUnixSocket(at)
-    ? { url: formatListen(at), port: 0 }
-    : { url: `${scheme}://${formatHostPort(at)}`, port: at.port };
-}
-
-/** Formats an address as `host:port`, with brackets around an IPv6 address (RFC 3986 section 3.2.2). */
-export function formatHostPort({ host, port }: HostPort): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
 function describeError(error: unknown, isSocket: boolean): string {

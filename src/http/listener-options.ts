@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
+import type { ListenAddress } from '../model/listen-address.ts';
 import type { AcceptResult, NewMessage } from '../model/message.ts';
 import type { LoadSignal, RequestLimits } from './capacity.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
@@ -67,13 +68,6 @@ export interface ListenerOptions {
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
   readonly limits?: Partial<ListenerLimits>;
-}
-
-export interface ListenAddress {
-  /** `unix:/PATH` for a unix socket. */
-  readonly url: string;
-  /** 0 for a unix socket. */
-  readonly port: number;
 }
 
 export interface Listener {

@@ -11,18 +11,12 @@ import { createServer as createTlsServer, Server as TlsServer } from 'node:https
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
-import { isUnixSocket } from '../model/listen-address.ts';
-import { bind, listenAddressOf } from './bind.ts';
+import { isUnixSocket, type ListenAddress, listenAddressOf } from '../model/listen-address.ts';
+import { bind } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, type HttpConnections, peerShareExemption } from './connections.ts';
 import { type ErrorCode, errorBody, errorEntry } from './errors.ts';
-import {
-  LISTENER_LIMITS,
-  type ListenAddress,
-  type Listener,
-  type ListenerLimits,
-  type ListenerOptions,
-} from './listener-options.ts';
+import { LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './listener-options.ts';
 import { countHeader, pathOf, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';

@@ -14,6 +14,13 @@ export interface UnixSocket {
 /** The address of an HTTP listener. */
 export type HttpListen = HostPort | UnixSocket;
 
+export interface ListenAddress {
+  /** `unix:/PATH` for a unix socket. */
+  readonly url: string;
+  /** 0 for a unix socket. */
+  readonly port: number;
+}
+
 /** Returns true for a unix socket. */
 export function isUnixSocket(at: HttpListen): at is UnixSocket {
   return 'socketPath' in at;
@@ -37,4 +44,11 @@ export function isLocalListen(at: HttpListen): boolean {
 /** Returns true for a loopback host, to which only programs on this machine can connect. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** Returns the URL and the port of a bound listener. */
+export function listenAddressOf(at: HttpListen, scheme: 'http' | 'https'): ListenAddress {
+  return isUnixSocket(at)
+    ? { url: formatListen(at), port: 0 }
+    : { url: `${scheme}://${formatHostPort(at)}`, port: at.port };
 }

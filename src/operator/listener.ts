@@ -9,9 +9,8 @@
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
-import { listenAddressOf } from '../http/bind.ts';
 import { clientAddressOf, createTrustedProxies } from '../http/trusted-proxies.ts';
-import { formatListen, isUnixSocket } from '../model/listen-address.ts';
+import { formatListen, isUnixSocket, listenAddressOf } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl, isLoopbackHost } from './access.ts';
 import { API_PATH, addApi } from './api.ts';

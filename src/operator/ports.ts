@@ -1,9 +1,10 @@
 /** The dependencies and the interface of the operator listener. */
+
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
-import type { ListenAddress } from '../http/listener-options.ts';
+import type { ListenAddress } from '../model/listen-address.ts';
 import type { InboxContext } from '../operations/context.ts';
 import type { ApiParts } from './api.ts';
 import type { TokenAuthenticatorParts } from './token-authenticator.ts';

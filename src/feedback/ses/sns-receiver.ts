@@ -9,12 +9,11 @@
 import { type KeyObject, verify } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import { type Bind, listenAddressOf } from '../../http/bind.ts';
+import type { Bind } from '../../http/bind.ts';
 import type { HttpConnections } from '../../http/connections.ts';
-import type { ListenAddress } from '../../http/listener-options.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
-import type { HttpListen } from '../../model/listen-address.ts';
+import { type HttpListen, type ListenAddress, listenAddressOf } from '../../model/listen-address.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';

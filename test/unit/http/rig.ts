@@ -5,10 +5,11 @@ import { connect } from 'node:net';
 import { systemClock } from '../../../src/clock.ts';
 import { ApiKeyCache } from '../../../src/http/keys.ts';
 import { createListener } from '../../../src/http/listener.ts';
-import type { ListenAddress, Listener, ListenerOptions } from '../../../src/http/listener-options.ts';
+import type { Listener, ListenerOptions } from '../../../src/http/listener-options.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
 import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
+import type { ListenAddress } from '../../../src/model/listen-address.ts';
 import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import { createMessageIdGenerator } from '../../../src/model/submission.ts';
 
