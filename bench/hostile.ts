@@ -61,7 +61,7 @@ async function freePort(): Promise<number> {
   return typeof address === 'object' && address !== null ? address.port : 0;
 }
 
-/** Runs the windows. The service, the sink and the clients have ended when it resolves. */
+/** Runs the measurement windows, alternately calm and hostile. When it resolves, the service, the sink and the clients have ended. */
 export async function runHostile(run: HostileRun): Promise<HostileResult> {
   const folder = createBenchFolder();
   const idsFile = join(folder, 'ids');

@@ -48,7 +48,7 @@ export async function checkReturnPath(
         failure(
           CHECK_NAME,
           `${domain} has no MX record, so asynchronous bounces are lost`,
-          `publish \`${domain}. IN MX 10 HOST.\`, where HOST is a name with the address of POSTRIDER_FEEDBACK_LISTEN`,
+          `publish \`${domain}. IN MX 10 HOST.\`, where HOST is a host name that resolves to the address of the feedback listener (POSTRIDER_FEEDBACK_LISTEN)`,
         ),
       ];
     case 'found':

@@ -78,12 +78,13 @@ export interface RuntimeStatus {
 }
 
 /**
- * What is known of the standby of a database server. `synchronous`: every commit waits for a standby. `asynchronous`: a
- * failover may lose acknowledged messages. `hidden`: the role may not see whether there is one.
+ * The standby of the database server, as far as the role of the service can see it. `none`: there is no standby. `synchronous`: every
+ * commit waits for a standby. `asynchronous`: a failover may lose acknowledged messages. `hidden`: the role may not see whether a
+ * standby exists.
  */
 export type Standby = 'none' | 'asynchronous' | 'synchronous' | 'hidden';
 
-/** The consequence of each. */
+/** The text that describes each kind of standby to an operator. */
 export const STANDBY_TEXTS: Readonly<Record<Standby, string>> = {
   none: 'the database server has no standby',
   asynchronous: 'the standby of the database server is asynchronous: a failover may lose acknowledged messages',

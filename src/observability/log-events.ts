@@ -207,7 +207,7 @@ export const LOG_EVENTS = {
   'node.warned': {
     level: 'warn',
     fields: ['node', 'detail'],
-    meaning: 'A condition that an operator should correct, such as a low limit of open files.',
+    meaning: 'A condition that an operator should correct, such as a low limit on open files.',
   },
   'store.standby': {
     level: 'info',

@@ -123,7 +123,7 @@ test('an invalid filter in the URL shows the error of the service, and the page 
   for (const [query, line] of [
     ['?state=sent', /^state: "sent" is not one of queued/],
     ['?since=yesterday', /^since: "yesterday" is not a date/],
-    ['?account=nobody', /no account/],
+    ['?account=unknown', /no account/],
     ['?q=rita&cursor=AAAA', /the cursor belongs to another search/],
   ] as const) {
     await page.goto(`/messages${query}`);

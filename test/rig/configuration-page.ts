@@ -14,7 +14,7 @@ export function readConfigurationPage(): string {
   return readFileSync(CONFIGURATION_PAGE, 'utf8');
 }
 
-/** Returns the page with a newly generated part. @throws Error if a marker is missing */
+/** Returns `page` with the text between its markers replaced by the current settings. @throws Error if a marker is missing */
 export function configurationPage(page: string): string {
   const [beginIndex, endIndex] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (beginIndex < 0 || endIndex < beginIndex)

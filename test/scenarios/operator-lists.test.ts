@@ -155,7 +155,7 @@ describe('an import', () => {
   });
 
   test.each([
-    ['/accounts/nobody/suppressions/import', {}, 404, /^there is no account "unknown"/],
+    ['/accounts/unknown/suppressions/import', {}, 404, /^there is no account "unknown"/],
     ['/accounts/default/suppressions/import?reason=spite', {}, 400, /^reason: "spite" is not one of/],
     ['/accounts/default/suppressions/import?colour=red', {}, 400, /^Unknown parameter in the query: "colour"$/],
     [
@@ -311,7 +311,7 @@ describe('an import', () => {
 });
 
 test('an export of a list that does not exist returns an error of one line', async () => {
-  const response = await fetch(url('/accounts/nobody/suppressions/export'), { headers: bearer() });
+  const response = await fetch(url('/accounts/unknown/suppressions/export'), { headers: bearer() });
   expect([response.status, await response.json()]).toMatchObject([
     404,
     { message: expect.stringMatching(/^there is no account/) },

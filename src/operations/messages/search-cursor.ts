@@ -14,7 +14,10 @@ export function encodeCursor(filters: readonly (string | undefined)[], beforeId:
   return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
 }
 
-/** Returns the id before which the next page begins; null for a cursor that is damaged or belongs to another search. */
+/**
+ * Returns the id in the cursor: the next page contains only messages with smaller ids. Returns null if the cursor is damaged or
+ * belongs to another search.
+ */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;

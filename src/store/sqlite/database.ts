@@ -3,12 +3,13 @@
  * database, and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line
  * StoreError that names the file and the remedy.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
 import { errorText, resultCode, SQLITE_BUSY, toStoreError } from './fault.ts';
 import {
+  createFolder,
   fileIdentity,
   isSameFile,
   requireUsableFiles,
@@ -109,7 +110,7 @@ function requireSameFile(path: string, opened: ReturnType<typeof fileIdentity>):
 export function prepareFile(path: string): void {
   requireUsableFiles(path);
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFolder(dirname(path));
     const found = statSync(path, { throwIfNoEntry: false });
     if (found === undefined) closeSync(openSync(path, 'a', 0o600));
     else if (found.isDirectory())

@@ -12,6 +12,7 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readlinkSync,
@@ -32,6 +33,22 @@ export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 
 /** Maximum length of a chain of symbolic links, as on Linux. */
 const MAX_SYMBOLIC_LINKS = 40;
+
+/**
+ * Creates the folder and its missing parents, which only this user can read. Throws the error of the system. The recursive mode of
+ * `mkdirSync` never returns in a file system that answers ENOENT for a new folder, such as /proc.
+ */
+export function createFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  const parent = dirname(folder);
+  if (parent !== folder) createFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process has created it.
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
+  }
+}
 
 /** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;

@@ -16,7 +16,6 @@ import {
   existsSync,
   fsyncSync,
   linkSync,
-  mkdirSync,
   openSync,
   readFileSync,
   readSync,
@@ -32,6 +31,7 @@ import { requireIntact, requirePostriderDatabase } from './backup.ts';
 import { resultCode, SQLITE_BUSY, systemErrorCode, toStoreError } from './fault.ts';
 import {
   acquireServeLock,
+  createFolder,
   DATABASE_FILE_SUFFIXES,
   fileIdentity,
   isSameFile,
@@ -104,7 +104,7 @@ export function restoreDatabase(
 
 function makeFolder(path: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    createFolder(dirname(path));
   } catch (error) {
     throw new StoreError(
       `cannot create the folder of ${path} (${systemErrorCode(error)}). Set POSTRIDER_DATABASE to a folder that this user may write.`,

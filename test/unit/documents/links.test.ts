@@ -31,7 +31,7 @@ function anchors(page: string): ReadonlySet<string> {
   );
 }
 
-/** The fault of a link, or null. */
+/** Returns the fault of a link, or null if the link is valid. */
 function linkFault(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');

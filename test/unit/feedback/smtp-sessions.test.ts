@@ -40,8 +40,8 @@ test('sessions without a recipient are evicted first, then those for a role mail
   const all = fill(MAX_SESSIONS.total, 'return-path', 0);
   const [role, newSession] = [all[3], all[5]];
   if (role === undefined || newSession === undefined) throw new Error('no sessions');
-  Object.assign(role, { stage: 'role', activeAt: MINUTE });
-  Object.assign(newSession, { stage: 'new', activeAt: MINUTE });
+  Object.assign(role, { stage: 'role', lastActiveAt: MINUTE });
+  Object.assign(newSession, { stage: 'new', lastActiveAt: MINUTE });
   for (let n = 1; n <= 2; n += 1) sessions.admit(openSession(`198.51.100.${n}`, 'recording', MINUTE), MINUTE);
   expect(evicted).toEqual([newSession, role]);
 });

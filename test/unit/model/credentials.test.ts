@@ -3,15 +3,15 @@ import { expect, test } from 'vitest';
 import { newApiKey } from '../../../src/model/credentials.ts';
 
 test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
-  const bits = randomBytes(32);
+  const secretBytes = randomBytes(32);
   const requestedBytes: number[] = [];
   const { key } = newApiKey((bytes) => {
     requestedBytes.push(bytes);
-    return bits;
+    return secretBytes;
   });
   expect(requestedBytes).toEqual([32]);
   expect(key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
-  expect(Buffer.from(key.slice(3), 'base64url').equals(bits)).toBe(true);
+  expect(Buffer.from(key.slice(3), 'base64url').equals(secretBytes)).toBe(true);
 });
 
 test('the stored hash is the SHA-256 of the key, and the stored prefix has ten characters', () => {

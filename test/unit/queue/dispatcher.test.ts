@@ -586,10 +586,10 @@ test('while the circuit breaker is not closed, each probe leases one message, an
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
-  const [before, attemptsBefore] = [leased, rig.attempts.length];
+  const [leasedBefore, attemptsBefore] = [leased, rig.attempts.length];
   await rig.clock.advance(20 * MINUTE);
   expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
-  expect(leased - before).toBe(rig.attempts.length - attemptsBefore);
+  expect(leased - leasedBefore).toBe(rig.attempts.length - attemptsBefore);
   const events = messages.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
