@@ -39,14 +39,15 @@ const MAX_SYMBOLIC_LINKS = 40;
  * `mkdirSync` never returns in a file system that answers ENOENT for a new folder, such as /proc.
  */
 export function createFolder(folder: string): void {
-  if (existsSync(folder)) return;
+  const isFolder = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (isFolder()) return;
   const parent = dirname(folder);
   if (parent !== folder) createFolder(parent);
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // Another process has created it.
-    if (systemErrorCode(error) !== 'EEXIST') throw error;
+    // Another process may have created it.
+    if (!isFolder()) throw error;
   }
 }
 
