@@ -23,25 +23,30 @@ export interface SecretFilesParts {
 
 /** Starts watching. The returned function stops it. */
 export function watchSecretFiles({ files, clock, intervalMs, applyTransport, warn }: SecretFilesParts): () => void {
-  const apply = (file: SecretFile): string | null => {
-    if (file.name !== SETTINGS_TABLE.transport.name) return 'the file has changed';
-    const parsed = SETTINGS_TABLE.transport.parse(readSecretFile(file));
-    return parsed.ok ? applyTransport(parsed.value) : parsed.fault;
-  };
   const stops = files.map((file) =>
     watchFile([file.path], intervalMs, clock, () => {
-      try {
-        const reason = apply(file);
-        if (reason === null) return;
-        warn(`${file.name}_FILE: ${reason}; restart the service to apply it, until then the previous value is used`);
-      } catch (error) {
-        warn(`${error instanceof Error ? error.message : String(error)}; until then the previous value is used`);
-      }
+      const fault = applyChange(file, applyTransport);
+      if (fault !== null) warn(`${fault}; until then the previous value is used`);
     }),
   );
   return () => {
     for (const stop of stops) stop();
   };
+}
+
+/** Applies the change of a file. Returns null, or one line with the problem and the remedy. */
+function applyChange(file: SecretFile, applyTransport: SecretFilesParts['applyTransport']): string | null {
+  const variable = `${file.name}_FILE`;
+  if (file.name !== SETTINGS_TABLE.transport.name)
+    return `${variable}: the file has changed; restart the service to apply it`;
+  try {
+    const parsed = SETTINGS_TABLE.transport.parse(readSecretFile(file));
+    if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
+    const reason = applyTransport(parsed.value);
+    return reason === null ? null : `${variable}: ${reason}; restart the service to apply it`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
 }
 
 /** Returns the reason why a changed transport requires a restart, or null if it can be used at once. */

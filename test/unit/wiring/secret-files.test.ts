@@ -1,0 +1,88 @@
+/** Files of secret settings that change while the service runs. */
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { TransportSetting } from '../../../src/config/settings.ts';
+import { transportRestartReason, watchSecretFiles } from '../../../src/wiring/secret-files.ts';
+import { virtualClock } from '../../rig/clock.ts';
+import { temporaryFolder } from '../../rig/folder.ts';
+
+const INTERVAL_MS = 5_000;
+
+/** Watches one file with the given content. `change` writes it and advances the clock by the checks that a change needs. */
+function watchOneFile(name: string, content: string, restartReason: string | null = null) {
+  const path = join(temporaryFolder(), 'value');
+  writeFileSync(path, content);
+  const clock = virtualClock(0);
+  const applied: TransportSetting[] = [];
+  const lines: string[] = [];
+  const stop = watchSecretFiles({
+    files: [{ name, path }],
+    clock,
+    intervalMs: INTERVAL_MS,
+    applyTransport: (setting) => {
+      if (restartReason === null) applied.push(setting);
+      return restartReason;
+    },
+    warn: (line) => void lines.push(line),
+  });
+  const pass = () => clock.advance(3 * INTERVAL_MS);
+  const change = async (text: string) => {
+    writeFileSync(path, text);
+    await pass();
+  };
+  return { path, applied, lines, stop, pass, change };
+}
+
+test('a changed transport is applied once, and nothing is applied without a change', async () => {
+  const { applied, lines, pass, change, stop } = watchOneFile('POSTRIDER_TRANSPORT', 'smtp://u:old@relay.example:587');
+  await pass();
+  expect(applied).toEqual([]);
+  await change('smtp://u:changed@relay.example:587\n');
+  await pass();
+  expect(applied).toMatchObject([{ kind: 'smtp', auth: { user: 'u', pass: 'changed' } }]);
+  expect(lines).toEqual([]);
+  stop();
+  await change('smtp://u:later-value@relay.example:587');
+  expect(applied).toHaveLength(1);
+});
+
+test('a transport that cannot be applied is reported once with its remedy', async () => {
+  const { applied, lines, path, pass, change } = watchOneFile('POSTRIDER_TRANSPORT', 'capture:', 'the kind changes');
+  await change('smtp://relay.example');
+  await change('not a transport');
+  rmSync(path);
+  await pass();
+  expect(applied).toEqual([]);
+  expect(lines).toEqual([
+    expect.stringMatching(/^POSTRIDER_TRANSPORT_FILE: the kind changes; restart the service to apply it; until then/),
+    expect.stringMatching(/^POSTRIDER_TRANSPORT_FILE: .*"not a transport".*; correct the file; until then/),
+    expect.stringMatching(/^POSTRIDER_TRANSPORT_FILE: .* cannot be read \(ENOENT\)/),
+  ]);
+});
+
+test('any other changed secret is reported once and needs a restart', async () => {
+  const { applied, lines, pass, change } = watchOneFile('POSTRIDER_OPERATOR_PASSWORD', 'the first password');
+  await change('the second password');
+  await pass();
+  expect(applied).toEqual([]);
+  expect(lines).toEqual([
+    'POSTRIDER_OPERATOR_PASSWORD_FILE: the file has changed; restart the service to apply it; until then the previous value is used',
+  ]);
+});
+
+test('another kind of transport and more connections need a restart', () => {
+  const relay: TransportSetting = {
+    kind: 'smtp',
+    host: 'relay.example',
+    port: 587,
+    tls: 'required',
+    auth: null,
+    connections: 20,
+    verifyCertificate: true,
+    name: 'mail.example',
+  };
+  expect(transportRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
+  expect(transportRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
+  expect(transportRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
+});
