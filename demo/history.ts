@@ -8,7 +8,7 @@ import { raisesAlarm } from '../src/classify/classify.ts';
 import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts';
 import type { ReturnPathKey } from '../src/feedback/recipient.ts';
 import { createSmtpReport } from '../src/feedback/smtp-report.ts';
-import { returnPathToken } from '../src/message/return-path.ts';
+import { createReturnPathToken } from '../src/message/return-path.ts';
 import { canonicalAddress, parseAddress } from '../src/model/address.ts';
 import {
   type DeliveryPolicy,
@@ -156,7 +156,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       {
         behaviour: recipients.findBehaviour(message.to) ?? 'fine',
         attemptNumber: attempts,
-        envelopeFrom: `${returnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
+        envelopeFrom: `${createReturnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
         to: message.to,
         sizeBytes: estimateSize(message),
         startedAt,
@@ -196,7 +196,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     reports = reports.filter(({ at }) => at >= until);
     const results = await store.recordFeedback(
       arrived.map(({ at, message, kind }) => {
-        const path = `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
+        const path = `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
         const raw = composeReport(kind, { ...message, returnPath: path });
         const from = kind === 'bounce' ? '' : message.to;
         return createSmtpReport(

@@ -9,13 +9,13 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { compose } from '../message/compose.ts';
 import {
+  createSignatureInput,
+  formatSignatureField,
   prepareSignable,
   prependSignatures,
   type SignatureIdentity,
-  signatureField,
-  signatureInput,
 } from '../message/dkim.ts';
-import { returnPathToken } from '../message/return-path.ts';
+import { createReturnPathToken } from '../message/return-path.ts';
 import { parseAddress, parseHost } from '../model/address.ts';
 import { type DkimKey, maySend, type SendingDomain, signingKeys } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -129,7 +129,7 @@ export function createPrepare({
     const from =
       returnPath === null
         ? envelopeFrom
-        : `${returnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
+        : `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
     const toOutgoing = (bytes: Buffer): OutgoingMessage => ({
       id: message.id,
       envelope: { from, to: envelopeTo, smtputf8 },
@@ -247,13 +247,13 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
         let pending = keys.length;
         for (const [index, signingKey] of keys.entries()) {
           const { identity: name, key } = getKey(signingKey);
-          const input = signatureInput(signable, name, at);
+          const input = createSignatureInput(signable, name, at);
           signWith(name.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key, (error, signature) => {
             if (error !== null) {
               reject(new Error(`Signing as ${name.selector}._domainkey.${name.domain} failed: ${error.message}`));
               return;
             }
-            fields[index] = signatureField(input, signature);
+            fields[index] = formatSignatureField(input, signature);
             // The pool creates all its threads when it runs its first task.
             if (!hasLoweredPriority) {
               hasLoweredPriority = true;

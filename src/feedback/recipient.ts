@@ -3,7 +3,7 @@
  * and the role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are deterministic.
  */
 
-import { readReturnPath } from '../message/return-path.ts';
+import { decodeReturnPath } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
 
 const DAY_MS = 86_400_000;
@@ -33,9 +33,9 @@ export function classifyRecipient({ domain, key }: ReturnPathKey, address: strin
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
   const parsed = parseAddress(address);
   if (parsed === null || parsed.domain !== domain) return { kind: 'refused', reason: 'relay' };
-  const local = parsed.local.toLowerCase();
+  const local = parsed.localPart.toLowerCase();
   if (local === 'postmaster' || local === 'abuse') return { kind: 'role' };
-  const returnPath = readReturnPath(key, parsed.local);
+  const returnPath = decodeReturnPath(key, parsed.localPart);
   if (returnPath === null) return { kind: 'refused', reason: 'unknown' };
   return isValidDay(returnPath.day, now)
     ? { kind: 'return-path', id: returnPath.id }
@@ -63,7 +63,7 @@ export function findReportedMessageId({ domain, key }: ReturnPathKey, raw: Uint8
   for (let at = text.indexOf(suffix); at >= 0 && checkedCount < MAX_TOKENS; at = text.indexOf(suffix, at + 1)) {
     if (at < TOKEN_LENGTH) continue;
     checkedCount += 1;
-    const returnPath = readReturnPath(key, text.slice(at - TOKEN_LENGTH, at));
+    const returnPath = decodeReturnPath(key, text.slice(at - TOKEN_LENGTH, at));
     if (returnPath !== null && isValidDay(returnPath.day, now)) found.add(returnPath.id);
   }
   const [id] = found;

@@ -1,18 +1,18 @@
 /**
- * Builds DKIM signatures (RFC 6376, RFC 8463): the bytes that a key signs, and the header field with the signature. The
- * functions are pure. domains/signing.ts computes the signature.
+ * Builds the bytes that a DKIM key signs, and the header field with the signature (RFC 6376, RFC 8463). The functions
+ * are pure. domains/signing.ts computes the signature.
  *
- * Guarantees: the canonicalization is relaxed/relaxed. There is no `l=`, so nothing can be appended to the body, and no
- * `x=`. `t=` is the time of acceptance, so every attempt with the same keys has the same signature. Lines are folded at
- * 76 columns unless a domain name is longer. A test compares the text with the output of mailauth byte by byte.
- * docs/decisions/dkim.md has the reasons for the list of signed fields.
+ * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so nothing can be appended to the body.
+ * It also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every attempt with the same keys has
+ * the same signature. Lines are folded at 76 columns unless a domain name is longer. A test compares the field with the
+ * output of mailauth byte by byte. docs/decisions/dkim.md explains the list of signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
 /**
- * The identity of a key. `domain` is in A-labels and `selector` is a host label; both are in lower case and checked by
- * the caller.
+ * The identity of a key. `domain` is in A-labels and `selector` is a host label. Both are in lower case, and the caller
+ * has checked them.
  */
 export interface SignatureIdentity {
   readonly domain: string;
@@ -23,14 +23,14 @@ export interface SignatureIdentity {
 interface SignedHeader {
   /** The `h=` list. It contains a name once for each field, and once more if the name is oversigned. */
   readonly names: readonly string[];
-  /** The canonical fields in that order, each ended by CRLF, one character per octet. */
+  /** The canonical fields in the order of `names`, each ended by CRLF. One character represents one octet. */
   readonly text: string;
 }
 
 /** The input that all signatures of one message share. */
 export interface SignableMessage {
   readonly header: SignedHeader;
-  /** `bh=`. */
+  /** The value of `bh=`. */
   readonly bodyHash: string;
 }
 
@@ -39,7 +39,7 @@ interface SignaturePrefix {
   readonly names: readonly string[];
   /** The canonical form of the field up to `s=`. */
   readonly canonical: string;
-  /** The folded text of the same part, and the column at its end. */
+  /** The folded form of the field up to `s=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
 }
@@ -56,8 +56,8 @@ interface SignatureInput {
 }
 
 /**
- * Fields that are listed once more than they occur in the message, so a copy with an added field does not verify (RFC
- * 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or interpret the body by them.
+ * Fields that `h=` lists once more than they occur in the message. A copy with an added field therefore does not verify
+ * (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or interpret the body by them.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -94,29 +94,30 @@ const SIGNED_FIELDS = [
 
 interface FieldRule {
   readonly name: string;
-  readonly lower: string;
-  readonly oversigned: boolean;
+  readonly lowerCaseName: string;
+  readonly isOversigned: boolean;
 }
 
 const RULES: readonly FieldRule[] = [
-  ...OVERSIGNED_FIELDS.map((name) => ({ name, lower: name.toLowerCase(), oversigned: true })),
-  ...SIGNED_FIELDS.map((name) => ({ name, lower: name.toLowerCase(), oversigned: false })),
+  ...OVERSIGNED_FIELDS.map((name) => ({ name, lowerCaseName: name.toLowerCase(), isOversigned: true })),
+  ...SIGNED_FIELDS.map((name) => ({ name, lowerCaseName: name.toLowerCase(), isOversigned: false })),
 ];
 
-const RULE_INDEX: ReadonlyMap<string, number> = new Map(RULES.map(({ lower }, index) => [lower, index]));
+const RULE_INDEX: ReadonlyMap<string, number> = new Map(
+  RULES.map(({ lowerCaseName }, index) => [lowerCaseName, index]),
+);
 
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * Caches of the parts that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and the
- * excluded fields, and the signature prefix of each key for that list. These parts are most of the text of a signature and need
- * most of its memory.
+ * Caches of values that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and
+ * the excluded fields, and the signature prefix of each key. These values are most of the text of a signature.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
 const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 
-/** Maximum length of a line that has more than one token. The 76th column would be a space. */
+/** The maximum length of a line that has more than one token. The 76th column is reserved for a space. */
 const MAX_COLUMNS = 75;
 
 /**
@@ -130,50 +131,49 @@ export function prepareSignable(
   excluded: ReadonlySet<string> = NO_FIELDS,
 ): SignableMessage {
   const header = data.toString('latin1', 0, bodyAt);
-  return { header: signedHeader(splitFields(header), excluded), bodyHash: bodyHash(data, bodyAt) };
+  return { header: selectSignedHeader(splitFields(header), excluded), bodyHash: computeBodyHash(data, bodyAt) };
 }
 
 /**
- * Selects the fields to sign. Fields with the same name are selected from the last to the first (RFC 6376 section
- * 5.4.2).
+ * Selects the fields to sign. Fields with the same name are signed from the last to the first (RFC 6376 section 5.4.2).
  */
-function signedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
+function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
   const texts = new Array<string>(RULES.length).fill('');
   const counts = new Array<number>(RULES.length).fill(0);
-  let present = 0;
-  let areUnique = true;
+  let presentFields = 0;
+  let areNamesUnique = true;
   for (let i = fields.length - 1; i >= 0; i--) {
     const field = fields[i] as HeaderField;
     const rule = RULE_INDEX.get(field.name);
     if (rule === undefined || (excluded.size > 0 && excluded.has(field.name) && field.name !== 'from')) continue;
-    if (counts[rule] !== 0) areUnique = false;
+    if (counts[rule] !== 0) areNamesUnique = false;
     counts[rule] = (counts[rule] as number) + 1;
-    present |= 1 << rule;
-    texts[rule] = `${texts[rule]}${relaxedField(field)}\r\n`;
+    presentFields |= 1 << rule;
+    texts[rule] = `${texts[rule]}${toRelaxedField(field)}\r\n`;
   }
   const text = texts.join('');
-  if (!areUnique) return { names: listNames(counts, excluded), text };
+  if (!areNamesUnique) return { names: listNames(counts, excluded), text };
   const cachedNames = CACHED_NAMES.get(excluded) ?? new Map<number, readonly string[]>();
   CACHED_NAMES.set(excluded, cachedNames);
-  const names = cachedNames.get(present) ?? listNames(counts, excluded);
-  if (cachedNames.size < MAX_CACHED_NAMES) cachedNames.set(present, names);
+  const names = cachedNames.get(presentFields) ?? listNames(counts, excluded);
+  if (cachedNames.size < MAX_CACHED_NAMES) cachedNames.set(presentFields, names);
   return { names, text };
 }
 
 /** Returns the `h=` list for the number of fields of each rule. */
 function listNames(counts: readonly number[], excluded: ReadonlySet<string>): readonly string[] {
-  return RULES.flatMap(({ name, lower, oversigned }, index) => {
+  return RULES.flatMap(({ name, lowerCaseName, isOversigned }, index) => {
     const count = counts[index] ?? 0;
-    const isExcluded = excluded.has(lower) && lower !== 'from';
-    return new Array<string>(oversigned && !isExcluded ? count + 1 : count).fill(name);
+    const isExcluded = excluded.has(lowerCaseName) && lowerCaseName !== 'from';
+    return new Array<string>(isOversigned && !isExcluded ? count + 1 : count).fill(name);
   });
 }
 
 /**
- * Builds the DKIM-Signature field of one key without the signature. `at` is milliseconds since the epoch; `t=` contains whole
- * seconds.
+ * Builds the DKIM-Signature field of one key without the signature. `at` is in milliseconds since the epoch. `t=`
+ * contains whole seconds.
  */
-export function signatureInput(
+export function createSignatureInput(
   { header, bodyHash }: SignableMessage,
   key: SignatureIdentity,
   at: number,
@@ -185,8 +185,8 @@ export function signatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: the field itself is last, with an empty b= and without a CRLF. The field is folded only at spaces, so
-  // its relaxed form does not depend on the folds.
+  // RFC 6376 section 3.7: the DKIM-Signature field itself is signed last, with an empty b= and without a CRLF. The
+  // field is folded only at spaces, so its relaxed form does not depend on the folds.
   const bytes = Buffer.from(`${header.text}${prefix.canonical} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFolded(prefix.text, prefix.column, [timeTag, bodyHashTag]),
@@ -197,59 +197,60 @@ export function signatureInput(
 function createPrefix(names: readonly string[], key: SignatureIdentity): SignaturePrefix {
   const nameTokens = names.map((name, i) => `${i === 0 ? 'h=' : ''}${name}${i === names.length - 1 ? ';' : ':'}`);
   const algorithm = key.algorithm === 'rsa' ? 'a=rsa-sha256;' : 'a=ed25519-sha256;';
-  const before = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
-  const tokens = ['v=1;', ...before, ...nameTokens, 'q=dns/txt;', `s=${key.selector};`];
+  const tokensBeforeNames = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
+  const tokens = ['v=1;', ...tokensBeforeNames, ...nameTokens, 'q=dns/txt;', `s=${key.selector};`];
   const field = 'DKIM-Signature:';
   return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...appendFolded(field, field.length, tokens) };
 }
 
-/** Appends `tokens` to a field that ends at `column`, each after a space or a fold. */
+/** Appends `tokens` to a field that ends at `column`. A space or a fold precedes each token. */
 function appendFolded(
   text: string,
   column: number,
   tokens: readonly string[],
 ): { readonly text: string; readonly column: number } {
-  let [line, at] = [text, column];
+  let [fieldText, lineColumn] = [text, column];
   for (const token of tokens) {
-    const fits = at + 1 + token.length <= MAX_COLUMNS;
-    line += fits ? ` ${token}` : `\r\n ${token}`;
-    at = (fits ? at : 0) + 1 + token.length;
+    const fits = lineColumn + 1 + token.length <= MAX_COLUMNS;
+    fieldText += fits ? ` ${token}` : `\r\n ${token}`;
+    lineColumn = (fits ? lineColumn : 0) + 1 + token.length;
   }
-  return { text: line, column: at };
+  return { text: fieldText, column: lineColumn };
 }
 
-/** Returns the complete field, ended by CRLF. */
-export function signatureField({ text, column }: SignatureInput, signature: Buffer): string {
+/** Returns the complete DKIM-Signature field, ended by CRLF. */
+export function formatSignatureField({ text, column }: SignatureInput, signature: Buffer): string {
   const value = `b=${signature.toString('base64')}`;
   let field = text;
   if (column + 1 + Math.min(value.length, MAX_COLUMNS) <= MAX_COLUMNS) field += ' ';
   else field += '\r\n ';
-  for (let at = 0; at < value.length; at += MAX_COLUMNS) {
-    field += at === 0 ? value.slice(0, MAX_COLUMNS) : `\r\n ${value.slice(at, at + MAX_COLUMNS)}`;
+  for (let offset = 0; offset < value.length; offset += MAX_COLUMNS) {
+    field += offset === 0 ? value.slice(0, MAX_COLUMNS) : `\r\n ${value.slice(offset, offset + MAX_COLUMNS)}`;
   }
   return `${field}\r\n`;
 }
 
-/** Returns the message with `fields` prepended in their order. */
+/** Returns a copy of the message that begins with `fields`, in their order. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const header = fields.join('');
-  const signed = Buffer.allocUnsafe(header.length + data.length);
-  signed.write(header, 0, 'latin1');
-  signed.set(data, header.length);
-  return signed;
+  const signedMessage = Buffer.allocUnsafe(header.length + data.length);
+  signedMessage.write(header, 0, 'latin1');
+  signedMessage.set(data, header.length);
+  return signedMessage;
 }
 
 // Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a relay
 // changes folds and white space.
 //
-// Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. The functions expect
-// CRLF line ends, which composition guarantees. A bare CR or LF is treated as any other octet. Header text has one character
-// per octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White space means space and tab, as in the RFC.
+// Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. Composition
+// guarantees the CRLF line ends that the functions expect. A bare CR or LF is treated as any other octet. One character
+// of the header text represents one octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White space means
+// the space and the tab, as in the RFC.
 
 interface HeaderField {
-  /** In lower case, without surrounding white space. */
+  /** The name in lower case, without surrounding white space. */
   readonly name: string;
-  /** The complete field with its folds, without its last CRLF. */
+  /** The complete field with its folds and without its final CRLF. */
   readonly text: string;
 }
 
@@ -259,8 +260,8 @@ const CR = 0x0d;
 const SPACE = 0x20;
 
 /**
- * Splits a header into its fields, in order. `header` may end before or after the empty line. A line without a colon
- * has an empty name and is never signed.
+ * Splits a header into its fields, in order. `header` may include the empty line after the fields. A line without a
+ * colon becomes a field with an empty name, which is never signed.
  */
 export function splitFields(header: string): HeaderField[] {
   const fields: HeaderField[] = [];
@@ -279,58 +280,58 @@ export function splitFields(header: string): HeaderField[] {
 }
 
 /** Returns the relaxed form of a field (RFC 6376 section 3.4.2) without its final CRLF. */
-export function relaxedField(field: HeaderField): string {
-  return `${field.name}:${relaxedValue(field.text, field.text.indexOf(':') + 1)}`;
+export function toRelaxedField(field: HeaderField): string {
+  return `${field.name}:${toRelaxedValue(field.text, field.text.indexOf(':') + 1)}`;
 }
 
 /**
  * Unfolds the value, replaces each run of white space with one space, and removes white space at both ends. In a field,
  * white space always follows a CRLF, so the CRLF can be treated as white space.
  */
-function relaxedValue(text: string, from: number): string {
+function toRelaxedValue(text: string, start: number): string {
   let out = '';
-  let word = -1;
-  for (let i = from; i < text.length; i++) {
+  let wordStart = -1;
+  for (let i = start; i < text.length; i++) {
     const c = text.charCodeAt(i);
     const isSpace =
       isWhiteSpace(c) || (c === CR ? text.charCodeAt(i + 1) === LF : c === LF && text.charCodeAt(i - 1) === CR);
     if (!isSpace) {
-      if (word === -1) word = i;
-    } else if (word !== -1) {
-      // A single space between two words does not end the slice, so most values are one slice.
+      if (wordStart === -1) wordStart = i;
+    } else if (wordStart !== -1) {
+      // A single space between two words does not end the slice, so most values consist of one slice.
       if (c === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
-      out += out === '' ? text.slice(word, i) : ` ${text.slice(word, i)}`;
-      word = -1;
+      out += out === '' ? text.slice(wordStart, i) : ` ${text.slice(wordStart, i)}`;
+      wordStart = -1;
     }
   }
-  if (word === -1) return out;
-  return out === '' ? text.slice(word) : `${out} ${text.slice(word)}`;
+  if (wordStart === -1) return out;
+  return out === '' ? text.slice(wordStart) : `${out} ${text.slice(wordStart)}`;
 }
 
 function isWhiteSpace(c: number): boolean {
   return c === SPACE || c === TAB;
 }
 
-/** Returns the value of `bh=`: base64 of the SHA-256 of the canonical body. The body begins at `bodyAt`. */
-export function bodyHash(data: Buffer, bodyAt: number): string {
-  return hash('sha256', relaxedBody(data, bodyAt), 'base64');
+/** Returns the value of `bh=`: the SHA-256 of the canonical body in base64. The body begins at `bodyAt`. */
+export function computeBodyHash(data: Buffer, bodyAt: number): string {
+  return hash('sha256', toRelaxedBody(data, bodyAt), 'base64');
 }
 
 /**
- * Returns the relaxed body (RFC 6376 section 3.4.4). It is a view of `data` if the body is canonical except for empty
- * lines at its end.
+ * Returns the relaxed body (RFC 6376 section 3.4.4). The result is a view of `data` if the body is canonical except for
+ * empty lines at its end.
  */
-export function relaxedBody(data: Buffer, bodyAt: number): Buffer {
-  const first = findExcessWhiteSpace(data, bodyAt);
-  return first === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, first);
+export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
+  const firstExcess = findExcessWhiteSpace(data, bodyAt);
+  return firstExcess === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, firstExcess);
 }
 
 /**
- * Returns the index of the first white space that is doubled, is a tab, or is at the end of a line. Returns -1 if there is no
- * such white space.
+ * Returns the index of the first white space that the relaxed form changes: a run, a tab, or white space at the end of
+ * a line. Returns -1 if there is none.
  */
-function findExcessWhiteSpace(data: Buffer, from: number): number {
-  for (let i = from; i < data.length; i++) {
+function findExcessWhiteSpace(data: Buffer, start: number): number {
+  for (let i = start; i < data.length; i++) {
     const c = data[i] as number;
     if (c > SPACE) continue;
     if (c === TAB) return i;
@@ -343,14 +344,14 @@ function findExcessWhiteSpace(data: Buffer, from: number): number {
 }
 
 /**
- * Returns a copy in which each run of white space is one space, and is removed at the end of a line. The octets before
- * `first` are copied unchanged.
+ * Returns a copy in which one space replaces each run of white space, and no line ends in white space. The octets
+ * before `firstExcess` are copied unchanged.
  */
-function collapseWhiteSpace(data: Buffer, from: number, first: number): Buffer {
+function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): Buffer {
   const end = data.length;
-  const out = Buffer.allocUnsafe(end - from);
-  let length = data.copy(out, 0, from, first);
-  for (let i = first; i < end; i++) {
+  const out = Buffer.allocUnsafe(end - start);
+  let length = data.copy(out, 0, start, firstExcess);
+  for (let i = firstExcess; i < end; i++) {
     const c = data[i] as number;
     if (c > SPACE || (c !== SPACE && c !== TAB)) {
       out[length++] = c;
@@ -363,11 +364,11 @@ function collapseWhiteSpace(data: Buffer, from: number, first: number): Buffer {
   return trimEmptyLines(out, 0, length);
 }
 
-/** Removes the empty lines at the end. A body that is not empty ends in one CRLF. */
-function trimEmptyLines(data: Buffer, from: number, to: number): Buffer {
-  let end = to;
-  while (end - from >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;
-  if (end === from) return data.subarray(from, from);
-  if (end < to) return data.subarray(from, end + 2);
-  return Buffer.concat([data.subarray(from, end), Buffer.from('\r\n')]);
+/** Removes the empty lines at the end of a body. A body that is not empty then ends in one CRLF. */
+function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
+  let end = bodyEnd;
+  while (end - start >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;
+  if (end === start) return data.subarray(start, start);
+  if (end < bodyEnd) return data.subarray(start, end + 2);
+  return Buffer.concat([data.subarray(start, end), Buffer.from('\r\n')]);
 }

@@ -1,20 +1,19 @@
 /**
  * Writes header fields. A field is a name and one or more pieces, one for each physical line. Only the writer adds line
- * ends and the white space of folds, so a value cannot add another field or end the header. Throws for a value that
- * contains a line break or another control character, which is a bug of the caller, because validation refuses such
- * values.
+ * ends and the white space of folds, so a value cannot add another field or end the header. `HeaderWriter` throws for a
+ * value with a line break or another control character except the tab. Validation refuses such values earlier.
  */
 
 const COLON = 0x3a;
 
-/** Maximum length of a line without its CRLF (RFC 5322 section 2.1.1). */
+/** The maximum length of a line without its CRLF (RFC 5322 section 2.1.1). */
 const MAX_LINE_OCTETS = 998;
 
 export class HeaderWriter {
   #text = '';
   readonly #utf8: boolean;
 
-  /** With `utf8`, values may contain UTF-8 (RFC 6532 section 3.2). Otherwise they must be ASCII. */
+  /** If `utf8` is true, values may contain UTF-8 (RFC 6532 section 3.2). Otherwise, values must be ASCII. */
   constructor(utf8: boolean) {
     this.#utf8 = utf8;
   }
@@ -39,55 +38,55 @@ export class HeaderWriter {
     this.#text += `${field}\r\n`;
   }
 
-  /** All added fields, each ended by CRLF. */
+  /** Returns all added fields, each ended by CRLF. */
   get text(): string {
     return this.#text;
   }
 
   #checkPiece(name: string, piece: string, column: number): void {
-    let blank = true;
-    let ascii = true;
+    let isBlank = true;
+    let isAscii = true;
     for (let i = 0; i < piece.length; i++) {
-      const c = piece.charCodeAt(i);
-      if (c < 0x20 ? c !== 0x09 : c === 0x7f) {
-        throw new TypeError(`Header ${name} contains the control character ${c}; only tabs are allowed`);
+      const codeUnit = piece.charCodeAt(i);
+      if (codeUnit < 0x20 ? codeUnit !== 0x09 : codeUnit === 0x7f) {
+        throw new TypeError(`Header ${name} contains the control character ${codeUnit}; only tabs are allowed`);
       }
-      if (c >= 0x80) ascii = false;
-      if (c !== 0x20 && c !== 0x09) blank = false;
+      if (codeUnit >= 0x80) isAscii = false;
+      if (codeUnit !== 0x20 && codeUnit !== 0x09) isBlank = false;
     }
-    // RFC 5322 section 3.2.2: no line of a folded field consists of white space only.
-    if (blank) throw new TypeError(`Header ${name} has a blank line`);
-    if (!ascii && !this.#utf8) throw new TypeError(`Header ${name} contains characters that are not ASCII`);
-    if (column + (ascii ? piece.length : Buffer.byteLength(piece, 'utf8')) > MAX_LINE_OCTETS) {
+    // RFC 5322 section 3.2.2: no line of a folded field may consist of white space only.
+    if (isBlank) throw new TypeError(`Header ${name} has a blank line`);
+    if (!isAscii && !this.#utf8) throw new TypeError(`Header ${name} contains characters that are not ASCII`);
+    if (column + (isAscii ? piece.length : Buffer.byteLength(piece, 'utf8')) > MAX_LINE_OCTETS) {
       throw new TypeError(`Header ${name} has a line of more than ${MAX_LINE_OCTETS} octets`);
     }
   }
 }
 
-/** RFC 5322 section 3.6.8: printable ASCII except the colon. */
+/** Checks that a field name is printable ASCII without a colon (RFC 5322 section 3.6.8). */
 function checkName(name: string): void {
   for (let i = 0; i < name.length; i++) {
-    const c = name.charCodeAt(i);
-    if (c < 0x21 || c > 0x7e || c === COLON) {
+    const codeUnit = name.charCodeAt(i);
+    if (codeUnit < 0x21 || codeUnit > 0x7e || codeUnit === COLON) {
       throw new TypeError(`Header name ${JSON.stringify(name)} contains a character that is not allowed in a name`);
     }
   }
   if (name.length === 0) throw new TypeError('A header has an empty name');
 }
 
-// The Subject field is plain text if mail servers transport it unchanged, else encoded words. The unfolded and decoded
-// value equals the submitted subject, including its white space.
+// A subject that mail servers transport unchanged is written as plain text. Any other subject is written as encoded
+// words. The unfolded and decoded value equals the submitted subject, including its white space.
 
-/** RFC 5322 section 2.1.1: recommended maximum length of a line. */
+/** The recommended maximum length of a line (RFC 5322 section 2.1.1). */
 const MAX_COLUMNS = 78;
 
 const SPACE = 0x20;
 
-/** Returns the lines of the field value, which begins at `column`. */
-export function subjectLines(subject: string, column: number): string | readonly string[] {
-  if (!isPlain(subject)) return encodedWords(subject, column);
+/** Returns the lines of the Subject value. The first line begins at `column`. */
+export function formatSubject(subject: string, column: number): string | readonly string[] {
+  if (!isPlain(subject)) return formatEncodedWords(subject, column);
   if (column + subject.length <= MAX_COLUMNS) return subject;
-  return foldAtSpaces(subject, column) ?? encodedWords(subject, column);
+  return foldAtSpaces(subject, column) ?? formatEncodedWords(subject, column);
 }
 
 /**
@@ -96,8 +95,8 @@ export function subjectLines(subject: string, column: number): string | readonly
  */
 function isPlain(subject: string): boolean {
   for (let i = 0; i < subject.length; i++) {
-    const c = subject.charCodeAt(i);
-    if (c < SPACE || c > 0x7e) return false;
+    const codeUnit = subject.charCodeAt(i);
+    if (codeUnit < SPACE || codeUnit > 0x7e) return false;
   }
   return (
     subject.charCodeAt(0) !== SPACE && subject.charCodeAt(subject.length - 1) !== SPACE && subject.indexOf('=?') === -1
@@ -105,8 +104,8 @@ function isPlain(subject: string): boolean {
 }
 
 /**
- * Folds the subject at single spaces into lines of at most 78 columns. It does not fold inside a run of spaces, because some
- * parsers preserve only one space of the run. Returns null if a word is too long.
+ * Folds the subject at single spaces into lines of at most 78 columns. A run of spaces is not folded, because some
+ * parsers preserve only one space of the run. Returns null if a word is too long for a line.
  */
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
@@ -124,16 +123,19 @@ function foldAtSpaces(subject: string, column: number): readonly string[] | null
   return lines;
 }
 
-function isLoneSpace(subject: string, at: number): boolean {
+function isLoneSpace(subject: string, index: number): boolean {
   return (
-    subject.charCodeAt(at) === SPACE && subject.charCodeAt(at - 1) !== SPACE && subject.charCodeAt(at + 1) !== SPACE
+    subject.charCodeAt(index) === SPACE &&
+    subject.charCodeAt(index - 1) !== SPACE &&
+    subject.charCodeAt(index + 1) !== SPACE
   );
 }
 
-// Writes encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete characters. Decoders ignore
-// the white space between adjacent words (section 6.2), so the words decode to the exact text.
+// The functions below write encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete
+// characters. Decoders ignore the white space between adjacent words (section 6.2), so the words decode to the exact
+// text.
 
-/** RFC 2047 section 2: maximum length of an encoded word, and of a line that contains one. */
+/** The maximum length of an encoded word, and of a line that contains an encoded word (RFC 2047 section 2). */
 const MAX_WORD_COLUMNS = 75;
 const MAX_WORD_LINE_COLUMNS = 76;
 
@@ -142,44 +144,47 @@ const PREFIX_Q = '=?UTF-8?Q?';
 const SUFFIX = '?=';
 const FRAME_COLUMNS = PREFIX_B.length + SUFFIX.length;
 
-/** Section 4.2 (3): printable ASCII that is not encoded in an unstructured field. */
+/**
+ * The characters that Q encoding copies in an unstructured field: printable ASCII except `=`, `?` and `_` (section
+ * 4.2).
+ */
 const Q_LITERAL = new Uint8Array(128);
-for (let c = 0x21; c <= 0x7e; c++) Q_LITERAL[c] = 1;
-for (const c of '=?_') Q_LITERAL[c.charCodeAt(0)] = 0;
+for (let codeUnit = 0x21; codeUnit <= 0x7e; codeUnit++) Q_LITERAL[codeUnit] = 1;
+for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
 
 const HEX = '0123456789ABCDEF';
 
 /**
- * Returns the lines of a value that begins at `column`, with one encoded word each. All words use the encoding, B or Q,
- * that is shorter for the whole value. A lone surrogate becomes U+FFFD.
+ * Returns the lines of a value that begins at `column`. Each line is one encoded word. All words use the encoding, B or
+ * Q, that is shorter for the whole value. A lone surrogate becomes U+FFFD.
  */
-function encodedWords(value: string, column: number): readonly string[] {
+function formatEncodedWords(value: string, column: number): readonly string[] {
   const text = value.toWellFormed();
   const bytes = Buffer.byteLength(text, 'utf8');
-  const usesQ = qLength(text) <= Math.ceil(bytes / 3) * 4;
+  const usesQ = getQLength(text) <= Math.ceil(bytes / 3) * 4;
   const lines: string[] = [];
   let start = 0;
-  let used = 0;
-  let capacity = payloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - column), usesQ);
+  let usedCapacity = 0;
+  let capacity = getPayloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - column), usesQ);
   for (let i = 0; i < text.length; ) {
     const codePoint = text.codePointAt(i) ?? 0;
-    const width = usesQ ? qWidth(codePoint) : utf8Width(codePoint);
-    if (used + width > capacity) {
+    const width = usesQ ? getQWidth(codePoint) : getUtf8Width(codePoint);
+    if (usedCapacity + width > capacity) {
       lines.push(encodeWord(text.slice(start, i), usesQ));
       start = i;
-      used = 0;
+      usedCapacity = 0;
       // The space at the beginning of the line needs one column.
-      capacity = payloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
+      capacity = getPayloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
     }
-    used += width;
+    usedCapacity += width;
     i += codePoint > 0xffff ? 2 : 1;
   }
   lines.push(encodeWord(text.slice(start), usesQ));
   return lines;
 }
 
-/** Returns the capacity of a word: in characters for Q, in bytes before encoding for B. */
-function payloadCapacity(columns: number, usesQ: boolean): number {
+/** Returns the capacity of a word of `columns` columns: for Q in encoded characters, for B in bytes before encoding. */
+function getPayloadCapacity(columns: number, usesQ: boolean): number {
   const payloadColumns = columns - FRAME_COLUMNS;
   return usesQ ? payloadColumns : Math.floor(payloadColumns / 4) * 3;
 }
@@ -195,31 +200,31 @@ function encodeWord(text: string, usesQ: boolean): string {
   return PREFIX_Q + payload + SUFFIX;
 }
 
-function qLength(text: string): number {
+function getQLength(text: string): number {
   let length = 0;
   for (let i = 0; i < text.length; ) {
     const codePoint = text.codePointAt(i) ?? 0;
-    length += qWidth(codePoint);
+    length += getQWidth(codePoint);
     i += codePoint > 0xffff ? 2 : 1;
   }
   return length;
 }
 
-function qWidth(codePoint: number): number {
+function getQWidth(codePoint: number): number {
   if (codePoint === SPACE || Q_LITERAL[codePoint] === 1) return 1;
-  return 3 * utf8Width(codePoint);
+  return 3 * getUtf8Width(codePoint);
 }
 
-function utf8Width(codePoint: number): number {
+function getUtf8Width(codePoint: number): number {
   if (codePoint < 0x80) return 1;
   if (codePoint < 0x800) return 2;
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-// Decodes encoded words (RFC 2047) in UTF-8 for display. The time is linear. Text after the first 32 Ki characters and
-// malformed encoded words are returned unchanged.
+// The functions below decode encoded words (RFC 2047) in UTF-8 for display, in linear time. Malformed encoded words and
+// the text after the first 32 Ki characters are returned unchanged.
 
-/** Ten times the length of an encoded subject of 998 bytes. */
+/** The maximum number of decoded characters: about ten times the length of an encoded subject of 998 bytes. */
 const MAX_DECODED_CHARACTERS = 32_768;
 
 /**
@@ -230,19 +235,19 @@ export function decodeEncodedWords(value: string): string {
   let decodedText = '';
   let bytes: Uint8Array[] = [];
   const flush = (): void => {
-    // The bytes are concatenated before decoding, because other programs split characters between two words.
+    // The bytes are concatenated before decoding, because other programs may split a character between two words.
     if (bytes.length > 0) decodedText += Buffer.concat(bytes).toString('utf8');
     bytes = [];
   };
   let separator = '';
   for (const token of value.slice(0, MAX_DECODED_CHARACTERS).split(' ')) {
-    const decoded = decodeWord(token);
-    if (decoded === null) {
+    const decodedBytes = decodeWord(token);
+    if (decodedBytes === null) {
       flush();
       decodedText += separator + token;
     } else {
       if (bytes.length === 0) decodedText += separator;
-      bytes.push(decoded);
+      bytes.push(decodedBytes);
     }
     separator = ' ';
   }
@@ -250,11 +255,11 @@ export function decodeEncodedWords(value: string): string {
   return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 
-/** Decodes `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, in any case, to bytes. Returns null for any other text. */
+/** Decodes `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, in upper or lower case, to bytes. Returns null for any other text. */
 function decodeWord(token: string): Uint8Array | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
-  const [charset, encoding, text, extra] = token.slice(2, -2).split('?');
-  if (charset?.toLowerCase() !== 'utf-8' || text === undefined || extra !== undefined) return null;
+  const [charset, encoding, text, excessPart] = token.slice(2, -2).split('?');
+  if (charset?.toLowerCase() !== 'utf-8' || text === undefined || excessPart !== undefined) return null;
   switch (encoding?.toUpperCase()) {
     case 'B':
       return Buffer.from(text, 'base64');
@@ -265,14 +270,17 @@ function decodeWord(token: string): Uint8Array | null {
   }
 }
 
-/** Section 4.2: `_` is a space, `=` and two hexadecimal digits are a byte, and other characters are not encoded. */
+/**
+ * Decodes Q encoding (section 4.2): `_` is a space, `=` and two hexadecimal digits are a byte, and any other character
+ * is itself.
+ */
 function decodeQ(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   let length = 0;
   for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    const octet = unit === 0x3d ? hexDigit(text, i + 1) * 16 + hexDigit(text, i + 2) : Number.NaN;
-    if (Number.isNaN(octet)) bytes[length] = unit === 0x5f ? 0x20 : unit;
+    const codeUnit = text.charCodeAt(i);
+    const octet = codeUnit === 0x3d ? readHexDigit(text, i + 1) * 16 + readHexDigit(text, i + 2) : Number.NaN;
+    if (Number.isNaN(octet)) bytes[length] = codeUnit === 0x5f ? 0x20 : codeUnit;
     else {
       bytes[length] = octet;
       i += 2;
@@ -282,9 +290,9 @@ function decodeQ(text: string): Uint8Array {
   return bytes.subarray(0, length);
 }
 
-function hexDigit(text: string, at: number): number {
-  const unit = text.charCodeAt(at) | 0x20;
-  if (unit >= 0x61 && unit <= 0x66) return unit - 0x57;
-  const digit = text.charCodeAt(at) - 0x30;
+function readHexDigit(text: string, index: number): number {
+  const codeUnit = text.charCodeAt(index) | 0x20;
+  if (codeUnit >= 0x61 && codeUnit <= 0x66) return codeUnit - 0x57;
+  const digit = text.charCodeAt(index) - 0x30;
   return digit >= 0 && digit <= 9 ? digit : Number.NaN;
 }

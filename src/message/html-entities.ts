@@ -1,16 +1,16 @@
 /**
- * Decodes the character references of an HTML message for its text part. The data contains the named references of HTML
- * 4 and `apos`.
+ * Decodes the character references of an HTML message for its text part. The known names are those of HTML 4 and
+ * `apos`.
  */
 
-/** U+00A0 to U+00FF, in order. */
+/** The names of U+00A0 to U+00FF, in order. */
 const LATIN_1_NAMES = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
 acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig
 Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave
 Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
 iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml`;
 
-/** Each name is followed by its code point in hexadecimal. */
+/** The other names. The code point follows each name, in hexadecimal. */
 const OTHER_NAMES = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
 tilde 2dc Alpha 391 Beta 392 Gamma 393 Delta 394 Epsilon 395 Zeta 396 Eta 397 Theta 398 Iota 399 Kappa 39a Lambda 39b
 Mu 39c Nu 39d Xi 39e Omicron 39f Pi 3a0 Rho 3a1 Sigma 3a3 Tau 3a4 Upsilon 3a5 Phi 3a6 Chi 3a7 Psi 3a8 Omega 3a9
@@ -26,15 +26,15 @@ cup 222a int 222b there4 2234 sim 223c cong 2245 asymp 2248 ne 2260 equiv 2261 l
 nsub 2284 sube 2286 supe 2287 oplus 2295 otimes 2297 perp 22a5 sdot 22c5 lceil 2308 rceil 2309 lfloor 230a
 rfloor 230b lang 27e8 rang 27e9 loz 25ca spades 2660 clubs 2663 hearts 2665 diams 2666`;
 
-/** Characters of the references 128 to 159, which HTML interprets as Windows-1252. */
+/** The characters of the numeric references 128 to 159, which HTML interprets as Windows-1252. */
 const WINDOWS_1252 = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
 
-/** Length of the longest name. */
+/** The length of the longest name. */
 const MAX_NAME_LENGTH = 8;
 
 let cachedEntities: ReadonlyMap<string, string> | null = null;
 
-function entityNames(): ReadonlyMap<string, string> {
+function getEntityNames(): ReadonlyMap<string, string> {
   if (cachedEntities !== null) return cachedEntities;
   const entities = new Map<string, string>();
   for (const [index, name] of splitWords(LATIN_1_NAMES).entries())
@@ -47,58 +47,65 @@ function entityNames(): ReadonlyMap<string, string> {
   return entities;
 }
 
-function splitWords(data: string): readonly string[] {
-  return data.replaceAll('\n', ' ').split(' ');
+function splitWords(text: string): readonly string[] {
+  return text.replaceAll('\n', ' ').split(' ');
 }
 
-/** Decodes the character references in `text`. Unknown and malformed references are not changed. The time is linear. */
+/**
+ * Decodes the character references in `text`. Unknown and malformed references stay unchanged. The time is linear in
+ * the length of the text.
+ */
 export function decodeEntities(text: string): string {
   let ampersand = text.indexOf('&');
   if (ampersand === -1) return text;
-  let decoded = '';
-  let copied = 0;
+  let decodedText = '';
+  let copiedEnd = 0;
   while (ampersand !== -1) {
     let end = ampersand + 1;
     let character: string | undefined;
     if (text.charCodeAt(end) === 0x23) {
-      const hexadecimal = (text.charCodeAt(end + 1) | 0x20) === 0x78;
-      const digits = hexadecimal ? end + 2 : end + 1;
-      end = digits;
+      const isHexadecimal = (text.charCodeAt(end + 1) | 0x20) === 0x78;
+      const digitsStart = isHexadecimal ? end + 2 : end + 1;
+      end = digitsStart;
       let codePoint = 0;
-      for (let digit = digitAt(text, end, hexadecimal); digit !== -1; digit = digitAt(text, ++end, hexadecimal)) {
-        codePoint = Math.min(codePoint * (hexadecimal ? 16 : 10) + digit, 0x110000);
+      for (
+        let digit = readDigit(text, end, isHexadecimal);
+        digit !== -1;
+        digit = readDigit(text, ++end, isHexadecimal)
+      ) {
+        codePoint = Math.min(codePoint * (isHexadecimal ? 16 : 10) + digit, 0x110000);
       }
-      if (end > digits) character = numericCharacter(codePoint);
+      if (end > digitsStart) character = decodeNumericReference(codePoint);
     } else {
       while (end - ampersand <= MAX_NAME_LENGTH && isAlphanumeric(text.charCodeAt(end))) end++;
-      character = entityNames().get(text.slice(ampersand + 1, end));
+      character = getEntityNames().get(text.slice(ampersand + 1, end));
       // As in browsers, only the names of Latin 1 are valid without a semicolon.
-      const needsNoSemicolon = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
-      if (text.charCodeAt(end) !== 0x3b && !(needsNoSemicolon && !isAlphanumeric(text.charCodeAt(end))))
+      const isSemicolonOptional = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
+      if (text.charCodeAt(end) !== 0x3b && !(isSemicolonOptional && !isAlphanumeric(text.charCodeAt(end))))
         character = undefined;
     }
     if (character !== undefined) {
-      decoded += text.slice(copied, ampersand) + character;
-      copied = text.charCodeAt(end) === 0x3b ? end + 1 : end;
+      decodedText += text.slice(copiedEnd, ampersand) + character;
+      copiedEnd = text.charCodeAt(end) === 0x3b ? end + 1 : end;
     }
     ampersand = text.indexOf('&', Math.max(end, ampersand + 1));
   }
-  return decoded + text.slice(copied);
+  return decodedText + text.slice(copiedEnd);
 }
 
-function numericCharacter(codePoint: number): string {
+function decodeNumericReference(codePoint: number): string {
   if (codePoint >= 0x80 && codePoint <= 0x9f) return WINDOWS_1252.charAt(codePoint - 0x80);
-  const valid = codePoint > 0 && codePoint <= 0x10ffff && !(codePoint >= 0xd800 && codePoint <= 0xdfff);
-  return String.fromCodePoint(valid ? codePoint : 0xfffd);
+  const isValid = codePoint > 0 && codePoint <= 0x10ffff && !(codePoint >= 0xd800 && codePoint <= 0xdfff);
+  return String.fromCodePoint(isValid ? codePoint : 0xfffd);
 }
 
-function digitAt(text: string, at: number, hexadecimal: boolean): number {
-  const c = text.charCodeAt(at);
-  if (c >= 0x30 && c <= 0x39) return c - 0x30;
-  const letter = c | 0x20;
-  return hexadecimal && letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+function readDigit(text: string, index: number, isHexadecimal: boolean): number {
+  const codeUnit = text.charCodeAt(index);
+  if (codeUnit >= 0x30 && codeUnit <= 0x39) return codeUnit - 0x30;
+  const lowerCaseUnit = codeUnit | 0x20;
+  return isHexadecimal && lowerCaseUnit >= 0x61 && lowerCaseUnit <= 0x66 ? lowerCaseUnit - 0x57 : -1;
 }
 
-function isAlphanumeric(c: number): boolean {
-  return (c >= 0x30 && c <= 0x39) || ((c | 0x20) >= 0x61 && (c | 0x20) <= 0x7a);
+function isAlphanumeric(codeUnit: number): boolean {
+  return (codeUnit >= 0x30 && codeUnit <= 0x39) || ((codeUnit | 0x20) >= 0x61 && (codeUnit | 0x20) <= 0x7a);
 }

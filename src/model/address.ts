@@ -12,11 +12,11 @@ import { toASCII } from 'tr46';
 
 export interface Address {
   /** The local part as submitted, including quotes. */
-  readonly local: string;
+  readonly localPart: string;
   /** Lower-case A-labels. */
   readonly domain: string;
   /** False if the local part requires SMTPUTF8 (RFC 6531). */
-  readonly ascii: boolean;
+  readonly isAscii: boolean;
 }
 
 /** RFC 5321 section 4.5.3.1.1: octets of a local part. */
@@ -49,13 +49,13 @@ export function parseAddress(text: string): Address | null {
   if (length > MAX_ADDRESS_OCTETS) return null;
   const at = text.charCodeAt(0) === QUOTE ? endOfQuotedString(text) : endOfDotAtom(text);
   if (at <= 0 || at > MAX_LOCAL_OCTETS || at + 1 >= length) return null;
-  const local = text.slice(0, at);
-  const octets = Buffer.byteLength(local, 'utf8');
-  const ascii = octets === at;
-  if (!ascii && (octets > MAX_LOCAL_OCTETS || UNSAFE.test(local))) return null;
+  const localPart = text.slice(0, at);
+  const octets = Buffer.byteLength(localPart, 'utf8');
+  const isAscii = octets === at;
+  if (!isAscii && (octets > MAX_LOCAL_OCTETS || UNSAFE.test(localPart))) return null;
   const domain = parseHost(text, at + 1);
   if (domain === null || octets + 1 + domain.length > MAX_ADDRESS_OCTETS) return null;
-  return { local, domain, ascii };
+  return { localPart, domain, isAscii };
 }
 
 /** Returns the index of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
@@ -91,8 +91,8 @@ function endOfQuotedString(text: string): number {
 }
 
 /** Returns the addr-spec for envelope and header: the local part as submitted, the domain in A-labels. */
-export function addrSpec(address: Address): string {
-  return `${address.local}@${address.domain}`;
+export function formatAddrSpec(address: Address): string {
+  return `${address.localPart}@${address.domain}`;
 }
 
 /**
@@ -100,11 +100,11 @@ export function addrSpec(address: Address): string {
  * mailbox (case, Unicode composition, unnecessary quotes) have the same key, so another form does not bypass a suppression.
  */
 export function canonicalAddress(address: Address): string {
-  let local = address.local;
+  let local = address.localPart;
   if (local.charCodeAt(0) === QUOTE) local = simplifyQuoting(local);
   // Each conversion can change the result of the other, so NFC is applied before and after the conversion to lower
   // case.
-  local = address.ascii ? local.toLowerCase() : local.normalize('NFC').toLowerCase().normalize('NFC');
+  local = address.isAscii ? local.toLowerCase() : local.normalize('NFC').toLowerCase().normalize('NFC');
   return `${local}@${address.domain}`;
 }
 

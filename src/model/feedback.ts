@@ -184,7 +184,7 @@ function isSameMailbox(reportedAddress: string, to: string): boolean {
   if (one === null || other === null) return reportedAddress.toLowerCase() === to.toLowerCase();
   if (canonicalAddress(one) === canonicalAddress(other)) return true;
   // Feedback loops redact the complainant (RFC 6590). The token identifies the message, which has one recipient.
-  return one.domain === other.domain && one.local.toLowerCase().includes('redact');
+  return one.domain === other.domain && one.localPart.toLowerCase().includes('redact');
 }
 
 function formatDetail(event: RecipientEvent, to: string): string {

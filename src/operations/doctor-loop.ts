@@ -9,7 +9,7 @@ import { parseDuration } from '../config/units.ts';
 import { type Finding, failure } from '../doctor/finding.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { type LoopTest, runLoopTests } from '../doctor/loop.ts';
-import { loopRecipient } from '../message/return-path.ts';
+import { getLoopRecipient } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
@@ -142,7 +142,7 @@ function planLoopTests({
         );
       }
       const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} leads to the feedback listener, and that port 25 there is open`;
-      return [{ check: 'loop bounce', to: loopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
+      return [{ check: 'loop bounce', to: getLoopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
     }
   }
 }

@@ -9,7 +9,7 @@ import { checkSecret, createDomainCheck, signingParts } from '../domains/setup.t
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
-import { loopRecipient } from '../message/return-path.ts';
+import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
@@ -80,7 +80,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
       ...signingParts(settings),
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
-    loopRecipient: loopRecipient(settings.returnPathDomain),
+    loopRecipient: getLoopRecipient(settings.returnPathDomain),
     mustNotAttempt: createAttemptGuard(directory, membership),
     mayReceive: suppressionCheck.mayReceive,
     onChange: suppressionCheck.recordChange,

@@ -3,7 +3,7 @@
  * automatic reply (RFC 3834), a free-text bounce, or an unknown message. The function is pure and never throws. It returns at
  * least one event. The cost is linear in the size of the message, and the number of events is bounded.
  */
-import { textFromHtml } from '../../message/html-text.ts';
+import { convertHtmlToText } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { readArfEvents } from './arf.ts';
 import { type AuthorKind, detectAuthor, isReply } from './author.ts';
@@ -113,7 +113,7 @@ function readText(message: Entity): string {
       hasText ||= text.trim() !== '';
     }
   }
-  return !hasText && html !== '' ? textFromHtml(html) : plain;
+  return !hasText && html !== '' ? convertHtmlToText(html) : plain;
 }
 
 function isReturnedMessage({ type }: Entity): boolean {

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { classifyRecipient, findReportedMessageId, MAX_RETURN_PATH_AGE_DAYS } from '../../../src/feedback/recipient.ts';
-import { returnPathToken } from '../../../src/message/return-path.ts';
+import { createReturnPathToken } from '../../../src/message/return-path.ts';
 
 const DAY = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const OTHER = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
 const path = { domain: 'bounces.example.org', key: Buffer.alloc(32, 7) };
-const token = (at = NOW, key = path.key, id = ID) => returnPathToken(key, id, at);
+const token = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
 const classify = (address: string, now = NOW) => classifyRecipient(path, address, now);
 
 test('a return path of this installation names its message, in upper or lower case', () => {

@@ -21,7 +21,7 @@ import {
 } from '../../../src/feedback/smtp-listener.ts';
 import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { returnPathToken } from '../../../src/message/return-path.ts';
+import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { virtualClock } from '../../rig/clock.ts';
 import { proxyHeaderV2 } from '../../rig/proxy-header.ts';
@@ -32,7 +32,7 @@ import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 const DOMAIN = 'bounces.example.org';
 const KEY = Buffer.alloc(32, 3);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
-const tokenOf = (id = ID, key = KEY, at = Date.now()) => `${returnPathToken(key, id, at)}@${DOMAIN}`;
+const tokenOf = (id = ID, key = KEY, at = Date.now()) => `${createReturnPathToken(key, id, at)}@${DOMAIN}`;
 const changed = (): string => {
   const token = tokenOf();
   return token.slice(0, 20) + (token[20] === 'a' ? 'b' : 'a') + token.slice(21);

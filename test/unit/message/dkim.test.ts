@@ -10,15 +10,15 @@ import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { describe, expect, it } from 'vitest';
 import { compose, type ExtraHeader, type MessageSource } from '../../../src/message/compose.ts';
 import {
-  bodyHash,
+  computeBodyHash,
+  createSignatureInput,
+  formatSignatureField,
   prepareSignable,
   prependSignatures,
-  relaxedBody,
-  relaxedField,
   type SignableMessage,
-  signatureField,
-  signatureInput,
   splitFields,
+  toRelaxedBody,
+  toRelaxedField,
 } from '../../../src/message/dkim.ts';
 import type { DkimAlgorithm } from '../../../src/model/domain.ts';
 import { addressText } from '../model/address-texts.ts';
@@ -63,8 +63,8 @@ function dkimRecord({ algorithm, key }: TestKey): string {
 }
 
 function createSignatureField(signable: SignableMessage, key: TestKey, at: number): string {
-  const input = signatureInput(signable, key, at);
-  return signatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
+  const input = createSignatureInput(signable, key, at);
+  return formatSignatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
 }
 
 function signMessage(
@@ -147,7 +147,7 @@ describe('the messages published in the RFCs', () => {
               tag.slice(tag.indexOf('=') + 1).replaceAll(/\s/g, ''),
             ]),
         );
-        expect(bodyHash(data, data.indexOf('\r\n\r\n') + 4)).toBe(tags.get('bh'));
+        expect(computeBodyHash(data, data.indexOf('\r\n\r\n') + 4)).toBe(tags.get('bh'));
         const key = privateKeys[tags.get('s') ?? ''];
         if (key === undefined) continue;
         const remainingFields = [...fields];
@@ -156,9 +156,9 @@ describe('the messages published in the RFCs', () => {
           const at = remainingFields.findLastIndex((one) => one.name === name);
           return at === -1 ? [] : remainingFields.splice(at, 1);
         });
-        const own = relaxedField({ name: field.name, text: field.text.replace(/\bb=[^;]*/, 'b=') });
+        const own = toRelaxedField({ name: field.name, text: field.text.replace(/\bb=[^;]*/, 'b=') });
         const bytes = Buffer.from(
-          `${selectedFields.map((one) => `${relaxedField(one)}\r\n`).join('')}${own}`,
+          `${selectedFields.map((one) => `${toRelaxedField(one)}\r\n`).join('')}${own}`,
           'latin1',
         );
         const signature =
@@ -213,7 +213,7 @@ describe('a signature', () => {
               names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
               text: fields.map((field) => `${literalField(field.text)}\r\n`).join(''),
             },
-            bodyHash: bodyHash(data, bodyAt),
+            bodyHash: computeBodyHash(data, bodyAt),
           };
           for (const one of testKeys) {
             const mailauthResult = await dkimSign(data, {
@@ -414,7 +414,7 @@ describe('the signature of a changed message', () => {
 // another implementation.
 
 const canonical = (body: string, before = '') =>
-  relaxedBody(Buffer.from(before + body, 'latin1'), before.length).toString('latin1');
+  toRelaxedBody(Buffer.from(before + body, 'latin1'), before.length).toString('latin1');
 
 /** Texts with all combinations of white space, line ends and other octets. */
 const octets = fc
@@ -473,7 +473,7 @@ describe('the relaxed body', () => {
 
   it('is a view of a message that is already canonical', () => {
     const data = Buffer.from('A: b\r\n\r\nx y\r\n\r\n');
-    const body = relaxedBody(data, 8);
+    const body = toRelaxedBody(data, 8);
     expect([body.buffer, body.byteOffset]).toEqual([data.buffer, data.byteOffset + 8]);
   });
 
@@ -481,12 +481,12 @@ describe('the relaxed body', () => {
     fc.assert(
       fc.property(octets, (body) => {
         const bytes = Buffer.from(`x${body}\r\n`, 'latin1');
-        expect(bodyHash(bytes, 0)).toBe(mailauthBodyHash(bytes));
+        expect(computeBodyHash(bytes, 0)).toBe(mailauthBodyHash(bytes));
       }),
       { numRuns: 2000 },
     );
     const empty = createHash('sha256').update('').digest('base64');
-    expect(bodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(empty);
+    expect(computeBodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(empty);
   });
 
   it('of one mebibyte equals the literal implementation', () => {
@@ -498,7 +498,7 @@ describe('the relaxed body', () => {
 });
 
 describe('a relaxed field', () => {
-  const relaxed = (text: string) => splitFields(`${text}\r\n\r\n`).map(relaxedField);
+  const relaxed = (text: string) => splitFields(`${text}\r\n\r\n`).map(toRelaxedField);
 
   it('equals the example of RFC 6376 section 3.4.5', () => {
     expect(relaxed('A: X\r\nB : Y\t\r\n\tZ  ')).toEqual(['a:X', 'b:Y Z']);

@@ -1,7 +1,7 @@
 /** Tests the writer of header fields: its output is parsed to the same value, and a value cannot add a field. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
-import { decodeEncodedWords, HeaderWriter, subjectLines } from '../../../src/message/headers.ts';
+import { decodeEncodedWords, formatSubject, HeaderWriter } from '../../../src/message/headers.ts';
 import { decodeEncodedWords as decodeIndependently } from './part-decoder.ts';
 
 function writeField(name: string, value: string | readonly string[], utf8 = false): string {
@@ -52,7 +52,7 @@ describe('the header writer', () => {
 
 describe('the subject', () => {
   const lines = (subject: string) => {
-    const value = subjectLines(subject, 'Subject: '.length);
+    const value = formatSubject(subject, 'Subject: '.length);
     return typeof value === 'string' ? [value] : value;
   };
 
@@ -94,7 +94,7 @@ test('any written subject is decoded exactly', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 400 }), fc.nat(40), (text, column) => {
       const subject = text.replaceAll(/[\r\n\0]/g, ' ').toWellFormed();
-      const lines = subjectLines(subject, column);
+      const lines = formatSubject(subject, column);
       expect(decodeEncodedWords(typeof lines === 'string' ? lines : lines.join(' '))).toBe(subject);
     }),
   );

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { convert } from 'html-to-text';
 import { describe, expect, it } from 'vitest';
-import { textFromHtml } from '../../../src/message/html-text.ts';
+import { convertHtmlToText } from '../../../src/message/html-text.ts';
 
 const corpus = new URL('../../corpus/messages/html/', import.meta.url);
 
@@ -21,7 +21,7 @@ describe('the text part of an HTML message', () => {
       wordwrap: false,
       selectors: [...headings, ...cells, { selector: 'a', options: { hideLinkHrefIfSameAsText: true } }],
     });
-    expect(wordsOf(textFromHtml(html))).toEqual(wordsOf(expected));
+    expect(wordsOf(convertHtmlToText(html))).toEqual(wordsOf(expected));
   });
 
   it.each([
@@ -81,7 +81,7 @@ describe('the text part of an HTML message', () => {
     ['an unclosed script extends to the end', 'a<script>b', 'a\n'],
     ['a page without text has an empty text part', '<html><body> <br> </body></html>', ''],
   ])('%s', (_name, html, text) => {
-    expect(textFromHtml(html)).toBe(text);
+    expect(convertHtmlToText(html)).toBe(text);
   });
 
   it('is derived from any page without an exception, and its length and line breaks are bounded', () => {
@@ -109,7 +109,7 @@ describe('the text part of an HTML message', () => {
     fc.assert(
       fc.property(page, (pieces) => {
         const html = pieces.join('').toWellFormed();
-        const text = textFromHtml(html);
+        const text = convertHtmlToText(html);
         expect(text.isWellFormed()).toBe(true);
         expect(text.length).toBeLessThanOrEqual(8 * html.length + 1);
         expect(text).not.toMatch(/^\n|\n{4}/);
@@ -150,7 +150,7 @@ describe('the text part of an HTML message', () => {
       const page = (length: number) => `<html>${fragment.repeat(length / fragment.length)}`;
       const measureMs = (html: string) => {
         const start = performance.now();
-        textFromHtml(html);
+        convertHtmlToText(html);
         return performance.now() - start;
       };
       measureMs(page(64 * 1024));
@@ -165,6 +165,6 @@ describe('the text part of an HTML message', () => {
   });
 
   it('ends with a mark if the page exceeds the limit', () => {
-    expect(textFromHtml(`<p>${'😀'.repeat(300_000)}`)).toBe(`${'😀'.repeat(131_070)}\n[…]\n`);
+    expect(convertHtmlToText(`<p>${'😀'.repeat(300_000)}`)).toBe(`${'😀'.repeat(131_070)}\n[…]\n`);
   });
 });

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { hmacSha256, readReturnPath, returnPathToken } from '../../../src/message/return-path.ts';
+import { createReturnPathToken, decodeReturnPath, hmacSha256 } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
 import { newIdAt } from '../../rig/messages.ts';
 
@@ -13,8 +13,8 @@ test('a token contains the message id and the day, in lower and in upper case', 
   fc.assert(
     fc.property(time, fc.boolean(), (at, upper) => {
       const id = newIdAt(at);
-      const token = returnPathToken(key, id, at);
-      expect(readReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
+      const token = createReturnPathToken(key, id, at);
+      expect(decodeReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
         id,
         day: Math.floor(at / DAY_MS) & 0xffff,
       });
@@ -23,22 +23,22 @@ test('a token contains the message id and the day, in lower and in upper case', 
 });
 
 test('a token is a local part of at most 64 octets, the same on every attempt', () => {
-  const token = returnPathToken(key, newIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
+  const token = createReturnPathToken(key, newIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
   expect(token).toMatch(/^b-[a-z2-7]{45}$/);
-  expect(parseAddress(`${token}@bounces.example.com`)?.local).toBe(token);
+  expect(parseAddress(`${token}@bounces.example.com`)?.localPart).toBe(token);
 });
 
 test('a token with one changed character, a token of another key, and any other text are not accepted', () => {
   const id = newIdAt(DAY_MS * 21_000);
-  const token = returnPathToken(key, id, DAY_MS * 21_000);
+  const token = createReturnPathToken(key, id, DAY_MS * 21_000);
   for (let at = 2; at < token.length; at += 1) {
     const other = token[at] === 'a' ? 'b' : 'a';
-    expect(readReturnPath(key, token.slice(0, at) + other + token.slice(at + 1))).toBeNull();
+    expect(decodeReturnPath(key, token.slice(0, at) + other + token.slice(at + 1))).toBeNull();
   }
-  expect(readReturnPath(Buffer.alloc(32, 8), token)).toBeNull();
-  fc.assert(fc.property(fc.string(), (text) => readReturnPath(key, text) === null));
+  expect(decodeReturnPath(Buffer.alloc(32, 8), token)).toBeNull();
+  fc.assert(fc.property(fc.string(), (text) => decodeReturnPath(key, text) === null));
   fc.assert(
-    fc.property(fc.string({ minLength: 45, maxLength: 45 }), (text) => readReturnPath(key, `b-${text}`) === null),
+    fc.property(fc.string({ minLength: 45, maxLength: 45 }), (text) => decodeReturnPath(key, `b-${text}`) === null),
   );
 });
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import PostalMime, { addressParser } from 'postal-mime';
 import { describe, expect, it } from 'vitest';
 import { compose } from '../../../src/message/compose.ts';
-import { addrSpec, canonicalAddress, parseAddress } from '../../../src/model/address.ts';
+import { canonicalAddress, formatAddrSpec, parseAddress } from '../../../src/model/address.ts';
 import { addressText } from './address-texts.ts';
 
 interface Case {
@@ -28,9 +28,9 @@ describe('addresses', () => {
 
   it('are sent as given, with the domain in A-labels', () => {
     const address = parseAddress('Jürgen.X@Bücher.Example');
-    expect(address).toEqual({ local: 'Jürgen.X', domain: 'xn--bcher-kva.example', ascii: false });
-    expect(address && addrSpec(address)).toBe('Jürgen.X@xn--bcher-kva.example');
-    expect(parseAddress('A@Example.com')).toEqual({ local: 'A', domain: 'example.com', ascii: true });
+    expect(address).toEqual({ localPart: 'Jürgen.X', domain: 'xn--bcher-kva.example', isAscii: false });
+    expect(address && formatAddrSpec(address)).toBe('Jürgen.X@xn--bcher-kva.example');
+    expect(parseAddress('A@Example.com')).toEqual({ localPart: 'A', domain: 'example.com', isAscii: true });
   });
 
   it('have a local part of at most 64 octets of UTF-8', () => {
@@ -87,7 +87,7 @@ describe('addresses', () => {
         if (address === null) throw new Error(`refused ${JSON.stringify(text)}`);
         const key = canonicalAddress(address);
         expect(canonicalize(key)).toBe(key);
-        expect(canonicalize(addrSpec(address))).toBe(key);
+        expect(canonicalize(formatAddrSpec(address))).toBe(key);
         const at = text.lastIndexOf('@');
         const upper = text.slice(0, at).replace(/[a-z]/g, (c) => c.toUpperCase());
         expect(canonicalize(upper + text.slice(at))).toBe(key);
