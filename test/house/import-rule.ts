@@ -7,7 +7,7 @@ import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
 /** Pure layers: the same input gives the same output, without side effects. */
-export const PURE_LAYERS: readonly string[] = ['model', 'classify', 'message', 'printing'];
+export const PURE_LAYERS: readonly string[] = ['model', 'classify', 'message', 'printing', 'providers'];
 const EFFECT_LAYERS = [
   'http',
   'store',
@@ -38,6 +38,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   classify: [],
   message: [],
   printing: [],
+  providers: [],
   config: [],
   http: ['fastify', 'ajv'],
   operator: ['fastify', '@fastify/static', 'ajv', 'prom-client'],
@@ -59,7 +60,16 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 /** The modules of Node that a pure layer may load, and their allowed names: no effects. `null` allows every name. */
 const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
-  'node:crypto': ['createHash', 'createHmac', 'createPrivateKey', 'createPublicKey', 'hash', 'sign', 'timingSafeEqual'],
+  'node:crypto': [
+    'createHash',
+    'createHmac',
+    'createPrivateKey',
+    'createPublicKey',
+    'hash',
+    'sign',
+    'timingSafeEqual',
+    'verify',
+  ],
   'node:net': ['isIP', 'isIPv4', 'isIPv6'],
   'node:url': ['domainToASCII', 'domainToUnicode'],
 };

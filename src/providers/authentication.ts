@@ -1,0 +1,132 @@
+/**
+ * Authenticates requests of providers. The functions are pure. They compare secrets in constant time. They never throw,
+ * whatever the request contains.
+ */
+import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
+import type { AuthenticationResult, ProviderRequest } from './event.ts';
+
+/** A parsed secret of POSTRIDER_EVENTS_<PROVIDER>, or the reason why the text is not a secret. */
+export type ParsedSecret<Secret> =
+  | { readonly ok: true; readonly secret: Secret }
+  /** One line that does not contain the secret, for example `the value has no colon; give USER:PASSWORD`. */
+  | { readonly ok: false; readonly fault: string };
+
+/** Authenticates a POST request before its events are interpreted. `now` is milliseconds since the epoch. */
+export type Authenticate = (request: ProviderRequest, now: number) => AuthenticationResult;
+
+export const AUTHENTICATED: AuthenticationResult = { kind: 'authenticated' };
+
+const MIN_SECRET_LENGTH = 8;
+
+/** Returns true if the texts are equal. The duration does not depend on the position of a difference. */
+export function equalsInConstantTime(one: string | Buffer, other: string | Buffer): boolean {
+  return timingSafeEqual(createHash('sha256').update(one).digest(), createHash('sha256').update(other).digest());
+}
+
+/** Returns true if a secret matches. All secrets are compared, so that the duration does not reveal which one matched. */
+export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {
+  let found = false;
+  for (const secret of secrets) found = matches(secret) || found;
+  return found;
+}
+
+/** Creates the function that authenticates by several secrets, from a parser of one secret and a check by all of them. */
+export function createAuthenticateBy<Secret>(
+  parse: (text: string) => ParsedSecret<Secret>,
+  authenticate: (request: ProviderRequest, secrets: readonly Secret[], now: number) => AuthenticationResult,
+): (texts: readonly string[]) => ParsedSecret<Authenticate> {
+  return (texts) => {
+    const secrets: Secret[] = [];
+    for (const text of texts) {
+      const parsed = parse(text);
+      if (!parsed.ok) return parsed;
+      secrets.push(parsed.secret);
+    }
+    return { ok: true, secret: (request, now) => authenticate(request, secrets, now) };
+  };
+}
+
+export function refuse(reason: string): AuthenticationResult {
+  return { kind: 'refused', reason };
+}
+
+/** Parses a signing secret that is used as text. */
+export function parseTextSecret(text: string): ParsedSecret<string> {
+  return text.length < MIN_SECRET_LENGTH
+    ? { ok: false, fault: `the secret has fewer than ${MIN_SECRET_LENGTH} characters; copy it from the provider` }
+    : { ok: true, secret: text };
+}
+
+/** Parses `USER:PASSWORD` of HTTP basic authentication (RFC 7617). Returns the expected value of `Authorization`, with the scheme in lower case. */
+export function parseBasicSecret(text: string): ParsedSecret<string> {
+  const colon = text.indexOf(':');
+  if (colon < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
+  if (text.length - colon - 1 < MIN_SECRET_LENGTH)
+    return { ok: false, fault: `the password has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer one` };
+  return { ok: true, secret: `basic ${Buffer.from(text).toString('base64')}` };
+}
+
+/** Parses `USER:PASSWORD`, or `Bearer TOKEN` (RFC 6750). Returns the expected value of `Authorization`, with the scheme in lower case. */
+export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
+  if (!text.toLowerCase().startsWith('bearer ')) return parseBasicSecret(text);
+  const token = text.slice('bearer '.length).trim();
+  return token.length < MIN_SECRET_LENGTH
+    ? { ok: false, fault: `the token has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer one` }
+    : { ok: true, secret: `bearer ${token}` };
+}
+
+/** Authenticates `Authorization` by its expected values. The scheme is case-insensitive (RFC 9110 section 11.1). */
+export function authenticateByAuthorization(
+  { headers }: ProviderRequest,
+  expected: readonly string[],
+): AuthenticationResult {
+  const found = headers.authorization;
+  if (found === undefined) return refuse('the request has no Authorization header field');
+  const space = found.indexOf(' ');
+  const scheme = found.slice(0, Math.max(space, 0)).toLowerCase();
+  const normalized = `${scheme} ${found.slice(space + 1).trimStart()}`;
+  return matchesAny(expected, (value) => equalsInConstantTime(value, normalized))
+    ? AUTHENTICATED
+    : refuse('the user name, the password or the token is wrong');
+}
+
+/** Returns true if `signature` is the hexadecimal HMAC-SHA256 of `content`. */
+export function isHexHmacSha256(secret: string | Buffer, content: string | Buffer, signature: string): boolean {
+  return equalsInConstantTime(createHmac('sha256', secret).update(content).digest('hex'), signature);
+}
+
+/** Returns true if `signature` is the base64 HMAC of `content`. */
+export function isBase64Hmac(
+  algorithm: 'sha1' | 'sha256',
+  secret: string | Buffer,
+  content: string | Buffer,
+  signature: string,
+): boolean {
+  return equalsInConstantTime(createHmac(algorithm, secret).update(content).digest('base64'), signature);
+}
+
+export type PublicKey = ReturnType<typeof createPublicKey>;
+
+/** Parses a public key in base64 DER (SPKI) without PEM lines. `type` is the key type of `node:crypto`. */
+export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<PublicKey> {
+  const fault = 'the value is not a public key in base64 DER; copy the key without its PEM lines';
+  const key = Buffer.from(text, 'base64');
+  if (key.toString('base64') !== text) return { ok: false, fault };
+  try {
+    const secret = createPublicKey({ key, format: 'der', type: 'spki' });
+    return secret.asymmetricKeyType === type
+      ? { ok: true, secret }
+      : { ok: false, fault: `the key has the type ${secret.asymmetricKeyType ?? 'unknown'} and not ${type}` };
+  } catch {
+    return { ok: false, fault };
+  }
+}
+
+/** Verifies a base64 signature. Returns false for a malformed signature. */
+export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
+  try {
+    return verify(algorithm, content, key, Buffer.from(signature, 'base64'));
+  } catch {
+    return false;
+  }
+}

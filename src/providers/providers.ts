@@ -1,0 +1,24 @@
+/** All providers, and the choice of a relay's profile. */
+import { POSTMARK } from './postmark/postmark.ts';
+import type { Provider } from './provider.ts';
+
+export const PROVIDERS: readonly Provider[] = [POSTMARK];
+
+/** Returns the provider whose relay has this host name, or null. */
+export function findProviderByHost(host: string): Provider | null {
+  const name = (host.endsWith('.') ? host.slice(0, -1) : host).toLowerCase();
+  return PROVIDERS.find(({ relay }) => relay?.hosts.some((pattern) => matchesHost(name, pattern)) === true) ?? null;
+}
+
+/** Returns true if the name equals the pattern. `*` in the pattern stands for one or more characters of one label. */
+function matchesHost(name: string, pattern: string): boolean {
+  const [names, patterns] = [name.split('.'), pattern.split('.')];
+  return names.length === patterns.length && patterns.every((label, at) => matchesLabel(names[at] ?? '', label));
+}
+
+function matchesLabel(label: string, pattern: string): boolean {
+  const star = pattern.indexOf('*');
+  if (star < 0) return label === pattern;
+  const [start, end] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  return label.length > start.length + end.length && label.startsWith(start) && label.endsWith(end);
+}

@@ -1,0 +1,132 @@
+/**
+ * The contract of every provider: its parser over its samples, damaged samples, and the recognition of its relay.
+ * Every sample is about the message SAMPLE_ID and the recipient SAMPLE_RECIPIENT.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import type { Provider } from '../../../src/providers/provider.ts';
+import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
+
+const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
+const SAMPLE_RECIPIENT = 'recipient@example.com';
+const ROOT = join(import.meta.dirname, '../../../src/providers');
+
+const JSON_HEADERS = { 'content-type': 'application/json' };
+const FORM_HEADERS = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function createRequest(name: string, body: Buffer): ProviderRequest {
+  return { method: 'POST', headers: name.endsWith('.form') ? FORM_HEADERS : JSON_HEADERS, body, url: null };
+}
+
+function readSample(provider: Provider, name: string): Buffer {
+  return readFileSync(join(ROOT, provider.name, 'samples', name));
+}
+
+function read(provider: Provider, name: string, body: Buffer): ReadResult {
+  if (provider.events === null) throw new Error(`${provider.name} has no events`);
+  return provider.events.read(createRequest(name, body));
+}
+
+function meaningOf({ fact }: ProviderEvent): EventMeaning {
+  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+}
+
+/** Returns every JSON value that differs from `value` in one member: absent, or of another type. */
+function mutations(value: unknown): unknown[] {
+  if (Array.isArray(value)) {
+    return [[], ...value.flatMap((item, at) => mutations(item).map((changed) => value.with(at, changed)))];
+  }
+  if (typeof value !== 'object' || value === null) return [null, 7, '', [], {}, true, 'x'.repeat(300), { $: 1 }];
+  const entries = Object.entries(value);
+  return entries.flatMap(([name, member]) => [
+    Object.fromEntries(entries.filter(([other]) => other !== name)),
+    ...mutations(member).map((changed) => ({ ...value, [name]: changed })),
+  ]);
+}
+
+for (const provider of PROVIDERS) {
+  const { relay, events } = provider;
+  if (events !== null) {
+    describe(`events of ${provider.title}`, () => {
+      it.each(events.table)('a sample of “$type” means $meaning', ({ meaning, sample }) => {
+        const result = read(provider, sample, readSample(provider, sample));
+        if (result.kind !== 'events') throw new Error(result.reason);
+        expect(result.broken).toBe(0);
+        if (meaning === 'ignored') {
+          expect(result).toMatchObject({ events: [] });
+          return;
+        }
+        expect(result.events.map(meaningOf)).toEqual([meaning]);
+        const [event] = result.events;
+        expect(event?.recipient).toBe(SAMPLE_RECIPIENT);
+        if (event?.messageId !== null) expect(event?.messageId).toBe(SAMPLE_ID);
+        else expect(event.reference).not.toBeNull();
+      });
+
+      it('every sample file has a row', () => {
+        const named = new Set(events.table.map(({ sample }) => sample));
+        expect(readdirSync(join(ROOT, provider.name, 'samples')).filter((name) => !named.has(name))).toEqual([]);
+      });
+
+      it('the events of different samples have different keys, and two readings of one sample have the same keys', () => {
+        const keys = events.table.flatMap(({ sample }) => {
+          const [first, second] = [0, 1].map(() => read(provider, sample, readSample(provider, sample)));
+          expect(first).toEqual(second);
+          return first?.kind === 'events' ? first.events.map(({ key }) => key) : [];
+        });
+        expect(new Set(keys).size).toBe(keys.length);
+      });
+
+      it('a damaged sample never throws and never names another recipient', () => {
+        for (const { sample } of events.table.filter(({ sample: name }) => name.endsWith('.json'))) {
+          for (const changed of mutations(JSON.parse(readSample(provider, sample).toString()))) {
+            const result = read(provider, sample, Buffer.from(JSON.stringify(changed)));
+            if (result.kind !== 'events') continue;
+            for (const { recipient, messageId } of result.events) {
+              if (messageId !== null) expect(messageId).toBe(SAMPLE_ID);
+              if (recipient?.includes('@') === true) expect(recipient).toBe(SAMPLE_RECIPIENT);
+            }
+          }
+        }
+      });
+
+      it.each([
+        ['no body', ''],
+        ['half a body', '{"a":'],
+        ['null', 'null'],
+        ['a number', '7'],
+        ['deeply nested arrays', '['.repeat(100_000)],
+        ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
+        ['UTF-16', Buffer.from('{"event":"bounce"}', 'utf16le')],
+      ])('%s is read without an event and without an exception', (_name, body) => {
+        for (const { sample } of events.table.slice(0, 1)) {
+          const result = read(provider, sample, Buffer.from(body));
+          expect(result.kind === 'broken' || result.events.length === 0).toBe(true);
+        }
+      });
+
+      it.each(['', 'x'])('the value “%s” is not a secret, and the error does not contain a line break', (text) => {
+        const parsed = events.createAuthenticate([text]);
+        expect(parsed.ok).toBe(false);
+        if (!parsed.ok) expect(parsed.fault).not.toMatch(/[\r\n]/);
+      });
+    });
+  }
+  if (relay !== null) {
+    describe(`the relay of ${provider.title}`, () => {
+      it('is recognised by its host names', () => {
+        for (const host of relay.hosts.filter((name) => !name.includes('*')))
+          expect(findProviderByHost(`${host.toUpperCase()}.`)?.name).toBe(provider.name);
+      });
+
+      it('has metadata header fields of printable ASCII', () => {
+        for (const { name, value } of relay.metadata(SAMPLE_ID, {})) {
+          expect(name).toMatch(/^X-[A-Za-z0-9-]+$/);
+          expect(value).toMatch(/^[ -~]+$/);
+        }
+      });
+    });
+  }
+}
