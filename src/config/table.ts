@@ -210,7 +210,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
-    'The database. `sqlite:FILE` is the embedded database in one file. A relative path starts at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
+    'URL of the database. `sqlite:FILE` is the embedded database in one file. A relative path begins at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which any number of nodes share; docs/postgresql.md lists its parameters.',
   ),
   databaseDirect: spec(
     'POSTRIDER_DATABASE_DIRECT',
@@ -220,7 +220,7 @@ export const SETTINGS_TABLE = {
       secret: 'password',
     },
     kind('URL', parseDirect, '`postgres://…`'),
-    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Notifications and migrations use it. When unset, migrations use the pooler, and behind a pooler in transaction mode changes take effect by polling.',
+    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Notifications and migrations use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode nodes learn of changes by polling.',
   ),
   requireSyncStandby: spec(
     'POSTRIDER_REQUIRE_SYNC_STANDBY',
@@ -260,7 +260,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TRUSTED_PROXIES',
     { default: null, example: '10.0.0.0/8,192.0.2.7' },
     kind('comma list', parseNetworks, 'IP addresses and networks'),
-    'Reverse proxies in front of a listener. Only their headers `X-Forwarded-For` and `X-Forwarded-Proto` are believed, and the limit on connections per client address does not apply to these proxies. The peers of a unix socket are trusted without this setting. A connection from one of these addresses to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
+    'Reverse proxies in front of a listener. Only from these proxies are the headers `X-Forwarded-For` and `X-Forwarded-Proto` read, and the limit on connections per client address does not apply to them. The peers of a unix socket are trusted without this setting. A connection from one of these addresses to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
   ),
   tlsCert: spec(
     'POSTRIDER_TLS_CERT',
@@ -302,7 +302,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_ON_UNCERTAIN',
     { default: 'resend', example: 'hold' },
     oneOf(['resend', 'hold']),
-    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the answer. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
+    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the reply. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
   ),
   secret: spec(
     'POSTRIDER_SECRET',

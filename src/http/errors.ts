@@ -51,7 +51,7 @@ export const ERRORS = {
     status: 400,
     message: 'Request body too large',
     headers: [],
-    when: 'the body has more bytes than POSTRIDER_MAX_REQUEST (1 MiB unless set)',
+    when: 'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set)',
   },
   'invalid-json': {
     status: 400,
@@ -70,7 +70,7 @@ export const ERRORS = {
     status: 400,
     message: 'Fields must be strings: …',
     headers: [],
-    when: 'fields are numbers, booleans, arrays or objects',
+    when: 'fields are present but are not strings',
     example: 'subject',
   },
   'invalid-address': {
@@ -109,7 +109,7 @@ export const ERRORS = {
     status: 401,
     message: 'Account locked',
     headers: [],
-    when: 'the operator has locked the account of the key',
+    when: 'the account of the key is locked',
   },
   'sender-not-authenticated': {
     status: 403,
@@ -170,7 +170,7 @@ export const ERRORS = {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    when: 'the account has 200 requests whose bodies are still arriving, or the bodies of its unanswered requests have 128 MiB',
+    when: 'the account has 200 requests whose bodies have not arrived completely, or the bodies of its unanswered requests have 128 MiB in total',
   },
   'headers-too-large': {
     status: 431,
@@ -182,7 +182,7 @@ export const ERRORS = {
     status: 500,
     message: 'Internal server error',
     headers: [],
-    when: 'an internal error occurred; the mail request is not known to be stored',
+    when: 'an internal error occurred; it is unknown whether the mail request was stored',
   },
   'not-committed': {
     status: 500,

@@ -245,13 +245,14 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending:
     'leased by one node until a known time; if the node dies, the lease expires and another node recovers the message',
-  delivered: 'the next hop (provider, relay or mail server) took responsibility for it',
+  delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
   bounced: 'permanently refused, at once or by a later bounce message',
-  complained: 'delivered, and the recipient reported it as spam',
-  suppressed: 'never handed over: the recipient is on the suppression list',
+  complained: 'delivered, and later reported as spam by the recipient',
+  suppressed: 'never sent: the recipient is on a suppression list',
   expired: 'still temporarily refused at its maximum age',
-  cancelled: 'withdrawn by an operator while queued',
-  uncertain: 'handed over, and the connection or the node was lost before the answer; the operator has chosen hold',
+  cancelled: 'withdrawn by an operator while queued or uncertain',
+  uncertain:
+    'the whole message was sent, the connection or the node was lost before the reply, and POSTRIDER_ON_UNCERTAIN is hold',
 };
 
 /** The cause of a transition: the accepting request, the queue, an operator, or a report. */

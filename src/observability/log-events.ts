@@ -21,16 +21,16 @@ export const LOG_FIELDS = {
   to: 'the recipient',
   state: 'the state of the message, see [states.md](states.md)',
   attemptCount: 'the number of delivery attempts so far',
-  nextHop: 'the next hop, such as `relay.example:587`',
+  nextHop: 'the address of the next hop, such as `relay.example:587`',
   smtpCode: 'the SMTP reply code, such as `550`',
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   reason: 'a code, or the reason why an account is locked',
-  reportSource: 'how the report arrived: `smtp`, `sns` or `sqs`',
+  reportSource: 'the path on which the report arrived: `smtp`, `sns` or `sqs`',
   reportType: 'the type of the report, such as `soft-bounced`',
   feedbackId: 'the number of the stored report, for `postrider feedback show ID`',
   durationMs: 'a duration in milliseconds',
-  retryAt: 'when the next attempt is due',
+  retryAt: 'the time at which the next attempt is due',
   count: 'a number of messages or lines',
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the listener',
@@ -112,7 +112,7 @@ export const LOG_EVENTS = {
   'message.signing_failed': {
     level: 'error',
     fields: ['node', 'error'],
-    meaning: 'A message could not be signed. It stays in the queue.',
+    meaning: 'A message could not be signed. The message is deferred.',
   },
   'attempt.ended': null,
   'attempt.alarm_raised': {
@@ -154,13 +154,13 @@ export const LOG_EVENTS = {
   'subscription.changed': {
     level: 'info',
     fields: ['node', 'detail'],
-    meaning: 'A subscription to the notifications of Amazon SES was confirmed or cancelled.',
+    meaning: 'The subscription to an SNS topic of Amazon SES was confirmed or cancelled.',
   },
   'account.changed': null,
   'account.locked': {
     level: 'warn',
     fields: ['node', 'accountId', 'reason'],
-    meaning: 'The account is locked. Its requests are refused, and its messages wait.',
+    meaning: 'The account is locked. Requests of the account are refused, and its messages wait.',
   },
   'account.warned': {
     level: 'warn',
@@ -171,22 +171,24 @@ export const LOG_EVENTS = {
   'domain.authenticated': {
     level: 'info',
     fields: ['node', 'domain'],
-    meaning: 'The DKIM records of the domain were found. Its messages are accepted.',
+    meaning: 'The DKIM record of the domain was found. Messages from the domain are accepted.',
   },
   'domain.recovered': {
     level: 'info',
     fields: ['node', 'domain'],
-    meaning: 'The DNS records of a failing domain were found again.',
+    meaning: 'The DKIM record of a failing domain was found again.',
   },
   'domain.failing': {
     level: 'warn',
     fields: ['node', 'domain'],
-    meaning: 'The DNS records of the domain are missing. Its messages are refused after 72 hours.',
+    meaning:
+      'The DKIM record of the domain is missing or has another value. Messages from the domain are refused after 72 hours.',
   },
   'domain.blocked': {
     level: 'warn',
     fields: ['node', 'domain'],
-    meaning: 'The DNS records of the domain have been missing for 72 hours. Its messages are refused.',
+    meaning:
+      'The DKIM record of the domain has been missing or has had another value for 72 hours. Messages from the domain are refused.',
   },
   'operator.changed': null,
   'node.started': {
@@ -197,7 +199,7 @@ export const LOG_EVENTS = {
   'node.draining': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The node is shutting down. It completes the running attempts and starts no others.',
+    meaning: 'The node is shutting down. It completes the running attempts and starts no other attempt.',
   },
   'node.leases_recovered': {
     level: 'info',
@@ -207,18 +209,18 @@ export const LOG_EVENTS = {
   'node.warned': {
     level: 'warn',
     fields: ['node', 'detail'],
-    meaning: 'A condition that an operator should correct, such as a low limit on open files.',
+    meaning: 'The node reports a condition that an operator should correct, such as a low limit on open files.',
   },
   'store.standby': {
     level: 'info',
     fields: ['node', 'reason', 'detail'],
     meaning:
-      'What is known at the start of the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` from the role.',
+      'The start reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the role may not read the replication status.',
   },
   'node.variables_ignored': {
     level: 'debug',
     fields: ['node', 'names'],
-    meaning: 'Variables that Kubernetes sets for a Service named `postrider`. They are not settings.',
+    meaning: 'The start ignored variables that Kubernetes sets for a Service named `postrider`.',
   },
   'node.operation_failed': {
     level: 'error',
@@ -231,7 +233,7 @@ export const LOG_EVENTS = {
     level: 'error',
     fields: ['node', 'reason', 'detail', 'remedy'],
     meaning:
-      'Files of the embedded database were removed or replaced. Nothing is accepted. `reason` is `database-files`.',
+      'Files of the embedded database were removed or replaced. No message is accepted. `reason` is `database-files`.',
   },
   'store.files_restored': {
     level: 'info',
@@ -258,7 +260,7 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['count'],
     meaning:
-      'The reader of standard output stalled, and `count` lines are missing. Written at every level except `silent`.',
+      'The reader of standard output stalled, and `count` lines are missing. The line is written at every level except `silent`.',
   },
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 
@@ -285,11 +287,11 @@ export function logEventsPage(): string {
   const fields = Object.entries(LOG_FIELDS).map(([name, content]) => `| \`${name}\` | ${content} |`);
   return `# Log events
 
-This page lists all log events. It is for operators who search the log or write alerts. It is generated from
+This page lists all log events, for operators who search the log or write alerts. \`npm run docs\` generates the page from
 \`src/observability/log-events.ts\`.
 
-The service writes the log to standard output, one JSON object per line. Every line has \`level\`, \`time\` (ISO 8601, UTC) and \`event\`, then the
-fields of its event. Names and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
+The service writes the log to standard output, one JSON object per line. Every line contains \`level\`, \`time\`
+(ISO 8601, UTC) and \`event\`, then the fields of the event. The names of events and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
 
 ## Events
 
