@@ -9,6 +9,12 @@ import { STORES } from '../rig/stores.ts';
 /** Returns claim limits for this many messages of any size. */
 const claimLimits = (messages: number) => ({ messages, bytes: 1_000_000 });
 
+/**
+ * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the revision.
+ * Thousands of them take 10 s on an idle machine and minutes on a busy one.
+ */
+const MANY_ACCOUNTS_TIMEOUT_MS = 600_000;
+
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
 
 describe.each(STORES)('the $name store', ({ open }) => {
@@ -293,32 +299,40 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
   }
 
-  test('claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due', async () => {
-    const store = await storeWith();
-    const accounts = 3_000;
-    await createAccounts(store, accounts);
-    await store.accept(Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2 })));
-    const claims = await claimAll(store, 512);
-    expect(new Set(claims.flat()).size).toBe(accounts);
-    expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
-  });
+  test(
+    'claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due',
+    async () => {
+      const store = await storeWith();
+      const accounts = 3_000;
+      await createAccounts(store, accounts);
+      await store.accept(Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2 })));
+      const claims = await claimAll(store, 512);
+      expect(new Set(claims.flat()).size).toBe(accounts);
+      expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
+    },
+    MANY_ACCOUNTS_TIMEOUT_MS,
+  );
 
-  test('a due message of one account is found among thousands of accounts whose messages are due later', async () => {
-    const store = await storeWith();
-    const accounts = 4_500;
-    await createAccounts(store, accounts);
-    const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
-    await store.accept(messages);
-    const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
-    await store.settle(
-      messages.map((message, n) =>
-        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) }),
-      ),
-    );
-    expect((await claimAll(store, 512)).flat()).toEqual([messages[4_000]?.id]);
-    const again = await claimAll(store, 512);
-    expect([again.flat(), again.length < 10]).toEqual([[], true]);
-  });
+  test(
+    'a due message of one account is found among thousands of accounts whose messages are due later',
+    async () => {
+      const store = await storeWith();
+      const accounts = 4_500;
+      await createAccounts(store, accounts);
+      const messages = Array.from({ length: accounts }, (_, n) => newMessage({ accountId: n + 2, lease: LEASE }));
+      await store.accept(messages);
+      const later = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
+      await store.settle(
+        messages.map((message, n) =>
+          newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: later(n) }),
+        ),
+      );
+      expect((await claimAll(store, 512)).flat()).toEqual([messages[4_000]?.id]);
+      const again = await claimAll(store, 512);
+      expect([again.flat(), again.length < 10]).toEqual([[], true]);
+    },
+    MANY_ACCOUNTS_TIMEOUT_MS,
+  );
 
   test('a claim leases no more message text than its limit, and the other messages stay due', async () => {
     const store = await storeWith();

@@ -15,7 +15,7 @@ test('a node that is killed and a server that is restarted lose no accepted mess
     settings: { synchronous_commit: 'off', wal_writer_delay: '10s' },
   });
   const url = new URL(await server.createDatabase());
-  url.port = String(await startPgBouncer(server.port));
+  url.port = String((await startPgBouncer({ serverPort: server.port })).port);
   const undeclared = url.href;
   await expect(openStore(parsePostgresUrl(undeclared), { exclusive: true })).rejects.toThrow(
     /a connection pooler in transaction mode is in front of the server\. Add pooler=transaction/,

@@ -1,12 +1,13 @@
 /** The npm package: packed from a copy of the checkout, installed in an empty folder, and run with nothing else. */
 import { execFile, spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
 import { temporaryFolder } from '../rig/folder.ts';
+import { installPackage, type PackResult } from '../rig/installed-package.ts';
 import { environment, startProcess, submitAccepted } from '../rig/service.ts';
 
 const run = promisify(execFile);
@@ -16,43 +17,15 @@ const MAX_PACKED_BYTES = 2_700_000;
 const MAX_UNPACKED_BYTES = 9_500_000;
 const MAX_FILES = 1_100;
 
-/** Files and folders of a checkout that a copy must not contain. */
-const LEFT_OUT: ReadonlySet<string> = new Set(['.git', 'node_modules', 'data', 'dist', 'dashboard/dist', 'bench/tmp']);
-
-interface PackResult {
-  readonly filename: string;
-  readonly size: number;
-  readonly unpackedSize: number;
-  readonly files: readonly { readonly path: string }[];
-}
-
-/** npm with the Node of this test, so that the result does not depend on the Node of the machine. */
-function npm(folder: string, args: readonly string[]) {
-  const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-  return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
-}
-
 const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
 afterAll(() => rmSync(suiteFolder, { recursive: true, force: true }));
 
-/** The folder with nothing but the installed package. */
-const folder = join(suiteFolder, 'installation');
+let folder: string;
 let packed: PackResult;
+let command: string;
 beforeAll(async () => {
-  const copy = join(suiteFolder, 'checkout');
-  cpSync(ROOT, copy, { recursive: true, filter: (path) => !LEFT_OUT.has(relative(ROOT, path)) });
-  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const { stdout } = await npm(copy, ['pack', '--json']);
-  const [result] = JSON.parse(stdout) as readonly PackResult[];
-  if (result === undefined) throw new Error('npm pack reported no package');
-  packed = result;
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  const tarball = join(copy, packed.filename);
-  await npm(folder, ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball]);
+  ({ folder, packed, command } = await installPackage(suiteFolder));
 }, 300_000);
-
-const installedCommand = () => join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js');
 
 describe('the npm package', () => {
   test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its limits of size', () => {
@@ -86,15 +59,14 @@ describe('the npm package', () => {
 
   test('serves its dashboard and delivers its first message, with the commands of the package', async () => {
     const data = temporaryFolder();
-    const service = await startProcess(data, {}, undefined, installedCommand());
+    const service = await startProcess(data, {}, undefined, command);
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
-    const command = async (...args: string[]) =>
-      (await run(process.execPath, [installedCommand(), ...args, '--json'], { cwd: data, env: environment({}) }))
-        .stdout;
-    const state = async () => (JSON.parse(await command('message', 'show', id)) as { state: string }).state;
+    const runCommand = async (...args: string[]) =>
+      (await run(process.execPath, [command, ...args, '--json'], { cwd: data, env: environment({}) })).stdout;
+    const state = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
     await expect.poll(state).toBe('delivered');
     // The index of the search is built by a further thread.
-    const found = async () => JSON.parse(await command('message', 'search', 'rita')) as object;
+    const found = async () => JSON.parse(await runCommand('message', 'search', 'rita')) as object;
     await expect.poll(found).toMatchObject({ messages: [{ id }] });
     const page = await fetch(service.operatorUrl);
     const html = await page.text();

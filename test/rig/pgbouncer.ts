@@ -1,49 +1,102 @@
 /** Debian's PgBouncer in transaction mode, in front of a server, as a user without rights. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, chownSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { temporaryFolder } from './folder.ts';
+import type { Pem } from './postgres-tls.ts';
 
 const PROGRAM = '/usr/sbin/pgbouncer';
-const NOBODY_ID = 65_534;
+/** PgBouncer refuses to run as root. */
+const UNPRIVILEGED_ID = 65_534;
 
-/** Starts PgBouncer for the server on `port` and stops it at the end of the test. Resolves to its port. */
-export async function startPgBouncer(port: number): Promise<number> {
+export interface PgBouncer {
+  readonly port: number;
+  /** The version line of the program, such as `PgBouncer 1.18.0`. */
+  readonly version: string;
+  /** Kills PgBouncer, which ends every connection, and starts it on the same port. */
+  restart(): Promise<void>;
+}
+
+export interface PgBouncerOptions {
+  /** The port of the server on loopback. */
+  readonly serverPort: number;
+  /** The role that signs in to PgBouncer and with which PgBouncer signs in to the server. */
+  readonly role?: { readonly name: string; readonly password: string };
+  /** Accepts only TLS, and verifies the certificate and the host name of the server. */
+  readonly tls?: { readonly authority: Pem; readonly certificate: Pem };
+}
+
+const SUPERUSER = { name: 'postrider', password: 'postrider' };
+
+/** Starts PgBouncer for a server and stops it at the end of the test. */
+export async function startPgBouncer({ serverPort, role = SUPERUSER, tls }: PgBouncerOptions): Promise<PgBouncer> {
   try {
     accessSync(PROGRAM);
   } catch {
     throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
   }
   const folder = temporaryFolder();
-  const listenPort = await freePort();
-  const configuration = join(folder, 'pgbouncer.ini');
-  writeFileSync(
-    configuration,
+  const isRoot = process.getuid?.() === 0;
+  const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
+  const port = await freePort();
+  const file = (name: string, content: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, content, { mode: 0o600 });
+    if (isRoot) chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+    return path;
+  };
+  if (isRoot) chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+  const tlsLines =
+    tls === undefined
+      ? ''
+      : `client_tls_sslmode = require
+client_tls_cert_file = ${file('bouncer.crt', tls.certificate.cert)}
+client_tls_key_file = ${file('bouncer.key', tls.certificate.private)}
+server_tls_sslmode = verify-full
+server_tls_ca_file = ${file('ca.crt', tls.authority.cert)}
+`;
+  const configuration = file(
+    'pgbouncer.ini',
     `[databases]
-* = host=127.0.0.1 port=${port} user=postrider password=postrider
+* = host=${tls === undefined ? '127.0.0.1' : 'localhost'} port=${serverPort}
 [pgbouncer]
 listen_addr = 127.0.0.1
-listen_port = ${listenPort}
+listen_port = ${port}
 unix_socket_dir =
-auth_type = any
+auth_type = scram-sha-256
+auth_file = ${file('users.txt', `"${role.name}" "${role.password}"\n`)}
 pool_mode = transaction
-`,
+${tlsLines}`,
   );
-  const identity = process.getuid?.() === 0 ? { uid: NOBODY_ID, gid: NOBODY_ID } : {};
-  if (identity.uid !== undefined) for (const path of [folder, configuration]) chownSync(path, NOBODY_ID, NOBODY_ID);
-  const child = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
-  const ended = new Promise((resolve) => child.once('exit', resolve));
-  onTestFinished(async () => {
-    child.kill('SIGTERM');
+  let child: ChildProcess | null = null;
+  const start = async () => {
+    const started = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
+    child = started;
+    for (let attempt = 0; !(await answers(port)); attempt += 1) {
+      if (attempt > 300 || started.exitCode !== null) throw new Error('PgBouncer does not start');
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  };
+  const stop = async () => {
+    const running = child;
+    if (running === null || running.exitCode !== null || running.signalCode !== null) return;
+    const ended = new Promise((resolve) => running.once('exit', resolve));
+    running.kill('SIGKILL');
     await ended;
-  });
-  for (let attempt = 0; !(await answers(listenPort)); attempt += 1) {
-    if (attempt > 300 || child.exitCode !== null) throw new Error('PgBouncer does not start');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  return listenPort;
+  };
+  onTestFinished(stop);
+  await start();
+  const version = execFileSync(PROGRAM, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
+  return {
+    port,
+    version,
+    async restart() {
+      await stop();
+      await start();
+    },
+  };
 }
 
 function answers(port: number): Promise<boolean> {

@@ -8,6 +8,7 @@ import pg from 'pg';
 import { generate } from 'selfsigned';
 import { expect, vi } from 'vitest';
 import { type PostgresServer, startPostgres } from './postgres.ts';
+import type { ServerOptions } from './postgres-server.ts';
 
 export interface Pem {
   readonly cert: string;
@@ -17,6 +18,8 @@ export interface Pem {
 export interface TlsServer {
   readonly server: PostgresServer;
   readonly authority: Pem;
+  /** The certificate of the server, for `localhost`. */
+  readonly certificate: Pem;
   /** A client certificate for the role `certified`. */
   readonly client: Pem;
   /** Returns the URL of a new database with these parameters. */
@@ -40,12 +43,12 @@ function createCertificate(name: string, issuer: Pem): Promise<Pem> {
 }
 
 /** Starts a server with TLS and stops it at the end of the test. */
-export async function startTlsServer(): Promise<TlsServer> {
+export async function startTlsServer(options: ServerOptions = {}): Promise<TlsServer> {
   const authority = await createAuthority('Test authority');
   const [certificate, client, server] = await Promise.all([
     createCertificate('localhost', authority),
     createCertificate('certified', authority),
-    startPostgres(),
+    startPostgres(options),
   ]);
   const data = join(server.folder, 'data');
   const rules = `hostssl all certified all cert\n${readFileSync(join(data, 'pg_hba.conf'), 'utf8')}`;
@@ -63,6 +66,7 @@ export async function startTlsServer(): Promise<TlsServer> {
   return {
     server,
     authority,
+    certificate,
     client,
     async url(parameters, host = 'localhost') {
       const url = new URL(await server.createDatabase());

@@ -1,0 +1,136 @@
+/**
+ * The installed npm package on the oldest PostgreSQL with synchronous_commit=off as the default of the role, behind
+ * PgBouncer in transaction mode. Every connection uses TLS with verified certificates.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { TERMINAL_STATES } from '../../src/model/message.ts';
+import { MAX_UNRECORDED_OUTCOMES } from '../../src/queue/dispatcher.ts';
+import { openStore } from '../../src/store/open.ts';
+import { startCountingSink } from '../rig/counting-sink.ts';
+import { temporaryFolder } from '../rig/folder.ts';
+import { installPackage } from '../rig/installed-package.ts';
+import { startPgBouncer } from '../rig/pgbouncer.ts';
+import { startTlsServer } from '../rig/postgres-tls.ts';
+import { type ServiceProcess, startProcess, submit } from '../rig/service.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
+
+const SENDERS = 12;
+/** Number of acknowledged messages before each fault and before the end of the load. */
+const MESSAGES_PER_PHASE = 500;
+const CONNECTIONS = 4;
+const ROLE = { name: 'mailer', password: 'mailer-password' };
+
+/** Returns the rows of a query on the server as the superuser. */
+type Run = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
+
+async function requireTls(run: Run): Promise<void> {
+  const { rows } = await run(
+    `SELECT count(*) > 0 AS connected, bool_and(s.ssl) AS encrypted FROM pg_stat_activity a JOIN pg_stat_ssl s USING (pid)
+     WHERE a.usename = '${ROLE.name}'`,
+  );
+  expect(rows).toEqual([{ connected: true, encrypted: true }]);
+}
+
+test('two nodes of the installed package behind PgBouncer with verified TLS lose no accepted message when a node is killed and PgBouncer and the server are restarted', async () => {
+  const packageFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+  onTestFinished(() => rmSync(packageFolder, { recursive: true, force: true }));
+  const { command } = await installPackage(packageFolder);
+  // The server listens on every address of `localhost`, which is the name in its certificate.
+  const { server, authority, certificate, url } = await startTlsServer({
+    version: 'oldest',
+    settings: { wal_writer_delay: '10s', listen_addresses: 'localhost' },
+  });
+  const rootCertificate = join(temporaryFolder(), 'ca.pem');
+  writeFileSync(rootCertificate, authority.cert);
+  const tls = { sslmode: 'verify-full', sslrootcert: rootCertificate };
+  const direct = new URL(await url(tls));
+  direct.username = ROLE.name;
+  direct.password = ROLE.password;
+  await server.run(`CREATE ROLE ${ROLE.name} LOGIN PASSWORD '${ROLE.password}'`);
+  await server.run(`ALTER ROLE ${ROLE.name} SET synchronous_commit = off`);
+  await server.run(`ALTER DATABASE ${direct.pathname.slice(1)} OWNER TO ${ROLE.name}`);
+  const bouncer = await startPgBouncer({ serverPort: server.port, role: ROLE, tls: { authority, certificate } });
+  const pooled = new URL(direct);
+  pooled.port = String(bouncer.port);
+  pooled.searchParams.set('pooler', 'transaction');
+
+  const sink = await startCountingSink();
+  const settings = {
+    POSTRIDER_DATABASE: pooled.href,
+    POSTRIDER_SECRET: 'ab'.repeat(32),
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
+  };
+  const start = () => startProcess(temporaryFolder(), settings, undefined, command);
+  const killed = await start();
+  const survivor = await start();
+  const key = killed.key ?? '';
+  const nodes: readonly ServiceProcess[] = [killed, survivor];
+  await requireTls(server.run);
+
+  const acknowledged = new Set<string>();
+  let refusedCount = 0;
+  let isOver = false;
+  const send = async (number: number) => {
+    for (let turn = number; !isOver; turn += 1) {
+      const node = nodes[turn % nodes.length];
+      const response = await submit(node?.publicUrl ?? '', key).catch(() => null);
+      const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
+      if (response?.status === 201 && body?.result) acknowledged.add(body.result.id);
+      else refusedCount += 1;
+    }
+  };
+  const more = async () => {
+    const goal = acknowledged.size + MESSAGES_PER_PHASE;
+    await expect.poll(() => acknowledged.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
+  };
+  const startedAt = performance.now();
+  const senders = Array.from({ length: SENDERS }, (_, number) => send(number));
+  const endLoad = async () => {
+    isOver = true;
+    await Promise.all(senders);
+  };
+  onTestFinished(endLoad);
+  await more();
+  killed.kill('SIGKILL');
+  await killed.ended;
+  await more();
+  await bouncer.restart();
+  await more();
+  await server.restart();
+  await more();
+  await endLoad();
+  const loadSeconds = (performance.now() - startedAt) / 1_000;
+
+  const store = await openStore(parsePostgresUrl(pooled.href), { exclusive: false });
+  onTestFinished(() => store.close());
+  const histories = async () => Promise.all([...acknowledged].map((id) => store.findMessage(id)));
+  const unfinished = async () =>
+    (await histories()).filter((message) => message === null || !TERMINAL_STATES.has(message.state)).length;
+  await expect.poll(unfinished, { timeout: 120_000, interval: 1_000 }).toBe(0);
+  const ended = await histories();
+  expect(ended.filter((message) => message?.state !== 'delivered')).toEqual([]);
+  expect([...acknowledged].filter((id) => !sink.received.has(id))).toEqual([]);
+  // A message is sent again only if its lease was recovered before its outcome was stored.
+  const repeated = [...sink.received].filter(([, times]) => times > 1).map(([id]) => id);
+  const repeatedHistories = await Promise.all(repeated.map((id) => store.findMessage(id)));
+  const unexplained = repeatedHistories.filter((message) => !message?.events.some(({ verb }) => verb === 'recovered'));
+  expect(unexplained).toEqual([]);
+  expect(repeated.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_OUTCOMES);
+
+  const page = await fetch(survivor.operatorUrl);
+  const html = await page.text();
+  expect(page.status).toBe(200);
+  const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
+  expect((await fetch(new URL(script, survivor.operatorUrl))).headers.get('content-type')).toContain('javascript');
+  await requireTls(server.run);
+  const recovered = ended.filter((message) => message?.events.some(({ verb }) => verb === 'recovered')).length;
+  process.stderr.write(
+    `${bouncer.version}: ${acknowledged.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recovered} leases recovered, ${repeated.length} messages delivered twice\n`,
+  );
+  survivor.kill('SIGTERM');
+  expect(await survivor.ended).toBe(0);
+}, 600_000);
