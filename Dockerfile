@@ -2,7 +2,7 @@
 # Any image with Node 24.21 or later and a POSIX shell works as the base, such as a mirror of your own.
 ARG NODE_IMAGE=node:24-bookworm-slim
 
-# The package is the same on every platform, so it is built once, on the platform of the builder.
+# The package is the same on every platform, so the package is built once, on the platform of the builder.
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS package
 WORKDIR /build
 COPY package.json package-lock.json ./
@@ -21,12 +21,12 @@ LABEL org.opencontainers.image.title="Postrider" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=installation /opt/postrider /opt/postrider
 RUN mkdir /data && chown 10001:10001 /data && ln -s /opt/postrider/bin/postrider /usr/local/bin/postrider
-# A number, so that Kubernetes can verify that the user is not root.
+# The user is a number, so that Kubernetes can verify that the user is not root.
 USER 10001:10001
 WORKDIR /data
-# The root file system may be read-only: the service writes below /data alone.
-# Inside a container the public listener must accept connections from outside it. The operator listener accepts them only with
-# a password, so it stays on the loopback interface until POSTRIDER_OPERATOR_LISTEN and a password are set.
+# The root file system may be read-only, because the service writes only below /data. The public listener must accept
+# connections from outside the container. The operator listener accepts such connections only with a password, so it
+# listens on the loopback interface until POSTRIDER_OPERATOR_LISTEN and a password are set.
 ENV NODE_ENV=production \
     NODE_OPTIONS=--max-semi-space-size=16 \
     XDG_CACHE_HOME=/data/.cache \

@@ -12,9 +12,10 @@ export function canBuild() {
   return existsSync(join(root, 'node_modules', 'vite', 'package.json'));
 }
 
-/** Builds the pages. With `fresh` the folder contains only this build, without the assets of earlier builds. */
+/** Builds the pages. With `fresh`, the folder contains only this build, without the assets of earlier builds. */
 export async function buildDashboard({ fresh }) {
-  // With any other value React includes its development checks, which add a third to the size of the scripts.
+  // With any value except `production`, React includes its development checks, which add a third to the size of the
+  // scripts.
   process.env.NODE_ENV = 'production';
   const { build, createLogger } = await import('vite');
   const [dist, built] = ['dist', 'dist.new'].map((name) => join(root, 'dashboard', name));

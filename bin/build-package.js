@@ -30,7 +30,8 @@ for (const file of readdirSync(dist, { recursive: true })) {
   if (file.endsWith('.d.ts') && file !== 'index.d.ts') rmSync(path);
   if (!file.endsWith('.js')) continue;
   const text = readFileSync(path, 'utf8');
-  // The compiler does not rewrite the URLs of threads. Both extensions have three characters, so the source map remains correct.
+  // The compiler does not rewrite the URLs of threads. The extensions `.ts` and `.js` have the same length, so the
+  // source map remains correct.
   const rewritten = text.replace(/(new URL\('\.[^']*)\.ts(', import\.meta\.url\))/g, '$1.js$2');
   if (rewritten !== text) writeFileSync(path, rewritten);
 }

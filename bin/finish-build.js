@@ -4,11 +4,11 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, renameSync, rmSync
 import { join } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 
-/** A smaller file is not compressed. */
+/** The minimum size of a compressed file. */
 const MIN_COMPRESSED_BYTES = 512;
-/** Builds whose assets are kept, including the latest. A build has about one megabyte. */
+/** The number of builds whose assets are kept, including the latest build. A build has about one megabyte. */
 const MAX_BUILDS = 3;
-/** The file with the asset names of each build, the latest first. It is not served. */
+/** The file with the asset names of each build, the latest build first. The service does not serve this file. */
 const BUILDS_FILE = 'builds.json';
 
 /** Finishes the build in the folder `built` and renames it to `dist`, replacing an earlier build. */
@@ -34,7 +34,7 @@ function earlierBuilds(dist) {
   try {
     return JSON.parse(readFileSync(join(dist, BUILDS_FILE), 'utf8'));
   } catch {
-    // There is no earlier build, or it is from a version without a list.
+    // There is no earlier build, or the earlier build is from a version without this file.
     return [filesIn(join(dist, 'assets'))];
   }
 }

@@ -1,5 +1,5 @@
-// Links the command of a checkout into node_modules/.bin, where `npx postrider` finds it first. Without the link npx creates its own
-// in the user's cache, and never repairs it when it is broken.
+// Links the command of a checkout into node_modules/.bin, where `npx postrider` finds it first. Without this link, npx
+// creates a link in the user's cache and never repairs a broken one.
 import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The launcher: prints one line if Node is too old, else runs the command. It is plain JavaScript that old versions of Node can
-// parse. It starts no second process, so that signals, exit codes and `kill -9` reach the service itself.
+// The launcher, which runs the command, or prints one line if Node is too old. The launcher is plain JavaScript that
+// old versions of Node can parse. It starts no second process, so that signals, exit codes and `kill -9` reach the
+// service itself.
 const MIN_NODE_VERSION = [24, 21];
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN_NODE_VERSION[1])) {
@@ -15,15 +16,16 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
   // A checkout runs TypeScript. The package contains only compiled JavaScript.
   const isCheckout = existsSync(resolvePath('../src/cli/main.ts'));
   // Node caches the compiled code of each file by its digest, which halves the processor time of a start
-  // (docs/decisions/launcher.md). The variable also applies to worker threads. If the folder cannot be written, Node uses no cache.
+  // (docs/decisions/launcher.md). The variable also applies to worker threads. If Node cannot write to the folder, it
+  // uses no cache.
   if (process.env.NODE_COMPILE_CACHE === undefined) {
     const folder = isCheckout ? resolvePath('../node_modules/.cache/compiled') : userCache();
     if (folder !== null) process.env.NODE_COMPILE_CACHE = folder;
   }
   if (process.env.NODE_COMPILE_CACHE !== undefined) process.getBuiltinModule('node:module').enableCompileCache();
-  // Signatures are computed in the thread pool of libuv; more threads than cores do not make it faster
-  // (docs/decisions/hot-path.md). The pool reads this variable at its first use. It has at least two threads, so that a slow DNS
-  // lookup does not block signing.
+  // Signatures are computed in the thread pool of libuv. More threads than cores do not make this pool faster
+  // (docs/decisions/hot-path.md). The pool reads this variable at its first use. It has at least two threads, so that a
+  // slow DNS lookup does not block signing.
   if (process.env.UV_THREADPOOL_SIZE === undefined) {
     const { availableParallelism } = process.getBuiltinModule('node:os');
     process.env.UV_THREADPOOL_SIZE = String(Math.max(2, availableParallelism()));
@@ -37,9 +39,9 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
   );
 }
 
-// Returns the cache folder of an installed package: the folder of the systemd unit, or a folder of the user. It is not in the
-// package, which a global installation makes read-only. It is not a folder that other users can write to, because Node runs the
-// code in the cache.
+// Returns the cache folder of an installed package: the folder of the systemd unit, or a folder of the user. The folder
+// is not in the package, which a global installation makes read-only. Other users must not be able to write to the
+// folder, because Node runs the code in the cache.
 function userCache() {
   const { join } = process.getBuiltinModule('node:path');
   const { CACHE_DIRECTORY, XDG_CACHE_HOME, HOME, LOCALAPPDATA } = process.env;

@@ -16,8 +16,7 @@ import type { Store } from './contract.ts';
 const MAX_CONCURRENT_BATCHES = 2;
 /**
  * Limits for the commit of a failed batch in parts: the total time, and the number of consecutive failures beyond those
- * that the isolation of one item requires. If a limit is exceeded, the store has failed, and the remaining items are
- * rejected.
+ * that the isolation of one item requires. If a limit is exceeded, the remaining items are rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;
@@ -43,8 +42,8 @@ interface PendingItem<Item, Answer> {
 }
 
 /**
- * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` is any clock in
- * milliseconds.
+ * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` returns the time of any
+ * clock in milliseconds.
  */
 export function createGroupCommit<Item, Answer>(
   commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
@@ -177,8 +176,8 @@ export interface StoreHealth {
 }
 
 /**
- * Watches the health of `store`. Nothing runs until `fault` is called or an observed call fails. `knownFault` returns a
- * fault that the store has detected, without internal details, or null.
+ * Watches the health of `store`. No probe runs until `fault` is called or an observed call fails. `knownFault` returns
+ * a fault that the store has detected, without internal details, or null.
  */
 export function watchHealth(
   store: Pick<Store, 'probe'>,

@@ -64,7 +64,7 @@ export interface ClaimedMessages {
   readonly hasMore: boolean;
 }
 
-/** Accepting messages. */
+/** The operations that accept messages. */
 export interface AcceptStore {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
   /** Resolves to the greatest stored id, or to null. New ids are greater. */
@@ -77,7 +77,7 @@ export interface AcceptStore {
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokensGranted[]>;
 }
 
-/** Leases and their settlement. */
+/** The operations on leases: claim, mark, settle, release and recover. */
 export interface QueueStore {
   /**
    * Leases due messages, distributed fairly over accounts and over first attempts and retries. Messages of locked
@@ -123,9 +123,12 @@ export interface QueueStore {
   checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
 }
 
-/** Expiry, retention and repair of due times. */
+/** The operations that expire messages, purge old data and repair due times. */
 export interface RetentionStore {
-  /** Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to their ids. */
+  /**
+   * Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to the ids of
+   * these messages.
+   */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
    * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. Such a due time remains
@@ -146,12 +149,12 @@ export interface RetentionStore {
   purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
    * Purges up to `limit` minute rows that began before `minuteRowsBefore` and up to `limit` hour rows that began before
-   * `hourRowsBefore`. Resolves to their number.
+   * `hourRowsBefore`. Resolves to the number of purged rows.
    */
   purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): Promise<number>;
 }
 
-/** Reports about messages that a next hop has accepted. */
+/** The operations that apply reports about messages that a next hop has accepted. */
 export interface FeedbackStore {
   /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
@@ -159,7 +162,7 @@ export interface FeedbackStore {
   lastFeedbackAt(): Promise<number | null>;
 }
 
-/** Reads for the nodes' caches of accounts, keys and domains. */
+/** The operations for the nodes' caches of accounts, keys and domains. */
 export interface DirectoryStore {
   /** Calls `onChange` immediately with all entries, and then within one second of each change by any process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
@@ -181,7 +184,7 @@ export interface DirectoryStore {
   updateKeysLastUsed(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
 }
 
-/** The nodes of this store, and the running time that they share. */
+/** The operations on the nodes of this store, and on the running time that the nodes share. */
 export interface NodeStore {
   /**
    * Reads the running time, advances it (`advanceRunningTime`) to the time of the store, and writes it, in one
@@ -194,13 +197,13 @@ export interface NodeStore {
    * epoch. This time is that of the database server if nodes share one; otherwise it is `now`.
    */
   recordHeartbeat(node: NodeIdentity, ttlMs: number, now: number): Promise<number>;
-  /** Removes the node. Other nodes may then recover its leases immediately. */
+  /** Removes the node. Other nodes may then recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
   /** Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, by name. */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 
-/** Traffic over time. */
+/** The operations on the traffic time series. */
 export interface TrafficStore {
   /**
    * Writes rows of this node. Replaces the node's rows for the same time spans. A crash may lose the most recent rows.
@@ -214,7 +217,7 @@ export interface TrafficStore {
   readTraffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
 }
 
-/** The search index. */
+/** The operations that maintain the search index. */
 export interface IndexStore {
   /** Resolves to the greatest stored id, or to null. New ids are greater. */
   newestId(): Promise<string | null>;
@@ -233,7 +236,7 @@ export interface NewKey {
   readonly expiresAt: number | null;
 }
 
-/** Accounts, their keys and their reputation. */
+/** The operations on accounts, their keys and their reputation. */
 export interface AccountStore {
   /**
    * Creates an account. If `actor` is given, the change is written to the audit log in the same transaction. The same
@@ -284,7 +287,7 @@ export interface AccountStore {
   ): Promise<ChangeResult<ApiKey>>;
 }
 
-/** Sending domains. */
+/** The operations on sending domains. */
 export interface DomainStore {
   /** Returns `exists` if any account owns the name. */
   addDomain(
@@ -298,15 +301,15 @@ export interface DomainStore {
   findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
   listDomains(): Promise<readonly SendingDomain[]>;
   /**
-   * Writes the result of a check or a rotation. Every node reads it within one second. The revision does not change if
-   * only times changed.
+   * Writes the result of a check or a rotation. Every node reads the result within one second. The revision does not
+   * change if only times changed.
    */
   updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
   setSubdomains(name: string, subdomains: boolean, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
   removeDomain(name: string, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
 }
 
-/** Suppression lists. */
+/** The operations on suppression lists. */
 export interface SuppressionStore {
   /**
    * Adds addresses to a list. An address that is already listed keeps its reason and time. Resolves to the number of
@@ -315,8 +318,9 @@ export interface SuppressionStore {
   addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
   /**
    * Adds one batch of an import, as `addSuppressions` does. With `actor` the whole import has one audit log entry: the
-   * first batch writes it, and each later batch updates its counts in the same transaction. Resolves to the number of
-   * new addresses and to the id of the entry, which the next batch requires (null without `actor`).
+   * first batch writes the entry, and each later batch updates the counts in the entry in the same transaction.
+   * Resolves to the number of new addresses and to the id of the entry, which the next batch requires (null without
+   * `actor`).
    */
   importSuppressions(
     list: ListName,
@@ -337,11 +341,11 @@ export interface SuppressionStore {
     after: string | null,
     limit: number,
   ): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Returns the entry of each list that contains the address. The entry of the list `*` is the first one. */
+  /** Returns the entry of each list that contains the address. The entry of the list `*` is the first entry. */
   findSuppression(address: string): Promise<readonly ListedSuppression[]>;
 }
 
-/** Messages, and reports that could not be processed, for operators. */
+/** The operations of operators on messages, and on reports that could not be processed. */
 export interface MessageStore {
   listMessages(filter: MessageFilter): Promise<readonly StoredMessageSummary[]>;
   findMessage(id: string): Promise<StoredMessage | null>;
@@ -357,7 +361,7 @@ export interface MessageStore {
   findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
 }
 
-/** The audit log, operator tokens, and ended sessions. */
+/** The operations on the audit log, operator tokens, and ended sessions. */
 export interface AccessStore {
   /** Lists entries with ids less than `before`, newest first. */
   listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
@@ -379,7 +383,7 @@ export interface AccessStore {
   isSessionEnded(hash: string): Promise<boolean>;
 }
 
-/** Data of the overview page. */
+/** The operations that read the data of the overview page. */
 export interface OverviewStore {
   readQueueStatistics(): Promise<QueueStatistics>;
   readOverviewData(now: number): Promise<OverviewData>;
@@ -414,7 +418,7 @@ export type StoreMethods = AcceptStore &
   IndexStore &
   OperatorStore;
 
-/** Health and shutdown of the store. */
+/** The operations that probe and close the store. */
 export interface StoreLifecycle {
   /**
    * Probes the store with a write. Resolves if the write succeeds; otherwise rejects with the error of the database.
@@ -436,8 +440,8 @@ export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */
   | 'change'
   /**
-   * A change that records an event which this call cannot prevent, such as the outcome of an attempt. It is also
-   * executed while database files are missing, because the files may be restored.
+   * A change that records an event which this call cannot prevent, such as the outcome of an attempt. The change is
+   * also executed while database files are missing, because the files may be restored.
    */
   | 'outcome'
   /** A short read on which the processing of messages or the next change depends. */
@@ -445,7 +449,7 @@ export type MethodKind =
   /** A read for an operator, which may take a long time and must not delay a change. */
   | 'operator-read';
 
-/** Methods that a store implements by means of other methods. */
+/** The methods that a store implements by means of other methods. */
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 

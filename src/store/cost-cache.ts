@@ -1,6 +1,7 @@
 /**
  * A cache for a query whose cost grows with the queue. The TTL depends on the duration of the query. A fast query runs
- * on every call. The result of a slow query is reused for a short time and is then served stale during a refresh.
+ * on every call. The result of a slow query is reused for a short time. After this time the stale result is served
+ * during a refresh.
  *
  * With 1,000,000 queued messages the queue statistics take 40 ms on SQLite and 50 to 75 ms on PostgreSQL. A page with
  * live updates requests them twice per second.
@@ -10,7 +11,7 @@
 const TTL_FACTOR = 20;
 const MAX_TTL_MS = 2_000;
 /**
- * If the query is slower than `SLOW_QUERY_MS`, its result is served stale during a refresh until it is older than
+ * If the query is slower than `SLOW_QUERY_MS`, a stale result is served during a refresh until the result is older than
  * `MAX_STALE_MS`.
  */
 const SLOW_QUERY_MS = 20;

@@ -1,4 +1,4 @@
-/** Defines the error with which every store rejects. */
+/** Defines the error with which every store operation rejects. */
 
 /** A failure of the store. The message is one line and names the remedy where an operator can correct the cause. */
 export class StoreError extends Error {

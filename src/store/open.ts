@@ -10,9 +10,9 @@ export interface OpenOptions {
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly inCaller?: boolean;
-  /** True: no message is accepted while the server demands no synchronous standby. Default: false. */
+  /** If true, no message is accepted while the server demands no synchronous standby. Default: false. */
   readonly requireSyncStandby?: boolean;
-  /** Called with what is known of the standby of a database server. */
+  /** Called with the status of the standby of a database server. */
   readonly onStandby?: (standby: Standby) => void;
   /** The name of the node. The database server shows it in its list of connections. */
   readonly node?: string;
@@ -22,7 +22,7 @@ export interface OpenOptions {
    * Called with one line if opening the store takes more than a few seconds because it waits for a lock or a standby.
    */
   readonly onWait?: (line: string) => void;
-  /** Clock and random source. A simulation replaces them. Default: those of the operating system. */
+  /** The clock and the random source, which a simulation replaces. Default: those of the operating system. */
   readonly environment?: StoreEnvironment;
   /**
    * Called within one second after files of an embedded database are removed or replaced, and with null when the files

@@ -1,4 +1,4 @@
-/** Worker threads of the store. This file sets their V8 flags and their priority, and starts a thread on demand. */
+/** Starts worker threads of the store on demand, and sets their V8 flags and their priority. */
 
 import { setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
@@ -73,10 +73,10 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 }
 
 /**
- * Disables the collection of WebAssembly code. Each thread strips types with Node's own WebAssembly module, and V8
- * shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice if one thread uses it while another
- * thread finishes a collection of unused WebAssembly code. The process then aborts with `Check failed:
- * jit_page.has_value()`. Without collections the code stays in memory until the process ends.
+ * Sets the V8 flags of this process. Disables the collection of WebAssembly code. Each thread strips types with Node's
+ * own WebAssembly module, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice if one
+ * thread uses it while another thread finishes a collection of unused WebAssembly code. The process then aborts with
+ * `Check failed: jit_page.has_value()`. Without collections the code stays in memory until the process ends.
  * docs/decisions/embedded-store.md contains measurements.
  *
  * Resets `--max-semi-space-size`, with which `npm start` limits the young generation of the main thread. V8 would apply
@@ -90,14 +90,14 @@ export function setThreadFlags(): void {
 const LOW_PRIORITY_NICENESS = 10;
 
 /**
- * Heap limits of the thread that builds the search index. Its objects are short-lived, but without limits its heap
- * grows to 130 MB before V8 collects it. With these limits the thread uses at most 70 MB, most of which V8 and Node
- * need.
+ * Heap limits of the thread that builds the search index. The objects of this thread are short-lived, but without
+ * limits its heap grows to 130 MB before V8 collects it. With these limits the thread uses at most 70 MB, most of which
+ * V8 and Node need.
  */
 export const INDEX_THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
 
 /**
- * Lowers the priority of the calling thread on Linux, where each thread has its own nice value. Does nothing on other
+ * Lowers the priority of the calling thread on Linux, where each thread has its own nice value. Has no effect on other
  * systems. Never throws.
  */
 export function lowerThreadPriority(): void {

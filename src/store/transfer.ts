@@ -6,7 +6,7 @@ import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
 export interface TransferTable {
   readonly name: string;
-  /** Rows are read and compared in this order. */
+  /** The columns that determine the order in which rows are read and compared. */
   readonly keyColumns: readonly string[];
   readonly columns: readonly string[];
   /** The columns that contain 0 or 1 in the source, and false or true in the target. */

@@ -17,7 +17,7 @@ export interface OpenedTransport {
 
 export interface OpenTransportParts {
   readonly clock: MonotonicClock;
-  /** The directory of the Maildir of `capture:`. */
+  /** The directory of the Maildir that `capture:` writes. */
   readonly inboxPath: string;
   /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;

@@ -2,7 +2,7 @@
  * Creates a transport whose implementation can be replaced while the service runs, for example after a change of the relay's
  * password.
  *
- * Guarantees: an attempt that has begun ends on the implementation that began it.
+ * Guarantees: an attempt ends on the implementation on which it began.
  */
 import type { LocalAnswer, Transport } from './transport.ts';
 

@@ -1,9 +1,10 @@
 /**
- * Answers messages to addresses of the domain `simulator.postrider.test` instead of a transport, so a developer can test
- * every terminal state of a message.
+ * Answers messages to addresses of the domain `simulator.postrider.test` in place of a transport, so that a developer
+ * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
- * `localAnswer` tells the queue to add the complaint, and to suppress a message to `suppressed` when it is accepted.
+ * With `localAnswer` the queue adds the complaint of an address `complaint`, and ends a message to an address
+ * `suppressed` when the message is accepted.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
@@ -86,7 +87,7 @@ function outcomeFor(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Only a message that was accepted without `localAnswer` gets this answer.
+      // Only a message that was accepted without `localAnswer` receives this answer.
       return bounce('simulated: this address is on the suppression list');
     case null:
       return bounce(
@@ -113,7 +114,7 @@ type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed'
 /** The local parts of the simulator. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
 
-/** Returns true for every address at the simulator's domain, including addresses with an unknown local part. */
+/** Returns true for every address of the simulator's domain, including addresses with an unknown local part. */
 export function isSimulated(address: string): boolean {
   const at = address.length - DOMAIN.length - 1;
   return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === DOMAIN;

@@ -13,9 +13,9 @@ export interface OutgoingMessage {
 }
 
 /**
- * The answer of a transport to messages that have no next hop. `outcome`: the attempt has a local outcome. `complaint`: a
- * complaint follows the delivery. `suppression`: the message is suppressed when it is accepted. The history records `by` as the
- * source.
+ * The answer of a transport to a message without a next hop. With `outcome`, the attempt has a local outcome. With
+ * `complaint`, a complaint follows the delivery. With `suppression`, the message is suppressed when it is accepted. The
+ * history records `by` as the source.
  */
 export type LocalAnswer =
   | { readonly kind: 'outcome' | 'suppression'; readonly by: string }
@@ -32,7 +32,7 @@ export interface Transport {
   attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt>;
   /**
    * Returns the local answer for a recipient (the simulator addresses), or null if a next hop answers. A local answer does not
-   * change a circuit breaker or a reputation. If the member is absent, a next hop answers every message.
+   * change a circuit breaker or a reputation. If this function is absent, a next hop answers every message.
    */
   readonly localAnswer?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */

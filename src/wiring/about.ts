@@ -26,7 +26,7 @@ export interface InstallationInfoParts {
 }
 
 /**
- * Returns the function that returns the information about the service. The URL of the public listener comes from the
+ * Creates the function that returns the information about the service. The URL of the public listener comes from the
  * event `api.started`.
  */
 export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['installationInfo'] {

@@ -19,9 +19,9 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Maximum number of messages in one commit. It limits the duration of a commit. */
+/** Maximum number of messages in one commit, which limits the duration of a commit. */
 const MAX_BATCH_MESSAGES = 512;
-/** The listener sheds load while a message has waited longer than this for its commit. */
+/** The maximum time that a message waits for its commit. While a message waits longer, the listener sheds load. */
 const MAX_COMMIT_WAIT_MS = 1_000;
 const KEY_USE_INTERVAL_MS = 5_000;
 
@@ -32,7 +32,10 @@ export interface ApiParts {
   readonly transport: Transport;
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
-  /** Returns null if the service can work; otherwise the problem, as a text that may be shown to the public. */
+  /**
+   * Returns null if the service can accept messages; otherwise returns the problem, as a text that may be shown to the
+   * public.
+   */
   readonly ready: () => string | null;
   readonly directory: ApiKeyCache;
   /** The key of the account that is created if the store has no account; null to create the account without a key. */
@@ -47,9 +50,9 @@ export interface ApiParts {
 
 export interface Api extends AsyncDisposable {
   readonly publicUrl: string;
-  /** The name of the account that the start created on an empty store; otherwise null. */
+  /** The name of the account that the start created on an empty store, or null. */
   readonly firstAccount: string | null;
-  /** The raw key if the start stored it; otherwise null. */
+  /** The raw API key, or null if the start stored no key. */
   readonly firstKey: string | null;
 }
 
@@ -101,7 +104,9 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   const publicUrl = (await listener.start()).url;
   // The key is created as the last step, because it is shown only once: a failed start must not create it.
   const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
-  stack.defer(updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store last use of keys', error)));
+  stack.defer(
+    updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store the last use of keys', error)),
+  );
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
   return {
@@ -114,7 +119,10 @@ export async function startApi(parts: ApiParts): Promise<Api> {
 
 const FIRST_ACCOUNT = 'default';
 
-/** Creates the account `default` on an empty store. Its key is valid at once. Returns false if the store has an account. */
+/**
+ * Creates the account `default` on an empty store. The key of the account is valid immediately. Returns false if the
+ * store has an account.
+ */
 async function createFirstAccount(
   store: Pick<DirectoryStore, 'createFirstAccount'>,
   directory: ApiKeyCache,
@@ -125,7 +133,7 @@ async function createFirstAccount(
   const created = await store.createFirstAccount(FIRST_ACCOUNT, storedKey, now);
   if (created === null) return false;
   const { account, key } = created;
-  // A client may use the key before the next poll updates the cache.
+  // The key is added to the cache, because a client may use the key before the next poll updates the cache.
   directory.apply({ revision: 0, accounts: [account], keys: key === null ? [] : [key] });
   return true;
 }

@@ -1,4 +1,4 @@
-/** The connection limits of each listener of this process. */
+/** Determines the connection limits of each listener of this process. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { type ConnectionLimitByListener, divideDescriptors, MAX_CONNECTIONS } from '../http/capacity.ts';
@@ -6,14 +6,15 @@ import { CONNECTION_LIMITS, Connections, type HttpConnections, peerShareExemptio
 import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { HttpListenerName, PublishOf } from '../model/events.ts';
 
-/** Maximum time without progress of a download from the operator listener. */
+/** Maximum time without progress during a download from the operator listener. */
 const MAX_STALL_MS = 30_000;
 /** Maximum number of connections of the SMTP listener, including a reserve for connections that it refuses. */
 const MAX_SMTP_CONNECTIONS = 250;
 
 /**
- * Returns the connections of each listener: divides the file descriptors of the process among the listeners.
- * `concurrency` is the number of simultaneous delivery attempts. Warns if the limit on open files is low.
+ * Divides the file descriptors of the process among the listeners, and returns the maximum number of connections of
+ * each listener. `concurrency` is the number of simultaneous delivery attempts. Warns if the limit on open files is
+ * low.
  */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,

@@ -20,7 +20,7 @@ import type { Transport } from '../transports/transport.ts';
 import { createFailureReporter } from './events.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Maximum number of settlements in one commit. It limits the duration of a commit. */
+/** Maximum number of settlements in one commit, which limits the duration of a commit. */
 const MAX_BATCH_SETTLEMENTS = 512;
 
 export interface DeliveryParts {

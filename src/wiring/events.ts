@@ -1,7 +1,7 @@
 /** Publishes the failures of background operations as events. */
 import type { PublishOf } from '../model/events.ts';
 
-/** Returns the function that a component calls if an operation fails but the component continues. */
+/** Creates the function that a component calls if an operation fails but the component continues. */
 export function createFailureReporter(
   publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },

@@ -24,11 +24,13 @@ export interface FeedbackParts {
   readonly clock: Clock;
   readonly store: Pick<FeedbackStore, 'recordFeedback'>;
   readonly publish: Publish;
-  /** Connections of the listener for provider events. */
+  /** The connections of the listener for provider events. */
   readonly connections: HttpConnections;
 }
 
-/** The addresses of the listeners, which the start prints. The address of a disabled listener is null. */
+/**
+ * The addresses of the listeners, which the service prints when it starts. The address of a disabled listener is null.
+ */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;

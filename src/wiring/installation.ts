@@ -37,7 +37,7 @@ export function createInstallation(
         const warn = (line: string) => void lines.push(line);
         await (await openStore(database, { exclusive: true, warn, onStandby })).close();
       } catch {
-        // Another check reports why the database does not open.
+        // Another check reports why the database cannot be opened.
       }
       return { lines, standby };
     },
@@ -59,13 +59,13 @@ export function createInstallation(
   };
 }
 
-/** Determines why the database file is missing: it was never created, or it was removed. Creates no file. */
+/** Determines whether the missing database file was never created or was removed. Creates no file. */
 async function explainMissingDatabase(path: string): Promise<DatabaseParts['opened']> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {
     if (isServeLockHeld(path)) {
-      const why = `the database ${path} is missing, and a service runs on it: it was removed or moved`;
+      const why = `the database ${path} was removed or moved, and a service still uses it`;
       return { kind: 'failed', reason: why };
     }
     requireUsableFiles(resolveDatabasePath(path));

@@ -1,7 +1,7 @@
 /**
- * One node of the cluster: its name, its clock and its membership, which decides whether its leases are still valid. On
- * the embedded store, a service is the only node. On PostgreSQL, the nodes use the clock of the database server and
- * detect dead nodes by their heartbeats.
+ * Defines one node of the cluster: its name, its clock and its membership. The membership determines whether the leases
+ * of the node are still valid. On the embedded store, a service is the only node. On PostgreSQL, the nodes use the
+ * clock of the database server and detect dead nodes by their heartbeats.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -28,8 +28,8 @@ export interface ClusterNode {
 }
 
 /**
- * Returns a name that is unique for this start of the process. It consists of the host name, the process id and random
- * digits.
+ * Returns a name that is unique for this start of the process. The name consists of the host name, the process id and
+ * random digits.
  */
 export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;

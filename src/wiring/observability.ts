@@ -22,7 +22,7 @@ export interface ObservabilityParts {
     Pick<FeedbackStore, 'lastFeedbackAt'> &
     Pick<OverviewStore, 'changeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'>;
-  /** The queue figures of the store, from a cache with a short TTL. */
+  /** Returns the queue statistics of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   /** Returns the number of log lines dropped since the start. */
   readonly droppedLines: () => number;
@@ -36,8 +36,8 @@ export interface Observability extends AsyncDisposable {
 }
 
 /**
- * Subscribes these parts to events. Each part receives every event since the start of the process. Disposal writes the
- * last rows of the time series.
+ * Subscribes these modules to events. Each module receives every event since the start of the process. Disposal writes
+ * the last rows of the time series.
  */
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, readQueueStatistics, droppedLines, events } = parts;
@@ -56,7 +56,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
     node,
     clock,
     writeRows: store.writeTraffic,
-    onWriteError: (error) => reportFailure('write time series', error),
+    onWriteError: (error) => reportFailure('write the time series', error),
   });
   stack.defer(() => traffic.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');

@@ -40,7 +40,7 @@ function requireDashboard(): void {
   );
 }
 
-/** Data of this installation for the operator API. */
+/** The data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
   /** Returns the settings of the running service with masked secrets. */
@@ -57,18 +57,18 @@ export interface OperatorParts {
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly connections: HttpConnections;
-  /** Null if the transport does not capture messages. */
+  /** The captured messages; null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
   /** The raw API key that the role `api` stores if the store has no account; null if the role stores no key. */
   readonly firstKey: string | null;
-  /** Null if this process serves no operator API. */
+  /** The options of the operator API; null if this process does not serve the operator API. */
   readonly api: OperatorApiOptions | null;
 }
 
 export interface Operator extends AsyncDisposable {
   readonly url: string;
-  /** One-time sign-in link; null when a password is set. */
+  /** The one-time sign-in link; null if a password is set. */
   readonly signInUrl: string | null;
 }
 

@@ -17,7 +17,7 @@ export interface SecretFilesParts {
   readonly intervalMs: number;
   /** Applies the new value of the setting. Returns null, or the reason why the change requires a restart. */
   readonly applyTransport: (setting: TransportSetting) => string | null;
-  /** Receives one line for the operator. */
+  /** Called with one line for the operator. */
   readonly warn: (line: string) => void;
 }
 

@@ -360,7 +360,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const unknownId = newIdAt(Date.now() - 86_400_000);
     expect(await recordOne(store, report({ id: unknownId }, COMPLAINT))).toMatchObject({
       kind: 'stored',
-      reason: 'the message that the report names is not stored here',
+      reason: 'the store does not contain the message that the report names',
     });
   });
 

@@ -243,7 +243,7 @@ test('a removed database is not replaced by an empty store: the next start fails
   await submitAccepted(service.publicUrl, service.key ?? '');
   rmSync(join(folder, 'data/postrider.db'));
   const doctor = await runCommand(folder, ['doctor'], settings);
-  expect(doctor.stdout).toMatch(/failure +database +[^\n]*is missing, and a service runs on it/);
+  expect(doctor.stdout).toMatch(/failure +database +[^\n]*was removed or moved, and a service still uses it/);
   expect(doctor.stdout).not.toContain('not there yet');
   expect(existsSync(join(folder, 'data/postrider.db'))).toBe(false);
   service.kill('SIGTERM');

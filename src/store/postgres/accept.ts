@@ -1,6 +1,7 @@
 /**
  * Accepts messages: checks idempotency keys, volume, rate and suppression, and writes the rows, in one transaction with
- * two round trips and one synced commit. Each message of a batch is decided with the effects of the messages before it.
+ * two round trips and one synced commit. The check of a message includes the effects of the earlier messages of its
+ * batch.
  *
  * Accounts with a limit are locked in order of their id, so that the counts of all nodes together are exact and batches
  * cannot deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement
@@ -38,8 +39,8 @@ const LOCK_ACCOUNTS: Statement = {
   text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
     ORDER BY id FOR NO KEY UPDATE`,
 };
-// This statement is separate and runs after the locks are acquired, so it reads the rows that were committed during the
-// wait for the locks.
+// This statement runs after the locks are acquired, so it reads the rows that were committed during the wait for the
+// locks.
 const READ_ACCOUNTS: Statement = {
   name: 'accept_read_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])`,
@@ -127,7 +128,7 @@ interface AcceptContext {
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
-/** The results that depend on a stored message. */
+/** The kinds of results that depend on a stored message. */
 const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
   'replayed',
@@ -150,7 +151,7 @@ export function prepareAccept(
       return await database.transaction(
         async (transaction) => {
           const checkStored = monotonic() < checkStoredUntil;
-          // In the transaction that accepts, and in the same round trip.
+          // `requireStandby` runs in the transaction that accepts, and in the same round trip.
           const required = requireStandby(transaction);
           const [, answers] = await Promise.all([required, acceptIn(transaction, batch, checkStored)]);
           return answers;
@@ -192,8 +193,8 @@ async function acceptIn(
       context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
     return answer;
   });
-  // A result that relies on rows of another transaction requires a durable commit. A transaction without writes must
-  // force one.
+  // A result that depends on rows of another transaction requires a durable commit. A transaction without writes must
+  // force this commit.
   const isDurable = accepted.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED_MESSAGE.has(kind));
   await Promise.all([
     writeAccepted(transaction, accepted, context),
@@ -252,7 +253,10 @@ async function allStored(
   return storedRows.length === acceptedIds.length;
 }
 
-/** Returns the result of a message that an earlier transaction has stored although its response was lost. */
+/**
+ * Returns the result of a message that an earlier transaction has stored, although the response to that transaction was
+ * lost.
+ */
 function storedAnswer(row: Row, limits: ReturnType<typeof remainingLimits>): AcceptResult {
   const state = rows.state(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };

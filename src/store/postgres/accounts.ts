@@ -1,6 +1,6 @@
 /**
- * Stores accounts and API keys. Every change increments the revision of the directory. The lock on the revision's row
- * serializes the changes of all nodes.
+ * Stores accounts and API keys. Every change increments the revision of the directory. The lock on the row of the
+ * revision serializes the changes of all nodes.
  */
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
@@ -32,7 +32,7 @@ const DELETE_USAGE: Statement = {
   name: 'account_usage_delete',
   text: 'DELETE FROM account_usage WHERE account_id = $1',
 };
-/** Adds the usage counted per slot to the row of the account, so that this row alone contains the exact count. */
+/** Adds the usage that is counted per slot to the row of the account, so that only this row contains the count. */
 const MOVE_USAGE: Statement = {
   name: 'account_usage_move',
   text: `WITH deleted AS (DELETE FROM account_usage WHERE account_id = $1 RETURNING emails)
@@ -131,7 +131,7 @@ export function prepareAccounts(database: Database): Operations {
       const revision = await nextRevision(transaction);
       const account = await findAccount(transaction, accountName);
       if (account === null) return { kind: 'missing' };
-      // The lock on the revision's row prevents another insertion until the commit.
+      // The lock on the row of the revision prevents another insertion until the commit.
       if ((await transaction.query(SELECT_KEY_BY_HASH, [hash])).length > 0) return { kind: 'exists' };
       const values = [account.id, name, prefix, hash, now, expiresAt, revision];
       const [row = {}] = await transaction.query(INSERT_KEY, values);

@@ -24,7 +24,7 @@ export async function writeAuditEntry(
   return rows.int(row, 'id');
 }
 
-/** Writes the entry of a change. Does nothing if `actor` is undefined. */
+/** Writes the entry of a change. Writes nothing if `actor` is undefined. */
 export async function writeChange(
   transaction: Session,
   actor: Actor | undefined,

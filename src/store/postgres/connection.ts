@@ -4,9 +4,9 @@
  * cannot block a call permanently.
  *
  * Array parameters are sent in PostgreSQL's binary format (array_send in src/backend/utils/adt/arrayfuncs.c). The
- * server then does not parse text, which saves a fifth of its processor time per batch (docs/decisions/hot-path.md). A
- * cast in the statement declares the type of each array parameter (`$1::uuid[]`). An array with a value that does not
- * fit the type is sent as text, and the server reports the error.
+ * server then does not parse text. This saves a fifth of the processor time of the server per batch
+ * (docs/decisions/hot-path.md). A cast in the statement declares the type of each array parameter (`$1::uuid[]`). An
+ * array with a value that does not fit the type is sent as text, and the server reports the error.
  */
 
 import pg from 'pg';
@@ -35,7 +35,7 @@ import {
 import type { Row, Session, Statement } from './session.ts';
 import { tlsOptions } from './tls.ts';
 
-/** Older servers lack features that the schema uses. */
+/** The oldest supported version of the server. Older servers lack features that the schema uses. */
 const MIN_SERVER_VERSION = 150_000;
 /**
  * Time limit for connecting to one host and verifying that it accepts writes. The limit is shorter if several hosts are
@@ -49,8 +49,8 @@ const KEEPALIVE_DELAY_MS = 10_000;
 /** Time limit for closing a connection gracefully. The network path may be broken. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /**
- * The server function that waits for the synchronous standby. Its warnings contain this name in every language. Its
- * only warning states that the wait was cancelled (syncrep.c).
+ * The server function that waits for the synchronous standby. Its only warning states that the wait was cancelled
+ * (syncrep.c). The warning contains the name of the function in every language.
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
@@ -62,11 +62,14 @@ const WRITE_HISTORY_QUERY = `SELECT ${WRITE_HISTORY} AS history`;
 const SLOT_COUNT = 64;
 
 export interface Connection extends Session {
-  /** A small number. Most connections that are open at the same time have different numbers. */
+  /** The number of the counter slot. Most connections that are open at the same time have different slots. */
   readonly slot: number;
-  /** The process id of the server connection. Behind a pooler in transaction mode, each transaction has another one. */
+  /**
+   * The process id of the server connection. Behind a pooler in transaction mode, each transaction may have another
+   * process id.
+   */
   readonly pid: number;
-  /** True if something between this process and the server answers in its place: a connection pooler. */
+  /** True if a connection pooler between this process and the server answers in place of the server. */
   readonly isPooled: boolean;
   /**
    * Behind a pooler in transaction mode: the statements that begin a transaction with its settings
@@ -118,7 +121,8 @@ export async function connect(options: ConnectOptions): Promise<Connection> {
       try {
         return await connectTo(options, host, tls);
       } catch (error) {
-        // The attempt is repeated without TLS only if the server does not support TLS. Any other error would recur.
+        // The attempt is repeated without TLS only if the server does not support TLS. Any other error would occur
+        // again.
         if (tls === 'required' && setting.tls === 'preferred' && isWithoutTls(error)) continue;
         faults.push(hosts.length === 1 ? error : describeFault(error, describeServer([host], setting.database)));
         break;
@@ -180,7 +184,7 @@ async function connectTo(
       setting.pooler === 'transaction'
         ? await readPooledServer(client, { setting, required, host })
         : { prologue: null, ...(await applySettings(client, { operatorSettings, required, host, database })) };
-    // PostgreSQL sends the process id of the server connection; a pooler sends a number of its own.
+    // PostgreSQL sends the process id of the server connection. A pooler sends a number that the pooler has generated.
     const processId = (client as unknown as { readonly processID: number | null }).processID ?? applied.pid;
     return wrapClient(client, ended.promise, describeServer([host], database), {
       slot: Math.abs(processId) % SLOT_COUNT,
@@ -203,8 +207,8 @@ interface PooledOptions {
 }
 
 /**
- * Reads the server behind a pooler in transaction mode. The settings are part of every transaction, so none is applied
- * to the connection. Rejects with a StoreError if the server is too old or does not accept writes.
+ * Reads the server behind a pooler in transaction mode. The settings are part of every transaction, so no setting is
+ * applied to the connection. Rejects with a StoreError if the server is too old or does not accept writes.
  */
 async function readPooledServer(
   client: pg.Client,
@@ -223,7 +227,7 @@ async function readPooledServer(
   if (row.recovering === true) throw new StoreError(readOnlyReplicaText(describeServer([host], database)));
   return {
     pid: Number(row.pid),
-    // Each transaction reads the history again. Null if the server does not permit it.
+    // Each transaction reads the history again. The history is null if the server does not permit the query.
     history: historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null,
     prologue: transactionPrologue(required, schema, version),
   };
@@ -244,8 +248,8 @@ interface ApplyOptions {
 }
 
 /**
- * Applies the required settings and the operator's other settings, and reads all of them back, in one round trip.
- * Rejects with a StoreError if the server does not apply a setting, is too old, or does not accept writes.
+ * Applies the required settings and the operator's other settings, and reads the values of all of them, in one round
+ * trip. Rejects with a StoreError if the server does not apply a setting, is too old, or does not accept writes.
  */
 async function applySettings(
   client: pg.Client,

@@ -3,9 +3,9 @@
  * demand and reopened with exponential backoff and jitter.
  *
  * Guarantees: while the database is unavailable, a call fails within two seconds with an error message of one line. The
- * host that was used last is tried first. A statement or commit without an answer fails within its time limit. If the
- * answer to a commit is lost, the server is asked whether the transaction was committed. A commit fails if its wait for
- * the synchronous standby was cancelled. Transient errors are retried. Calls reject with a StoreError.
+ * host that was used last is tried first. A statement or commit without a response fails within its time limit. If the
+ * response to a commit is lost, a query determines whether the transaction was committed. A commit fails if its wait
+ * for the synchronous standby was cancelled. Transient errors are retried. Calls reject with a StoreError.
  */
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { HostPort } from '../../model/listen-address.ts';
@@ -34,7 +34,7 @@ import {
 import { begin, requireCommit, runOnOneServer, runSingle, settingsChanged } from './transaction-start.ts';
 
 /**
- * Maximum number of connections of a process: two batches of accepted messages, two batches of settlements, claims,
+ * Maximum number of connections of a process. Two batches of accepted messages, two batches of settlements, claims,
  * retention and reads run at the same time.
  */
 const MAX_CONNECTIONS = 8;
@@ -73,7 +73,7 @@ interface Connections {
    * `statementTimeoutMs` is the time limit of one statement. Rejects with a StoreError.
    */
   connectAlone(statementTimeoutMs?: number): Promise<Connection>;
-  /** Waits until no connection is in use. Then closes all connections. */
+  /** Waits until no connection is in use, and then closes all connections. */
   close(): Promise<void>;
 }
 
@@ -262,7 +262,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
 const MAX_ATTEMPTS = 6;
 /** If the connection is lost before the commit, the transaction is retried once, unless this time has elapsed. */
 const MAX_RETRY_AFTER_LOSS_MS = 2_000;
-/** Maximum time for which the server is asked for the result of a commit without an answer. */
+/** Maximum time of the queries for the result of a commit without a response. */
 const MAX_STATUS_CHECK_MS = 6_000;
 const STATUS_POLL_MS = 100;
 
@@ -297,11 +297,11 @@ export interface Pool extends Database {
   sync(): Promise<void>;
   /** The hosts, the ports and the database for error messages. */
   readonly server: string;
-  /** How the connections reach the server. */
+  /** The setting with which the connections are opened. */
   readonly setting: Pick<PostgresSetting, 'schema' | 'pooler' | 'direct'>;
   /**
-   * Rejects with a StoreError if a pooler in transaction mode was not declared. Without a pooler it opens no further
-   * connection.
+   * Rejects with a StoreError if a pooler in transaction mode was not declared. Opens no further connection if there is
+   * no pooler.
    */
   requireDeclaredPooler(): Promise<void>;
   /** Waits for calls in progress, then closes every connection. */
@@ -336,8 +336,8 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /**
-   * Releases a connection after `error`, or ends it if it can no longer be used. `pid` is the process id of the server
-   * connection; null if it is not known.
+   * Releases a connection after `error`, or ends the connection if it can no longer be used. `pid` is the process id of
+   * the server connection; null if this id is not known.
    */
   function releaseAfter(connection: Connection, error: unknown, pid: number | null): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
@@ -429,8 +429,8 @@ export function createPool(options: PoolOptions): Pool {
     };
     const beginResult = begin(connection, 'transaction');
     const workResult = (async () => work(session))();
-    // Waits for both, so that no statement of this transaction is sent on the connection after the transaction has
-    // ended.
+    // Waits for both promises, so that no statement of this transaction is sent on the connection after the transaction
+    // has ended.
     const [begun, worked] = await Promise.allSettled([beginResult, workResult]);
     hasEnded = true;
     if (begun.status === 'fulfilled' && worked.status === 'fulfilled' && !begun.value.isSafe) {
@@ -482,7 +482,7 @@ export function createPool(options: PoolOptions): Pool {
     );
   }
 
-  /** Asks the server for the result of a transaction whose commit had no answer. */
+  /** Queries the server for the result of a transaction whose commit had no response. */
   async function transactionStatus(
     xid: string,
     pid: number,
@@ -546,7 +546,7 @@ async function queryStatus(
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // Its connection is lost, so the transaction cannot complete and only holds locks.
+      // The connection of the transaction is lost. The transaction cannot complete, but still holds locks.
       await session.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:

@@ -1,8 +1,8 @@
 /**
  * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
  * counter. The row of the counter stays locked until the commit, so the order of revisions is the order of commits, and
- * a node reads only rows that have changed since its last read. Polls limit the delay after a change, and notifications
- * shorten the delay.
+ * a node reads only rows that have changed since its last read. The interval of the polls limits the delay after a
+ * change. Notifications shorten the delay.
  */
 
 import { runEvery } from '../../clock.ts';
@@ -13,7 +13,7 @@ import type { Connection } from './connection.ts';
 import type { Pool } from './database.ts';
 import type { Session, Statement } from './session.ts';
 
-/** A notification is sent on this channel after each committed change. */
+/** The channel on which a notification is sent after each committed change. */
 const CHANNEL = 'postrider_directory';
 
 const INCREMENT_REVISION: Statement = {
@@ -65,7 +65,7 @@ export function prepareDirectory(
   let isStopped = false;
   const disposers = new Set<() => void>();
 
-  /** Reads the changes after `revision`. Resolves to null if there are none. */
+  /** Reads the changes after `revision`. Resolves to null if there is no change. */
   async function changesSince(revision: number): Promise<DirectoryChanges | null> {
     const [row = {}] = await pool.query(READ_REVISION, []);
     const latestRevision = rows.int(row, 'revision');
@@ -120,7 +120,7 @@ export function prepareDirectory(
     if (!simulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listen(triggerPoll);
   }
 
-  /** Calls `onNotification` on each notification. Uses a separate connection. Reopens the connection if it is lost. */
+  /** Calls `onNotification` on each notification. Uses a separate connection, which is reopened if it is lost. */
   function listen(onNotification: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;

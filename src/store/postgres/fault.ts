@@ -22,7 +22,7 @@ const CONNECTION_LOST: ReadonlySet<string> = new Set([
 ]);
 /** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
 const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
-/** Parts of the codes with which Node reports an untrusted certificate. */
+/** Substrings of the codes with which Node reports an untrusted certificate. */
 const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
 /**
@@ -90,7 +90,10 @@ export function isConfigurationError(error: unknown): boolean {
   return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
 }
 
-/** An AggregateError with one error per host. Node's own, with one error per address of a host, has a code. */
+/**
+ * Returns true for an AggregateError with one error per host. Node's own AggregateError, with one error per address of
+ * a host, has a code.
+ */
 function isPerHost(error: unknown): error is AggregateError {
   return error instanceof AggregateError && errorCode(error) === '';
 }
@@ -162,11 +165,12 @@ export function toStoreError(error: unknown, server: string): StoreError {
       );
     case '25006':
       return new StoreError(readOnlyReplicaText(server));
-    // A prepared statement of this connection exists on no, or already on, the server connection.
+    // The server connection lacks a prepared statement of this connection, or already has a prepared statement with the
+    // same name.
     case '26000':
     case '42P05':
       return new StoreError(undeclaredPoolerText(server));
-    // PostgreSQL reports no connection error with this code, but PgBouncer all of its own.
+    // PgBouncer reports all its own errors with this code. PostgreSQL reports no connection error with this code.
     case '08P01':
       return new StoreError(
         `${server}: the server or its pooler refuses the connection (${detail}). Correct user, password and database in POSTRIDER_DATABASE, or the configuration of the pooler.`,

@@ -117,8 +117,8 @@ export function prepareFeedback(database: Database): Operations {
         );
         for (const [accountId, delta, at] of deltas.sortedByAccount())
           await addReputationDelta(transaction, accountId, delta, at);
-        // The sender of a report deletes the report even after the result `repeated`. Therefore the earlier report must
-        // be stored durably.
+        // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
+        // report must be stored durably.
         if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
         return answers;
       }),
@@ -145,7 +145,7 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** A decision whose effects on suppression and reputation are applied after every message of the batch is locked. */
+/** A decision. Its effects on suppression and reputation are applied after all messages of the batch are locked. */
 interface Effect {
   readonly decision: RecordDecision;
   /** The canonical recipient. */
@@ -195,8 +195,8 @@ function answered(answer: FeedbackResult): RecordResult {
 }
 
 /**
- * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one per
- * recipient, and none if the recipient was already suppressed.
+ * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one effect per
+ * recipient, and no effect if the recipient was already suppressed.
  */
 async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
   // Only the first report per message is used, so that a retry selects the same report as the source of the entry.

@@ -1,4 +1,7 @@
-/** The entry module of the index thread. index-thread.ts starts it; no module imports it. */
+/**
+ * This file is the entry module of the index thread. index-thread.ts starts the thread with this module; no module
+ * imports it.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexStep } from '../search/index-step.ts';
 import { lowerThreadPriority } from '../threads.ts';
@@ -6,7 +9,7 @@ import { createPool } from './database.ts';
 import type { IndexReply, IndexThreadData } from './index-thread.ts';
 import { runIndexStep } from './search.ts';
 
-/** The limit is long because the thread has low priority. */
+/** The time limit of a statement is long because the thread has low priority. */
 const STATEMENT_TIMEOUT_MS = 120_000;
 
 if (parentPort !== null) {

@@ -15,9 +15,9 @@ import type { Row, Session, Statement } from './session.ts';
 import { begin } from './transaction-start.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
-/** The key of an advisory lock that no other software uses ("PRDR"). */
+/** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
 const LOCK_ID = 0x50524452;
-/** A migration of large tables, by this node or by another one, may take a long time. */
+/** A migration of large tables, by this node or by another node, may take a long time. */
 const STATEMENT_TIMEOUT_MS = 3_600_000;
 
 const FIND_SCHEMA: Statement = {
@@ -32,8 +32,8 @@ const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory
 const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
 
 /**
- * Migrates the schema to the current version. Creates the schema that the setting names if it does not exist. If it fails, it rejects with a StoreError of one line and the schema is
- * unchanged.
+ * Migrates the schema to the current version. Creates the schema that the setting names if this schema does not exist.
+ * On a failure, rejects with a StoreError of one line and leaves the schema unchanged.
  */
 export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise<void> {
   const files = readdirSync(folder)
@@ -77,7 +77,7 @@ export async function requireSameDatabase(pool: Pool, connection: Session): Prom
 }
 
 interface FoundSchema {
-  /** 0 for an empty database. */
+  /** The version of the schema; 0 for an empty database. */
   readonly version: number;
   /** True if the configured schema does not exist. */
   readonly isMissing: boolean;

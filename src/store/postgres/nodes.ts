@@ -7,7 +7,7 @@ import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
-/** Time for which a node is listed after its liveness timeout. */
+/** The time for which a node is listed after its liveness timeout. */
 const DEAD_NODE_LISTING_MS = 3_600_000;
 /** Returns an SQL expression for the server's time, or in a simulation for the value of the parameter. */
 const now = (parameter: string) =>
@@ -37,8 +37,8 @@ const LIST_NODES: Statement = {
   name: 'node_list',
   text: `SELECT * FROM node WHERE alive_until >= ${now('$1')} - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
 };
-// Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The time since the
-// last use refills the bucket at the old rate. A full bucket stays full under a new limit.
+// Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The bucket is
+// refilled for the time since its last use, at the old rate. A full bucket stays full under a new limit.
 const INSERT_BUCKETS: Statement = {
   name: 'throttle_insert',
   text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
@@ -96,7 +96,7 @@ export function prepareNodes(
       return (await database.query(LIST_NODES, [serverTime()])).map(rows.node);
     },
     async takeTokens(batch) {
-      // The statement processes one row per account: requests of the same account are added up, and the granted tokens
+      // The statement processes one row per account. Requests of the same account are added up, and the granted tokens
       // are distributed in the order of the requests.
       const requestsByAccount = new Map<number, TokenRequest>();
       for (const request of batch)

@@ -6,10 +6,10 @@ import type { Clock } from '../../clock.ts';
 import type { Pool } from './database.ts';
 import type { Statement } from './session.ts';
 
-/** Interval of the checks. Opening usually completes before the first check. */
+/** The interval between checks. Opening usually completes before the first check. */
 const CHECK_INTERVAL_MS = 5_000;
 
-/** Selects the waits of this process's connections. */
+/** Selects a wait of a connection of this process. */
 const SELECT_WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity
@@ -36,7 +36,7 @@ export function reportOpeningWaits(
         else if (row.wait_event === 'advisory') onWait(`${server}: waiting for another node to migrate the schema.`);
         else onWait(standbyWaitText(server, String(row.standbys)));
       },
-      // The opening reports its own errors.
+      // The caller reports the errors of the opening.
       () => {
         if (!isStopped) scheduleCheck();
       },

@@ -18,7 +18,7 @@ const SELECT_NEWEST_ID: Statement = {
   name: 'overview_newest',
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
-// One index lookup for each account with queued messages, in order of lane and account.
+// This query needs one index lookup for each account with queued messages, in order of lane and account.
 const NEXT_DUE: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (

@@ -13,7 +13,7 @@ import type { Database, Statement, Transaction } from './session.ts';
 const DAY_MS = 86_400_000;
 /** Number of future periods for which partitions are created. */
 const PERIODS_AHEAD = 2;
-/** The key of an advisory lock that neither the migration nor other software uses. */
+/** The key of the advisory lock of this file. Neither the migration nor other software uses this key. */
 const LOCK_ID = 0x50524450;
 /** Time limit for acquiring locks on partitions. The next call tries again. */
 const LOCK_TIMEOUT_MS = 500;
@@ -44,8 +44,8 @@ interface Period {
 
 /**
  * Creates missing partitions for the current and the next periods. Uses the server's time unless `now` is given,
- * because a node's clock may be wrong by years. Any number of nodes may call it concurrently. Resolves to false if a
- * lock was not available and the call must be repeated.
+ * because a node's clock may be wrong by years. Any number of nodes may call this function concurrently. Resolves to
+ * false if a lock was not available and the call must be repeated.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
@@ -60,7 +60,10 @@ export async function ensurePartitions(database: Database, now?: number): Promis
   return isComplete;
 }
 
-/** Resolves to true if the partition exists or is not needed, and to false if another node holds the lock. */
+/**
+ * Creates a partition. Resolves to true if the partition exists or is not needed, and to false if another node holds
+ * the lock.
+ */
 async function createPartition(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
   const [lock] = await transaction.query(TRY_LOCK, [LOCK_ID]);
   if (lock?.acquired !== true) return false;
@@ -85,7 +88,7 @@ async function createPartition(transaction: Transaction, parent: string, { name,
 
 /**
  * Drops partitions of bodies whose period ends before `before` and whose messages had all ended by then. Resolves to
- * the names of the partitions.
+ * the names of the dropped partitions.
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const dropped: string[] = [];
@@ -131,7 +134,7 @@ async function withLockTimeout<T>(
   }
 }
 
-/** Returns an unnamed statement. Prepared statements for individual partitions would accumulate. */
+/** Returns an unnamed statement, because prepared statements for individual partitions would accumulate. */
 function unnamed(text: string): Statement {
   return { name: '', text };
 }

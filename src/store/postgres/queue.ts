@@ -75,7 +75,8 @@ interface EndedMessage {
 }
 
 const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
-// Because of the array condition, which the join makes redundant, the planner skips the partitions of all other ids.
+// The array condition is redundant because of the join. With this condition the planner skips the partitions that
+// contain none of the ids.
 const WRITE_END: Statement = {
   name: 'end_write',
   text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
@@ -131,7 +132,7 @@ interface AccountRotation {
     now: number,
     maxAccounts: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly hasMore: boolean }>;
-  /** Makes the next call of `next` start after this account. */
+  /** Continues the rotation after this account in the next call of `next`. */
   resumeAfter(account: number): void;
 }
 
@@ -173,8 +174,8 @@ function createAccountRotation(lane: number): AccountRotation {
   };
 }
 
-// The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. The
-// commit unlocks rows that do not fit.
+// The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. Rows
+// that do not fit are unlocked by the commit.
 const LEASE: Statement = {
   name: 'claim_lease',
   text: `WITH candidates AS MATERIALIZED (
@@ -348,8 +349,9 @@ async function endSuppressed(transaction: Transaction, suppressed: readonly Row[
   ]);
 }
 
-// One index lookup per lease, in order of id. The condition on the state is written so that it matches no partial
-// index: statistics about leases are outdated within a second, and the planner would read all leases.
+// This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
+// index matches it. Statistics about leases are outdated within a second, and with a partial index the planner would
+// read all leases.
 const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.position
   FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, position) ORDER BY id, position) s
   CROSS JOIN LATERAL (
@@ -377,7 +379,7 @@ const REQUEUE: Statement = {
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-// Rows are written in the same order as by imports, so that transactions cannot deadlock.
+// This statement and imports write rows in the same order, so that transactions cannot deadlock.
 /** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
@@ -494,7 +496,7 @@ async function settleIn(transaction: Transaction, batch: readonly PackedSettleme
   const deltas = new ReputationDeltas();
   for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
     if (excludedFromReputation) continue;
-    // A bounce of an address that is already suppressed is not new evidence against the account.
+    // A bounce of an address that is already suppressed does not count against the account again.
     let from: State = 'sending';
     for (const { to, suppress, at } of changes) {
       deltas.add(accountId, from, to, suppress !== null && newlySuppressed.has(id), at);

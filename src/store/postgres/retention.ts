@@ -13,12 +13,12 @@ import type { Database, Statement } from './session.ts';
 
 /** Maximum number of bodies that one statement scans. */
 const MAX_SCANNED_BODIES = 5_000;
-// The order of acceptance is the order of ids, so a range of the primary key contains the oldest messages.
+// Messages have the same order by id as by acceptance, so a range of the primary key contains the oldest messages.
 const SELECT_EXPIRED: Statement = {
   name: 'retention_select_expired',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
-// The latest due row of each account and lane is found by one index lookup, so the cost depends on the number of
+// The latest due row of each account and lane needs one index lookup. The cost therefore depends on the number of
 // accounts and not on the length of the queue.
 const RESET_DUE_TIMES: Statement = {
   name: 'retention_reset_due_times',
@@ -36,8 +36,9 @@ const RESET_DUE_TIMES: Statement = {
     )
     UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING id`,
 };
-// A message cannot end before it is accepted, so only messages accepted by that time are read. Each message is looked
-// up individually, because a join would read all messages. One statement scans a limited number of bodies.
+// A message cannot end before it is accepted, so only messages that were accepted before this time are read. Each
+// message is looked up individually, because a join would read all messages. One statement scans a limited number of
+// bodies.
 const PURGE_BODIES: Statement = {
   name: 'retention_purge_bodies',
   text: `WITH scanned AS MATERIALIZED (

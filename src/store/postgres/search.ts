@@ -151,8 +151,8 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
 }
 
 /**
- * Returns the table and the conditions for one state within a range of ids. The state is part of the text, because a
- * partial index cannot be used for a parameter.
+ * Returns the table and the conditions for one state within a range of ids. The state is part of the SQL text, because
+ * PostgreSQL cannot use a partial index for a parameter.
  */
 function fromState(state: State): string {
   const [from, owned] = OPEN_STATES.includes(state) ? ['queue', ownedCondition(state)] : ['mail_request', ''];
@@ -166,7 +166,8 @@ function ownedCondition(state: State): string {
 
 function selectStatement({ accountId, state }: RowFilter): Statement {
   const isOpen = state !== null && OPEN_STATES.includes(state);
-  // The few rows are materialized and then sorted. Otherwise the planner reads the whole queue in order of id.
+  // The few rows of these states are materialized and then sorted. Otherwise the planner would read the whole queue in
+  // order of id.
   const isOwned = isOpen && state !== 'queued';
   const head = isOwned
     ? `WITH o AS MATERIALIZED (SELECT id, account_id, state FROM queue WHERE state = '${state}' ${ownedCondition(state)})`
@@ -206,7 +207,7 @@ function searchableMessage(row: Row): SearchableMessage {
   };
 }
 
-/** The key of an advisory lock that neither migrations, partitions nor other software uses. */
+/** The key of the advisory lock of index steps. Migrations, partitions and other software use other keys. */
 const LOCK_ID = 0x50524453;
 
 const ROWS_PER_STATEMENT = 2_048;

@@ -1,7 +1,7 @@
 /**
  * Applies the settings of a server connection, and warns about settings of the server with which accepted messages can
- * be lost. Connection settings are applied by statements after connecting and are read back, because a pooler may
- * refuse or drop startup parameters, and a role or database may have its own settings.
+ * be lost. Connection settings are applied by statements after connecting, and their values are then read, because a
+ * pooler may refuse or drop startup parameters, and a role or database may have its own settings.
  */
 import type { Session, Statement } from './session.ts';
 
@@ -28,14 +28,15 @@ const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
   'post_auth_delay',
 ]);
 
-/** This setting is applied before all others, because the value of the role may be a few milliseconds. */
+/** The setting that is applied before all others, because its value for the role may be a few milliseconds. */
 export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
 
 /** Returns the settings of a connection whose statements have the time limit `statementTimeoutMs`. */
 export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
   return [
     ['synchronous_commit', 'on'],
-    // Only a warning reports that the wait for the synchronous standby was cancelled.
+    // The server must send warnings, because only a warning reports that the wait for the synchronous standby was
+    // cancelled.
     ['client_min_messages', 'warning'],
     [STATEMENT_TIMEOUT_SETTING, statementTimeoutMs - 1_000],
     ['idle_in_transaction_session_timeout', statementTimeoutMs],
@@ -51,7 +52,7 @@ export function requiredSettings(statementTimeoutMs: number): RequiredSettings {
   ];
 }
 
-/** These settings have no effect in a transaction. A pooler in transaction mode keeps idle connections itself. */
+/** These settings have no effect in a transaction. A pooler in transaction mode manages idle connections itself. */
 const SESSION_SETTINGS: ReadonlySet<string> = new Set(['idle_session_timeout', 'default_transaction_read_only']);
 
 /**
@@ -72,8 +73,8 @@ export function transactionPrologue(required: RequiredSettings, schema: string |
 }
 
 /**
- * Settings of servers of version 17 and later. A transaction timeout is not required, because the statement timeout and
- * the idle timeout already limit a transaction.
+ * The settings of servers of version 17 and later. A transaction timeout is not required, because the statement timeout
+ * and the idle timeout already limit a transaction.
  */
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 

@@ -6,7 +6,7 @@
 /** One row. `bigint` columns are numbers, `uuid` and `text` columns are strings, and `boolean` columns are booleans. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** A statement that is prepared once per connection under its name. */
+/** A statement, which each connection prepares once under its name. */
 export interface Statement {
   /** Two statements with different texts have different names. */
   readonly name: string;
@@ -15,16 +15,16 @@ export interface Statement {
 
 export interface Session {
   /**
-   * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq). A transaction therefore needs
-   * one round trip each time it waits for results.
+   * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq), so a transaction needs one
+   * round trip each time it waits for results.
    */
   query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]>;
 }
 
 export interface Transaction extends Session {
   /**
-   * A small number. Most connections that are open at the same time have different numbers. Transactions that count in
-   * different slots do not wait for each other.
+   * The number of the counter slot of the connection. Most connections that are open at the same time have different
+   * slots. Transactions that count in different slots do not wait for each other.
    */
   readonly slot: number;
 }

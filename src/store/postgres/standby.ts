@@ -1,6 +1,6 @@
 /**
- * What is known of the standby of the server, and POSTRIDER_REQUIRE_SYNC_STANDBY: messages are accepted only while the
- * server demands a synchronous standby.
+ * Reads the status of the standby of the server, and enforces POSTRIDER_REQUIRE_SYNC_STANDBY: messages are accepted
+ * only while the server demands a synchronous standby.
  */
 import type { Standby } from '../../model/node.ts';
 import { StoreError } from '../error.ts';
@@ -10,8 +10,8 @@ const READ_DEMAND: Statement = {
   name: 'standby_demand',
   text: "SELECT trim(current_setting('synchronous_standby_names')) <> '' AS demanded",
 };
-// Only a role with the rights of pg_read_all_stats sees the state of a standby. A backup and a logical subscriber are no
-// standby.
+// Only a role with the privileges of pg_read_all_stats can read the state of a standby. A backup or a logical
+// subscriber is not a standby.
 const READ_STANDBY: Statement = {
   name: 'standby',
   text: `SELECT trim(current_setting('synchronous_standby_names')) <> '' AS demanded,

@@ -39,14 +39,15 @@ export interface PostgresOptions {
   readonly setting: PostgresSetting;
   /** True for a service, which creates partitions in advance and checks the settings of the server. */
   readonly service: boolean;
-  /** True: no message is accepted while the server demands no synchronous standby. */
+  /** If true, no message is accepted while the server demands no synchronous standby. */
   readonly requireSyncStandby: boolean;
-  /** Called for a service with what is known of the standby. */
+  /** Called for a service with the status of the standby. */
   readonly onStandby: (standby: Standby) => void;
   /** The application name that the server shows for this process. */
   readonly application: string;
   /**
-   * Clock and random source. A simulation replaces them. `random` also determines the jitter of connection attempts.
+   * The clock and the random source, which a simulation replaces. `random` also determines the jitter of connection
+   * attempts.
    */
   readonly environment?: StoreEnvironment;
   /** Called with one line for each setting of the server that endangers accepted messages. */

@@ -1,7 +1,7 @@
 /**
  * The TLS options of a server connection. The files are read for each connection, so that a renewed certificate needs
- * no restart. A file that cannot be used is a ConfigurationFault of one line that names the parameter of
- * POSTRIDER_DATABASE and the file; connecting is not retried.
+ * no restart. A file that cannot be used causes a ConfigurationFault of one line, which names the parameter of
+ * POSTRIDER_DATABASE and the file. Connecting is then not retried.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -42,7 +42,10 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
   return { cert, key };
 }
 
-/** Returns the certificates of a PEM file. Node ignores a file without certificates, which would trust nothing. */
+/**
+ * Returns the certificates of a PEM file. Throws if the file contains no certificate, because Node would ignore the
+ * file and then trust no certificate.
+ */
 function readCertificates(parameter: FileParameter, path: string): string[] {
   const parts = readPem(parameter, path).split(PEM_BEGIN).slice(1);
   const certificates = parts.map((part) => `${PEM_BEGIN}${part.split(PEM_END)[0]}${PEM_END}\n`);

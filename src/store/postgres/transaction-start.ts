@@ -1,7 +1,7 @@
 /**
  * Begins transactions. On a connection with its own settings, BEGIN is followed by a check that they are still in
- * force. Behind a pooler in transaction mode, the transaction sets them itself, in one message with BEGIN. Both take no
- * round trip of their own, because the next statements are sent without waiting.
+ * force. Behind a pooler in transaction mode, the transaction sets them itself, in one message with BEGIN. Neither
+ * method needs an additional round trip, because the next statements are sent without waiting.
  */
 import { StoreError } from '../error.ts';
 import { type Connection, WRITE_HISTORY } from './connection.ts';
@@ -9,19 +9,22 @@ import type { Row, Session, Statement } from './session.ts';
 
 /** A transaction that has begun. */
 export interface Begun {
-  /** The transaction id; null for `begin` with `single`. */
+  /** The transaction id; null if `begin` was called with `single`. */
   readonly xid: string | null;
   /** The process id of the server connection. */
   readonly pid: number;
   /** The write history of the server; null if the server does not report it. */
   readonly history: string | null;
-  /** False if the settings on which durability depends are not in force. Nothing must be acknowledged then. */
+  /** False if the settings on which durability depends are not in force. No message may then be acknowledged. */
   readonly isSafe: boolean;
 }
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
 const IS_SAFE = `current_setting('synchronous_commit') = 'on' AND current_setting('client_min_messages') = 'warning'`;
-/** A pooler in transaction mode that was not declared assigns another server connection to a later transaction. */
+/**
+ * Compares the process id, because a pooler in transaction mode that was not declared assigns another server connection
+ * to a later transaction.
+ */
 const READ_XID: Statement = {
   name: 'xid',
   text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND ${IS_SAFE} AS safe`,
@@ -29,8 +32,8 @@ const READ_XID: Statement = {
 const COMMIT = 'COMMIT';
 
 /**
- * Begins a transaction. `kind`: a `single` statement needs no transaction id. Resolves after every statement that it
- * sends has an answer.
+ * Begins a transaction. If `kind` is `single`, the transaction consists of one statement and needs no transaction id.
+ * Resolves after the server has answered every statement that this function sends.
  */
 export async function begin(connection: Connection, kind: 'single' | 'transaction'): Promise<Begun> {
   const { pid, history, prologue } = connection;
@@ -91,7 +94,7 @@ export async function runSingle(
   return ran.value;
 }
 
-/** Runs `work` on one server connection: behind a pooler in transaction mode in one transaction. */
+/** Runs `work` on one server connection. Behind a pooler in transaction mode, runs `work` in one transaction. */
 export async function runOnOneServer<T>(
   connection: Connection,
   server: string,

@@ -12,7 +12,7 @@ import { migrate } from './migrate.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
-/** Copied events have smaller numbers, and new events have greater numbers. */
+/** The number of the first new event. Copied events have smaller numbers. */
 const FIRST_EVENT_NUMBER = 1_000_000;
 
 const SELECT_TRANSFERS: Statement = { name: 'transfer_select', text: 'SELECT source, done FROM transfer' };
@@ -54,7 +54,7 @@ const INSERT_BODIES: Statement = {
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
-// The first service that starts recovers copied leases, because their owner is not alive.
+// The first service that starts recovers the copied leases, because the owner of these leases is not alive.
 const INSERT_QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)

@@ -54,9 +54,9 @@ export function decideRotatedExpiry(old: ApiKey | null, requestedExpiry: number,
 }
 
 /**
- * Returns the last answered check of each record, and whether nodes must reload the domain. Nodes do not reload it
- * after a check without a new result. While a domain is failing, the time of the check determines whether the domain is
- * blocked, so every check is a change.
+ * Returns the last answered check of each record, and whether nodes must reload the domain. Nodes do not reload the
+ * domain after a check without a new result. While a domain is failing, the time of the check determines whether the
+ * domain is blocked, so every check is a change.
  */
 export function decideDomainUpdate(
   before: SendingDomain,

@@ -17,13 +17,13 @@ import { checkedTransition } from './messages.ts';
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
-  /** 0 for a message of `doctor --loop`. */
+  /** The id of the API key; 0 for a message of `doctor --loop`. */
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
 }
 
-/** A report to be written into a message's history. */
+/** The decision to write a report into the history of a message. */
 export interface RecordDecision {
   readonly kind: 'record';
   readonly id: string;
@@ -43,11 +43,11 @@ export interface RecordDecision {
 }
 
 export type FeedbackDecision =
-  /** Nothing is written. */
+  /** The decision to write nothing. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /**
-   * The report is stored for the operator. If it is `premature`, a repetition of the same report is applied
-   * (`prematureReportDigest`).
+   * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
+   * applied (`prematureReportDigest`).
    */
   | { readonly kind: 'store'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
   | RecordDecision;
@@ -67,7 +67,8 @@ export function decideWithoutMessage({
 
 /** Decides on a report about the message `id`. `found` is null if the message is not stored. */
 export function decideFeedback(report: FeedbackReport, id: string, found: ReportedMessage | null): FeedbackDecision {
-  if (found === null) return storeForOperator(id, 'the message that the report names is not stored here', false);
+  if (found === null)
+    return storeForOperator(id, 'the store does not contain the message that the report names', false);
   const { accountId, state: from, to } = found;
   // `doctor --loop` sends without an API key.
   const isTest = isProviderSimulator(to) || found.keyId === 0;
@@ -131,7 +132,8 @@ function storeForOperator(messageId: string | null, reason: string, premature: b
 }
 
 /**
- * Returns the reason why a report has no message: it was not understood, or it names no message of this installation.
+ * Returns the reason why a report has no message: the report was not understood, or it names no message of this
+ * installation.
  */
 function reasonWithoutMessage(notices: readonly FeedbackEvent[]): string {
   const unknown = notices.find((notice) => notice.kind === 'unknown');

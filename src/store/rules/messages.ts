@@ -3,8 +3,8 @@
  * the rows that a settlement writes, the changes that an operator may make, and the sequence numbers of ids. The
  * functions have no side effects except for calls of the given lookups.
  *
- * Every change of state is checked against the table of transitions (model/message.ts). A transition that the table
- * lacks throws a StoreError, and nothing is written.
+ * Every change of state is checked against the table of transitions (model/message.ts). A change that the table does
+ * not contain throws a StoreError, and nothing is written.
  */
 
 import { countMessage, findExceededLimit, type LimitUsage, remainingLimits } from '../../model/account.ts';
@@ -193,7 +193,7 @@ export function maxSeqAt(ms: number): number {
   return (ms - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + COUNTERS_PER_MS - 1;
 }
 
-/** Returns the least id with this sequence number. It is greater than all ids with a smaller sequence number. */
+/** Returns the least id with this sequence number. This id is greater than all ids with a smaller sequence number. */
 export function minIdOfSeq(seq: number): string {
   const ms = Math.floor(seq / COUNTERS_PER_MS);
   const time = (ms + SEQUENCE_EPOCH_MS).toString(16).padStart(12, '0');
@@ -202,14 +202,14 @@ export function minIdOfSeq(seq: number): string {
 }
 
 /**
- * Returns the least id of this time. It is greater than all ids created before `ms`. A UUIDv7 begins with its time (RFC
- * 9562, section 5.7).
+ * Returns the least id of this time. This id is greater than all ids created before `ms`. A UUIDv7 begins with its time
+ * (RFC 9562, section 5.7).
  */
 export function minIdAt(ms: number): string {
   return idAt(ms, '0000-0000-000000000000');
 }
 
-/** Returns the greatest id of this time. It is less than all ids created after `ms`. */
+/** Returns the greatest id of this time. This id is less than all ids created after `ms`. */
 export function maxIdAt(ms: number): string {
   return idAt(ms, 'ffff-ffff-ffffffffffff');
 }

@@ -23,7 +23,7 @@ export function lastHourBeforeWindow(now: number): number {
   return hourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
 }
 
-/** Returns the last bucket that may be deleted. */
+/** Returns the last bucket that may be deleted, in hours since the epoch. */
 export function lastExpiredHour(now: number): number {
   return hourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
@@ -38,7 +38,7 @@ export function complaintWindowStart(at: number): number {
 
 /**
  * Returns false if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but
- * they can end a warning.
+ * can end a warning.
  */
 export function needsEvaluation({ bounces, complaints }: ReputationDelta, isWarned: boolean): boolean {
   return bounces > 0 || complaints > 0 || isWarned;

@@ -2,7 +2,7 @@
  * Converts rows of either database to the types of the model. Tables and columns have the same names in both databases.
  * SQLite stores booleans as 0 and 1.
  *
- * Throws a StoreError if a column holds a value that the schema does not allow: the database is damaged.
+ * Throws a StoreError if a column contains a value that the schema does not allow. The database is then damaged.
  */
 import {
   type Account,
@@ -34,7 +34,7 @@ import { StoreError } from '../error.ts';
 import type { ReportedMessage } from './feedback.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** `bigint` columns are numbers; `uuid` and `text` columns are strings. */
+/** A row of a query. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
 const REASONS: readonly SuppressionReason[] = ['bounce', 'complaint', 'manual'];
@@ -242,7 +242,7 @@ export function unprocessedReport(row: Row): UnprocessedReport {
   };
 }
 
-/** Converts the same row with the bytes of the report, which the column `raw` contains in base64. */
+/** Converts the same row, with the bytes of the report. The column `raw` contains these bytes in base64. */
 export function rawReport(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...unprocessedReport(row), raw: Buffer.from(text(row, 'raw'), 'base64') };
 }

@@ -37,7 +37,7 @@ interface SearchOutcome<Message> {
 /** Number of rows that are read between two checks of the time limit: in the first batch and in the largest batch. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
-/** The largest batch if the database itself selects the matching rows, which is much faster. */
+/** Number of rows in the largest batch if the database itself selects the matching rows, which is much faster. */
 const MAX_NATIVE_BATCH_ROWS = 32_768;
 /** Number of segments that are read together: in the first group and in the largest group. */
 const MIN_GROUP_SEGMENTS = 2;
@@ -134,7 +134,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const group = consecutiveSegments(segments, index, groupSize);
       const [newest] = group;
       const unindexedFrom = newest === undefined ? idRange.first : laterId(minIdOfSeq(newest.end), idRange.first);
-      // These rows are newer than the index, or they are between two segments.
+      // These rows are newer than the index, or are between two segments.
       if (unindexedFrom < end) {
         const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
         if (stoppedAt !== null) return stoppedAt;
@@ -161,7 +161,8 @@ export function* executeSearch<Message extends SearchableMessage>(
         for (const number of candidates) pending.push({ segment: segment.number, number });
         continue;
       }
-      // The segment has no candidate list. The pending candidates are read first, then every row of the segment.
+      // The index cannot exclude rows of this segment. The pending candidates are read first, then every row of the
+      // segment.
       const segmentRange = searchedRangeOf(segment, end);
       const stoppedAt =
         (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
@@ -261,7 +262,8 @@ const MAX_PAGES_PER_RANGE = 12;
 type Source = Pick<SearchSource<SearchableMessage>, 'directories' | 'pages'>;
 
 /**
- * The candidates of a segment as row numbers within the segment, newest first. Null if the segment cannot exclude rows.
+ * The candidates of a segment as row numbers within the segment, newest first. Null if the index cannot exclude rows of
+ * the segment.
  */
 type Candidates = readonly number[] | null;
 

@@ -2,10 +2,10 @@
  * One step of index maintenance. `nextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
  * change to write. It runs on a separate thread and does not lock the rows that it reads.
  *
- * Messages are indexed after their acceptance. Messages that are newer than the index are indexed first, as soon as
- * their number is sufficient for a segment. Then older messages are indexed, down to the first one. Each segment is
- * verified once, some minutes later, because a message may be committed after messages with greater ids. Small segments
- * are merged.
+ * Messages are indexed some time after their acceptance. Messages that are newer than the index are indexed first, as
+ * soon as their number is sufficient for a segment. Older messages are indexed afterwards, down to the first message.
+ * Each segment is verified once, some minutes later, because a message may be committed after messages with greater
+ * ids. Small segments are merged.
  */
 import { seqOf } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
@@ -24,9 +24,9 @@ export interface IndexStep {
 export interface IndexProgress {
   /** True if the step changed the index. The next step may then have another job. */
   readonly changed: boolean;
-  /** Number of messages up to the horizon that are newer than the index and not yet indexed, counted up to a limit. */
+  /** The number of messages up to the horizon that are newer than the index, counted up to a limit. */
   readonly unindexedCount: number;
-  /** Number of these messages that this step has indexed. */
+  /** The number of the messages newer than the index that this step has indexed. */
   readonly indexedCount: number;
 }
 
@@ -38,11 +38,11 @@ export interface NewSegment extends EncodedSegment {
 /** The change that one transaction writes. */
 export interface IndexChange {
   readonly add: readonly NewSegment[];
-  /** Numbers of the segments that the added ones replace. */
+  /** The numbers of the segments that the added segments replace. */
   readonly replace: readonly number[];
   /** The number of a segment that was verified as complete. */
   readonly verified: number | null;
-  /** The number of the oldest segment if no message is older than it. */
+  /** The number of the oldest segment if no message is older than this segment. */
   readonly firstSegment: number | null;
   readonly purge: number | null;
   readonly at: number;
@@ -58,7 +58,7 @@ export interface IndexSource {
   segments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
   count(first: number, end: number, maxCount: number): MaybePromise<number>;
-  /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest ones. */
+  /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest messages. */
   rows(
     first: number,
     end: number,
@@ -67,7 +67,7 @@ export interface IndexSource {
   ): MaybePromise<readonly SearchableMessage[]>;
 }
 
-/** Maximum number of messages in a new segment. It leaves capacity for messages that are committed late. */
+/** Maximum number of messages in a new segment. The remaining capacity is for messages that are committed late. */
 const MAX_NEW_SEGMENT_MESSAGES = MAX_SEGMENT_MESSAGES - 384;
 const MAX_COUNT = 200_000;
 /**
@@ -161,8 +161,8 @@ function fitIntoSegment(
 
 /**
  * Builds a segment from messages. If `first` or `end` is null, the messages define this bound. The messages with the
- * sequence number at this bound are then excluded and belong to the next segment, because some of them may not have
- * been read.
+ * sequence number at this bound are then excluded and belong to the next segment, because other messages with this
+ * number may not have been read.
  */
 function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
   const [oldest, newest] = [seqOf(messages.at(0)?.id ?? MIN_ID), seqOf(messages.at(-1)?.id ?? MIN_ID)];

@@ -19,7 +19,7 @@ const COMMIT_DELAY_MS = 10_000;
  */
 const MIN_SEGMENT_MESSAGES = 2_048;
 const MIN_SEGMENT_MESSAGES_BUSY = 100_000;
-/** At a higher acceptance rate the load is high, and the acceptance of messages has priority. */
+/** Maximum acceptance rate at low load. At a higher rate the acceptance of messages has priority over the index. */
 const MAX_LOW_LOAD_PER_SECOND = 500;
 /** Interval at which an idle index checks for segments to verify. */
 const IDLE_CHECK_INTERVAL_MS = 300_000;
@@ -47,7 +47,7 @@ export function startIndexer({
   let cancel: () => void = () => undefined;
   let running = Promise.resolve();
   let wake: () => void = () => undefined;
-  /** The newest message of the previous round. */
+  /** The id of the newest message of the previous round. */
   let previousNewestId: string | null = null;
   let idleState: { readonly horizon: string; readonly at: number } | null = null;
   let lastStep: { readonly unindexedCount: number; readonly at: number } | null = null;
@@ -75,7 +75,7 @@ export function startIndexer({
         return;
       }
       if (!isLoadLow && progress.unindexedCount < MIN_SEGMENT_MESSAGES_BUSY) return;
-      // The pause is as long as the step.
+      // The pause has the same duration as the step.
       await pause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
     }
   }

@@ -17,7 +17,7 @@ export type Field = 'to' | 'from' | 'subject';
 export type SearchCriterion =
   | { readonly kind: 'word'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
-  /** The text includes the `@`. */
+  /** The domain or its prefix; the text includes the `@`. */
   | { readonly kind: 'domain'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'id'; readonly id: string };
 
@@ -37,17 +37,17 @@ export interface MessageSearch {
   readonly criteria: readonly SearchCriterion[];
   readonly accountId: number | null;
   readonly state: State | null;
-  /** Only messages accepted at or after this time (ms since the epoch), which the id contains. */
+  /** Only messages accepted at or after this time (ms since the epoch) match. The id contains the time. */
   readonly since: number | null;
-  /** Only messages accepted before this time (ms since the epoch). */
+  /** Only messages accepted before this time (ms since the epoch) match. */
   readonly until: number | null;
-  /** Only messages with ids less than this one. Its value selects the next page. */
+  /** Only messages with ids less than this id match. The id selects the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
 export interface MessageSearchResult {
-  /** Newest first, at most `limit`. */
+  /** The messages found, newest first, at most `limit`. */
   readonly messages: readonly StoredMessageSummary[];
   /**
    * Null if all messages have been searched. Otherwise the page is full, or the search has reached its time limit. At
@@ -93,7 +93,7 @@ function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): 
 
 function stripWrapping(word: string): string {
   let [begin, end] = [0, word.length];
-  // The quotes of a quoted local part are part of the address: "rita smith"@example.com.
+  // The quotes of a quoted local part belong to the address: "rita smith"@example.com.
   if (word.startsWith('"') && word.indexOf('"@') > 0) return word;
   while (begin < end && WRAPPING_CHARACTERS.has(word.charAt(begin))) begin += 1;
   while (end > begin && WRAPPING_CHARACTERS.has(word.charAt(end - 1))) end -= 1;
@@ -134,7 +134,7 @@ function textMatches(text: string, criterion: Exclude<SearchCriterion, { kind: '
       return criterion.prefix ? domain.startsWith(criterion.text) : domain === criterion.text;
     }
     case 'word': {
-      // This check is fast and excludes most texts.
+      // This fast check excludes most texts.
       if (!text.includes(criterion.text)) return false;
       return splitWords(text).some((word) =>
         criterion.prefix ? word.startsWith(criterion.text) : word === criterion.text,

@@ -1,7 +1,7 @@
 /**
  * Encodes and reads segments. A segment is the immutable index of several thousand consecutive messages. Its terms are
- * sorted and stored in pages of about 2 KB. Each term has the list of the messages that contain it, by their number in
- * the segment, where 0 is the oldest message. The directory contains the first term of each page. Separate pages
+ * sorted and stored in pages of about 2 KB. Each term has a list of the messages that contain the term, by their number
+ * in the segment, where 0 is the oldest message. The directory contains the first term of each page. Separate pages
  * contain the sequence numbers (`seqOf`) of the messages.
  *
  * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
@@ -22,13 +22,16 @@ import {
   truncate,
 } from './query.ts';
 
-/** A bitmap with one bit per message has 2 KB. The encoded list of a term is never larger. */
+/**
+ * Maximum number of messages in a segment. A bitmap with one bit per message then has 2 KB, and the encoded list of a
+ * term is never larger.
+ */
 export const MAX_SEGMENT_MESSAGES = 16_384;
 /** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
 const PAGE_BYTES = 1_950;
 /** Maximum encoded length of the size of a list of numbers. */
 const SIZE_BYTES = 2;
-/** Sequence numbers per page. */
+/** Number of sequence numbers in one page. */
 export const SEQS_PER_PAGE = 512;
 
 export interface EncodedSegment {
@@ -114,7 +117,7 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
     const [first = 0, ...others] = seqs.slice(begin, begin + SEQS_PER_PAGE);
-    // Sequence numbers before 2025 are negative.
+    // Sequence numbers of times before 2025 are negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
     let last = first;

@@ -30,7 +30,10 @@ export interface SearchSource<Message extends SearchableMessage> {
    * has fewer messages.
    */
   nth(range: IdRange, count: number): MaybePromise<string | null>;
-  /** Returns messages in one state from the index of this state. The search calls it only for states with an index. */
+  /**
+   * Returns messages in one state from the index of this state. The search calls this function only for states with an
+   * index.
+   */
   fromState(state: State, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
   /** Counts the messages in one state, up to `maxCount`. */
   countInState(state: State, range: IdRange, maxCount: number): MaybePromise<number>;
@@ -89,7 +92,7 @@ export function idRangeOf({ since, until, before }: Pick<MessageSearch, 'since' 
 /** A coroutine. `yield*` runs it and returns its result. */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
-/** A value, or a promise of a value. */
+/** A value, or a promise that resolves to a value. */
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Waits for the value if it is a promise. */
@@ -97,7 +100,7 @@ export function* waitFor<T>(value: MaybePromise<T>): Coroutine<T> {
   return value instanceof Promise ? ((yield value) as T) : value;
 }
 
-/** Runs a coroutine that yields no promise. Throws if it yields one. */
+/** Runs a coroutine that yields no promise. Throws if the coroutine yields a promise. */
 export function runSync<T>(steps: Coroutine<T>): T {
   const step = steps.next();
   if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
@@ -120,7 +123,7 @@ export async function runAsync<T>(steps: Coroutine<T>): Promise<T> {
   return step.value;
 }
 
-/** Maximum number of cached directories. They need about 10 MB. */
+/** Maximum number of cached directories, which need about 10 MB. */
 const MAX_CACHED_DIRECTORIES = 1_000;
 
 export class DirectoryCache {
@@ -142,7 +145,7 @@ export class DirectoryCache {
       const directory = decoded.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
       all.set(number, directory);
-      // The most recently used entry is the last one.
+      // The most recently used entry is the last entry.
       this.#cache.delete(number);
       this.#cache.set(number, directory);
     }

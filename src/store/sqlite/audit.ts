@@ -1,6 +1,6 @@
 /**
- * Writes the audit log. Each operation runs in its own transaction or savepoint, so an entry and its change are either
- * both stored or both rolled back.
+ * Writes the audit log. Each operation runs in its own transaction or savepoint, so that the entry and the change are
+ * either both stored or both rolled back.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type Actor, auditEntry, auditedImport, type ImportStep, type NewAuditEntry } from '../../model/audit.ts';

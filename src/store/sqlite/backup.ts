@@ -1,8 +1,8 @@
 /**
  * Backs up the embedded database: makes a consistent copy while a service may use the database.
  *
- * Guarantees: when the promise resolves, the copy is complete, checked and synced to disk. Rejects with a one-line
- * StoreError.
+ * Guarantees: when the promise resolves, the copy is complete, checked and synced to disk. On a failure, the promise
+ * rejects with a one-line StoreError.
  */
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -66,7 +66,10 @@ export function requireIntact(database: DatabaseSync, path: string): void {
   if (result !== 'ok') throw new StoreError(`${path} is damaged (${String(result)}). Use another backup.`);
 }
 
-/** The number and the age of the messages that a service would send after a restore of this database. */
+/**
+ * The messages that a service would send after a restore of this database: their number, and the time of the oldest
+ * one.
+ */
 export interface UnsentMessages {
   readonly count: number;
   /** The time when the oldest message was accepted (ms since the epoch), or null if there is no message. */

@@ -27,18 +27,18 @@ const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 /**
  * Pages of 8 KiB and a checkpoint every 500 pages. A longer log increases the throughput slightly, but the commit that
  * starts a checkpoint then waits longer. Pages of 4 KiB increase the processor time per row by 40 % to 66 %.
- * docs/decisions/embedded-store.md has the figures.
+ * docs/decisions/embedded-store.md contains the figures.
  */
 const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
 const CACHE_KIB = 65_536;
-/** Maximum wait of a statement for the commit of another process. */
+/** Maximum time that a statement waits for the commit of another process. */
 const BUSY_TIMEOUT_MS = 15_000;
 
-/** Maximum wait for another process that is opening the same file. */
+/** Maximum time that this process waits for another process that is opening the same file. */
 const MAX_OPEN_WAIT_MS = 5_000;
 
-/** Maximum wait of a command for another process that migrates the schema. */
+/** Maximum time that a command waits for another process that migrates the schema. */
 const MAX_MIGRATION_WAIT_MS = 5_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -77,8 +77,8 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
 
 /**
  * Throws a StoreError if another process has the file open under another name, because the file was moved or is mounted
- * twice. Each name has its own log, and two logs destroy the database. If a process has the file open under this name,
- * the shared memory file exists.
+ * twice. SQLite writes a log for each name, and two logs destroy the database. If a process has the file open under
+ * this name, the shared memory file exists.
  */
 export function requireSinglePath(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
@@ -137,7 +137,7 @@ function checkVersion(database: DatabaseSync): void {
   }
 }
 
-/** Returns true for a Postrider database whose schema this version knows. */
+/** Returns true for a Postrider database whose schema this version supports. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
   const newest = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
   return pragma(database, 'application_id') === APPLICATION_ID && pragma(database, 'user_version') <= newest;
@@ -184,7 +184,7 @@ function runMigrations(database: DatabaseSync, path: string, files: readonly str
   const newest = files.length;
   database.exec('BEGIN IMMEDIATE');
   try {
-    // Read again under the lock, because another process may have migrated the schema in the meantime.
+    // The version is read again under the lock, because another process may have migrated the schema in the meantime.
     const version = pragma(database, 'user_version');
     if (version > newest) throw newerSchemaError(path, version, newest);
     for (const name of files.slice(version)) {

@@ -17,7 +17,7 @@ export function prepareDirectory(database: DatabaseSync, domainsSince: (revision
 
   return {
     nextRevision: (): number => rows.int(incrementRevision.get() ?? {}, 'revision'),
-    /** Returns the changes after `revision`, or null if there are none. */
+    /** Returns the changes after `revision`, or null if there is no change. */
     changesSince(revision: number): DirectoryChanges | null {
       const newest = rows.int(selectRevision.get() ?? {}, 'revision');
       if (newest <= revision) return null;

@@ -1,6 +1,6 @@
 /**
- * Stores sending domains and their DKIM keys. The row of a removed domain remains and is marked as removed, so that
- * every node detects the removal.
+ * Stores sending domains and their DKIM keys. The row of a removed domain is marked as removed instead of deleted, so
+ * that every node reads the removal.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, DirectoryChanges } from '../../model/account.ts';

@@ -15,10 +15,10 @@ export function toStoreError(error: unknown, path: string): StoreError {
     case 26: // SQLITE_NOTADB
     case 11: // SQLITE_CORRUPT
       return new StoreError(
-        `the database ${path} is damaged (${errorText(error)}). It was left unchanged. Restore a backup or move it aside.`,
+        `the database ${path} is damaged (${errorText(error)}). The file was left unchanged. Restore a backup or move the file aside.`,
       );
     case 13: // SQLITE_FULL
-      return new StoreError(`the disk of ${path} is full. Free space; nothing acknowledged is lost.`);
+      return new StoreError(`the disk of ${path} is full. Free disk space. No acknowledged message is lost.`);
     case 8: // SQLITE_READONLY
     case 14: // SQLITE_CANTOPEN
       return new StoreError(

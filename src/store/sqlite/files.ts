@@ -35,8 +35,9 @@ export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 const MAX_SYMBOLIC_LINKS = 40;
 
 /**
- * Creates the folder and its missing parents, which only this user can read. Throws the error of the system. The recursive mode of
- * `mkdirSync` never returns in a file system that answers ENOENT for a new folder, such as /proc.
+ * Creates the folder and its missing parents, which only this user can read. Throws the error of the operating system.
+ * Does not use the recursive mode of `mkdirSync`, which never returns in a file system that answers ENOENT for a new
+ * folder, such as /proc.
  */
 export function createFolder(folder: string): void {
   const isFolder = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
@@ -46,12 +47,12 @@ export function createFolder(folder: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // Another process may have created it.
+    // Another process may have created the folder.
     if (!isFolder()) throw error;
   }
 }
 
-/** `.before-2026-01-31T12-00-00-000Z`: the files that a restore has replaced. */
+/** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 /**
  * The suffixes of the files of an unfinished restore: a draft or a marker. In earlier versions the suffix of a draft
@@ -115,7 +116,7 @@ export function leftoverHardLinks(path: string): readonly string[] {
   });
 }
 
-/** Returns the paths of the files beside `path` whose names are the name of `path` plus a matching suffix. */
+/** Returns the paths of the files in the folder of `path` whose names are the name of `path` plus a matching suffix. */
 function pathsBeside(path: string, suffix: RegExp): readonly string[] {
   const folder = dirname(path);
   const baseName = basename(path);

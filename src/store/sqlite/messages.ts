@@ -36,8 +36,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit) {
     `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const append = prepareAppend(database);
-  // The condition is that of the partial index, so the count reads only the index. It takes 25 ms for 1,000,000 queued
-  // messages, an eighth of the time with the index of all open messages.
+  // The condition is that of the partial index, so the count reads only the index. The count takes 25 ms for 1,000,000
+  // queued messages, an eighth of the time with the index of all open messages.
   const countQueued = database.prepare(
     `SELECT count(*) AS n FROM mail_request INDEXED BY mail_request_due WHERE state = 'queued'`,
   );

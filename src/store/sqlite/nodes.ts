@@ -8,7 +8,7 @@ import { advanceRunningTime, type RunningTime, startRunningTime } from '../../mo
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
-/** Time for which a node is listed after its liveness timeout. */
+/** The time for which a node is listed after its liveness timeout. */
 const LIST_DEAD_NODES_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {

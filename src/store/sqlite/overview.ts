@@ -68,7 +68,7 @@ export function prepareOverview(database: DatabaseSync) {
       const [lane, account] = [rows.int(position, 'lane'), rows.int(position, 'account_id')];
       const first = firstDue.get(lane, account);
       if (first !== undefined) earliest = Math.min(earliest ?? Number.POSITIVE_INFINITY, rows.int(first, 'due_at'));
-      // A message is already due, so later accounts need no check.
+      // If a message is already due, later accounts need no check.
       if (earliest !== null && earliest <= now) return earliest;
       position = nextAccount.get(lane, account);
     }

@@ -3,8 +3,8 @@
  * recovers leases. The owner and the attempt count fence each settlement. The embedded store has one writer, so it uses
  * a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP LOCKED.
  *
- * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane gets half of the limits of
- * the claim, and the other lane gets the remaining limits. Within a lane, accounts are served round-robin
+ * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane receives half of the
+ * limits of the claim, and the other lane receives the remaining limits. Within a lane, accounts are served round-robin
  * (`createAccountRotation`), a few rows at a time (`rowsPerTurn`), so that the backlog of one account does not delay
  * another account.
  */
@@ -32,7 +32,7 @@ import {
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 
-/** The remaining limits of a claim. Suppressed messages also count, because their handling takes time. */
+/** The remaining limits of a claim. Suppressed messages also count, because each of them needs writes. */
 interface RemainingLimits {
   messages: number;
   bytes: number;
@@ -123,7 +123,7 @@ export function prepareClaim(
       const { found, full } = selectFitting(lane, account, rowLimit, remaining, now);
       for (const row of found) leaseOne(row, lease, now, claimed);
       if (full) {
-        // If the account has leased a row, the rotation continues after it.
+        // If a row of the account was leased, the rotation continues after this account.
         rotation.resumeAfter(found.length > 0 ? account : (lastServed ?? account - 1));
         return true;
       }
@@ -166,7 +166,7 @@ export function prepareClaim(
     remaining.bytes -= initial.bytes - firstLaneLimits.bytes;
     remaining.nothingLeased = firstLaneLimits.nothingLeased;
     const secondLaneHasMore = claimLane(second, share, remaining, lease, now, claimed);
-    // The first lane gets the limits that the second lane has not used.
+    // The first lane receives the limits that the second lane did not use.
     if (firstLaneHasMore) firstLaneHasMore = claimLane(first, share, remaining, lease, now, claimed);
     return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
@@ -183,7 +183,7 @@ export interface AccountRotation {
    * have been examined or the maximum is reached.
    */
   next(now: number): number | null;
-  /** Continues the rotation after `account`, which was the last one served. */
+  /** Continues the rotation after `account`, which is the last served account. */
   resumeAfter(account: number): void;
   /** Returns true if the last round ended before it had examined every account. */
   readonly hasMore: boolean;
@@ -204,8 +204,8 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   let searchStart: number | null = null;
   let hasMore = false;
   /**
-   * The state of the round: the account at which the round ends, whether the round has continued at the first account,
-   * the number of examined accounts, and the last account that was found.
+   * The variables of the round: the account at which the round ends, whether the round has continued at the first
+   * account, the number of examined accounts, and the last account that was found.
    */
   let roundEnd = 0;
   let hasWrapped = false;
@@ -374,8 +374,7 @@ export function prepareLeaseEnds(
         const wasMarked = rows.int(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
         checkedTransition('sending', to, 'queue');
-        // The attempt count of an own lease is not decremented, so that the fence rejects a late settlement of this
-        // lease.
+        // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
         const refundsAttempt = lost.refundAttempt && rows.textOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         append(seq, entry);

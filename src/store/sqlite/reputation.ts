@@ -76,7 +76,7 @@ export function prepareReputation(database: DatabaseSync, nextRevision: () => nu
   }
 
   /**
-   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window; Only the
+   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window. Only the
    * first complaint counts.
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {

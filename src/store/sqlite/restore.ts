@@ -45,7 +45,7 @@ import {
 } from './files.ts';
 
 const CHUNK_BYTES = 1_048_576;
-/** Maximum wait for another command to close the database. */
+/** Maximum time that a restore waits for another command to close the database. */
 const BUSY_TIMEOUT_MS = 5_000;
 /**
  * SQLite result codes for a file that is not a readable database: SQLITE_ERROR, SQLITE_IOERR, SQLITE_CORRUPT,
@@ -53,12 +53,13 @@ const BUSY_TIMEOUT_MS = 5_000;
  */
 const UNREADABLE: ReadonlySet<number> = new Set([1, 10, 11, 24, 26]);
 /**
- * The offset of the read version in the header of a database (sqlite.org/fileformat.html, 1.3). It is 2 in WAL mode.
+ * The offset of the read version in the header of a database (sqlite.org/fileformat.html, 1.3). The read version is 2
+ * in WAL mode.
  */
 const READ_VERSION_OFFSET = 19;
 const WAL_VERSION = 2;
 
-/** The file system operations of a restore. A test ends the process at each of them. */
+/** The file system operations of a restore. A test ends the process at each operation. */
 export interface RestoreSteps {
   readonly link: (from: string, to: string) => void;
   readonly rename: (from: string, to: string) => void;
@@ -89,8 +90,8 @@ export function restoreDatabase(
 ): string | null {
   const realPath = resolveDatabasePath(path);
   const backup = statSync(from, { throwIfNoEntry: false });
-  if (backup === undefined) throw new StoreError(`there is no backup ${from}.`);
-  if (!backup.isFile()) throw new StoreError(`${from} is not a file. Name a backup file.`);
+  if (backup === undefined) throw new StoreError(`there is no backup ${from}. Check the path.`);
+  if (!backup.isFile()) throw new StoreError(`${from} is not a file. Give the path of a backup file.`);
   makeFolder(realPath);
   const unlock = acquireServeLock(realPath);
   try {
@@ -122,7 +123,7 @@ function restoreFault(error: unknown, path: string): StoreError {
       return new StoreError(`the disk of ${path} is full (${systemErrorCode(error)}). Free space and restore again.`);
     default:
       return new StoreError(
-        `cannot restore ${path} (${systemErrorCode(error)}). Check the owner and permissions of it and its folder, and restore again.`,
+        `cannot restore ${path} (${systemErrorCode(error)}). Check the owner and the permissions of the file and of its folder, and restore again.`,
       );
   }
 }
@@ -139,8 +140,8 @@ function readBackup<T>(from: string, read: () => T): T {
 }
 
 /**
- * The content of a marker: the new name of the old files, and the draft that replaces them. Both are file names in the
- * folder of the database.
+ * The content of a marker: the new name of the old files, and the name of the draft that replaces them. Both are file
+ * names in the folder of the database.
  */
 interface Marker {
   readonly kept: string;
@@ -164,7 +165,7 @@ class Restore {
 
   run(): string | null {
     if (isSameFile(fileIdentity(this.#from), fileIdentity(this.#path)))
-      throw new StoreError(`${this.#from} is the database itself. Name a backup file.`);
+      throw new StoreError(`${this.#from} is the database itself. Give the path of a backup file.`);
     const marker = this.#readMarker();
     if (marker === null) requireSingleHardLink(this.#path);
     try {
@@ -188,13 +189,14 @@ class Restore {
   }
 
   /**
-   * Copies the backup to the draft and checks the draft. The backup itself is not opened as a database, because this
-   * could change it.
+   * Copies the backup to the draft and checks the draft. The backup is not opened as a database, because SQLite could
+   * then change the file.
    */
   #makeDraft(): void {
     const draft = this.#draft;
     this.#copy(this.#from, draft);
-    // A database that an earlier restore has preserved without a checkpoint has a log. A backup has no log.
+    // If an earlier restore has preserved a database without a checkpoint, this database has a log. A backup has no
+    // log.
     if (isInWalMode(draft) && existsSync(`${this.#from}-wal`)) this.#copy(`${this.#from}-wal`, `${draft}-wal`);
     try {
       const copy = new DatabaseSync(draft);
@@ -238,8 +240,8 @@ class Restore {
         try {
           return this.#replaceByLink() ?? this.#replaceByMoving(this.#unusedPath());
         } finally {
-          // The old file is closed last, so that a process that waits to open it detects that the path names another
-          // file.
+          // The old file is closed last, so that a process that waits to open the file detects that the path names
+          // another file.
           oldDatabase.close();
         }
       }
@@ -345,7 +347,9 @@ class Restore {
     }
     const marker = parseMarker(text);
     if (marker !== null) return marker;
-    throw new StoreError(`${path} is not a marker of a restore. Check the files beside it and move it away.`);
+    throw new StoreError(
+      `${path} is not a marker of a restore. Check the files in its folder, and move the marker away.`,
+    );
   }
 
   #removeMarker(): void {

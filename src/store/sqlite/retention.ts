@@ -10,8 +10,8 @@ import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync) {
-  // Messages have the same order by `seq` as by acceptance, so the oldest queued messages are a range of this index,
-  // regardless of their due times.
+  // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of this
+  // index, regardless of their due times.
   const selectOverAge = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );

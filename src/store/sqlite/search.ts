@@ -35,7 +35,10 @@ const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accept
 const OPEN_STATES: readonly State[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
-/** Creates the operations of the search. `monotonic` is the clock for the time limit of searches. */
+/**
+ * Creates the operations of the search. `monotonic` returns the monotonic time in ms, which limits the duration of
+ * searches.
+ */
 export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   const nth = database.prepare(
     'SELECT id FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT 1 OFFSET ?',

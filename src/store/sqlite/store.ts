@@ -30,8 +30,8 @@ import {
 } from './thread.ts';
 
 /**
- * Interval at which the writer polls for changes by other processes. It is shorter than the guaranteed one second, so
- * that a poll may be late.
+ * Interval at which the writer polls for changes by other processes. The interval is shorter than the guaranteed one
+ * second, so that a poll may be late.
  */
 const POLL_INTERVAL_MS = 200;
 
@@ -53,8 +53,8 @@ const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 export interface SqliteOptions {
   readonly path: string;
   /**
-   * True for a service, which holds the serve lock. Only one service may use the file. Commands may open the file at
-   * the same time.
+   * True for a service, which holds the serve lock. Only one service may use the file. Commands may open the file while
+   * a service uses it.
    */
   readonly exclusive: boolean;
   /** The module that the threads of the store run. */
@@ -119,7 +119,7 @@ export async function openSqliteStore({
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const poll = async () => {
-      // If nothing has changed, the poll reads one row. Any process may have made the change.
+      // If there is no change, the poll reads only one row. Any process may have made a change.
       const changes = await writer.call('directorySince', revision);
       if (changes === null) return;
       revision = changes.revision;

@@ -13,11 +13,11 @@ const SERVICE_LIST_ID = 0;
  * uses the same expression.
  */
 const DOMAIN = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** A prefix with this character appended is greater than every text with that prefix. */
+/** The character that is appended to a prefix to get a text greater than every text with that prefix. */
 const AFTER_PREFIX = '\u{10FFFF}';
 /**
- * A text with this character appended is greater than the text itself, and less than every longer text that begins with
- * it.
+ * The character that is appended to a text to get a bound: greater than the text, and less than every longer text that
+ * begins with the text.
  */
 const AFTER_TEXT = '\u0001';
 

@@ -38,10 +38,10 @@ import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareSuppressions } from './suppressions.ts';
 import { prepareTraffic } from './traffic.ts';
 
-/** Maximum number of calls in one group. It limits the time until the first call is answered. */
+/** Maximum number of calls in one group, which limits the time until the first call is answered. */
 const MAX_GROUP_CALLS = 64;
 
-/** The start parameters of a store thread. */
+/** The parameters with which a store thread is started. */
 export interface ThreadData {
   readonly path: string;
   /** True if this process holds the serve lock. */
@@ -91,7 +91,7 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/** Interval at which the files are checked. They are also checked after each commit. */
+/** Interval at which the files are checked. The files are also checked after each commit. */
 export const FILES_CHECK_MS = 1_000;
 
 interface GuardedOptions {
@@ -113,7 +113,7 @@ export type TextReply =
 export interface GuardedDatabase {
   /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
   answer(calls: readonly Call[]): readonly TextReply[];
-  /** Checks the files. They are also checked after each commit, before the calls are answered. */
+  /** Checks the database files. The files are also checked after each commit, before the calls are answered. */
   checkFiles(): void;
   close(): void;
 }
@@ -179,9 +179,9 @@ export function openGuardedDatabase({
 
 /** A fault of the database files. Data that is written during the fault would be lost. */
 export interface FilesFault {
-  /** Contains no path, so it may be shown to the public. */
+  /** The reason without paths, which may be shown to the public. */
   readonly reason: string;
-  /** Names the file and the remedy, for the operator. */
+  /** The remedy for the operator, which names the file. */
   readonly remedy: string;
 }
 
@@ -196,8 +196,8 @@ type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
  * Records the identities of the open files. The returned function compares them with the files on disk and returns the
- * first fault, or null. A comparison takes 8 to 36 µs (2 busy cores). It never opens a file, because closing the file
- * would release the SQLite locks on it.
+ * first fault, or null. A comparison takes 8 to 36 µs (2 busy cores). The comparison opens no file, because closing a
+ * file would release the SQLite locks on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
   const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
@@ -243,18 +243,18 @@ function faultOf(path: string, suffix: FileSuffix, reason: string): FilesFault {
     case '':
       return {
         reason,
-        remedy: `Put the file back at ${path}; the service then continues. If it was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
+        remedy: `Put the file back at ${path}; the service then continues. If the file was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
       };
     case '-wal':
       return {
         reason,
-        remedy: `Stop the service with SIGTERM and start it again: it then writes the log into ${path}. Do not end it with SIGKILL, and run no command meanwhile.`,
+        remedy: `Stop the service with SIGTERM and start it again: the service then writes the log into ${path}. Do not end the service with SIGKILL, and run no command meanwhile.`,
       };
     case '-shm':
     case '-serve':
       return {
         reason,
-        remedy: `Stop the service and start it again; it creates ${file} again. Run no command meanwhile.`,
+        remedy: `Stop the service and start it again; the service then creates ${file} again. Run no command meanwhile.`,
       };
   }
 }
@@ -341,7 +341,9 @@ export interface Engine {
   run(calls: readonly Call[]): Reply[];
 }
 
-/** Creates the engine of a thread. `monotonic` is the clock for the time limit of searches. */
+/**
+ * Creates the engine of a thread. `monotonic` returns the monotonic time in ms, which limits the duration of searches.
+ */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const operations = prepareOperations(database, monotonic);
 

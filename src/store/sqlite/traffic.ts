@@ -1,4 +1,6 @@
-/** Stores the traffic time series: each node writes its own rows by minute and by hour, and reads return their sums. */
+/**
+ * Stores the traffic time series: the rows of each node by minute and by hour. Reads return the sums over all nodes.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   formatLatencies,
@@ -18,7 +20,7 @@ export function prepareTraffic(database: DatabaseSync) {
   const write = database.prepare(
     `INSERT OR REPLACE INTO traffic (span, at, node, latencies, ${counts}) VALUES (?, ?, ?, ?, ${TRAFFIC_COUNTS.map(() => '?').join(', ')})`,
   );
-  // Parameters are floating-point numbers. They are cast because the steps need integer division.
+  // Parameters are floating-point numbers. The parameters are cast because the steps need integer division.
   const sums = database.prepare(
     `SELECT at / cast(:step AS INTEGER) * cast(:step AS INTEGER) AS step, group_concat(latencies, ' ') AS latencies, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,

@@ -1,4 +1,6 @@
-/** The entry module of a store thread. store.ts starts the thread with this module; no module imports it. */
+/**
+ * This file is the entry module of a store thread. store.ts starts the thread with this module; no module imports it.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from './database.ts';
 import type { ThreadData } from './thread.ts';

@@ -12,7 +12,7 @@ import { isMessageId, MESSAGE_SUFFIX, maildirAt } from './transport.ts';
 
 /**
  * The first fields of a message are the envelope, the signatures, From, To and Subject. With an encoded subject of 998
- * bytes they need at most 6 KiB.
+ * bytes, these fields need at most 6 KiB.
  */
 const HEAD_BYTES = 8_192;
 const MAX_LIMIT = 1_000;
@@ -28,7 +28,7 @@ export function createCaptureInbox(directory: string): Inbox {
   const pathOf = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
   let cachedNames: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
-  /** Returns all file names, unordered. Reading 60,000 names takes 80 ms. */
+  /** Returns all file names, unordered. Reading 60,000 file names takes 80 ms. */
   async function listNames(): Promise<readonly string[]> {
     const startedAt = Date.now();
     const changedAt = (await nullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
@@ -59,7 +59,10 @@ export function createCaptureInbox(directory: string): Inbox {
   };
 }
 
-/** Returns the `limit` greatest ids below `before`, the greatest first. This is faster than sorting all names. */
+/**
+ * Returns the `limit` greatest ids less than `before`, the greatest first. This method is faster than sorting all
+ * names.
+ */
 function newestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const ids: string[] = [];
   for (const name of names) {

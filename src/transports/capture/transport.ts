@@ -12,7 +12,10 @@ import type { Attempt, Outcome } from '../../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
 const CONCURRENCY = 16;
-/** A file in `tmp/` of this age remained after a crash. Maildir uses 36 hours by convention. */
+/**
+ * The age from which a file in `tmp/` is removed, because it remained after a crash. Maildir uses 36 hours by
+ * convention.
+ */
 const STALE_TMP_MS = 36 * 3_600_000;
 
 /** The file system, injected so that tests can simulate a full disk. `node:fs` is the default. */
@@ -62,7 +65,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been removed. The next attempt creates it.
+      // The directory may have been removed. The next attempt creates the directory.
       prepared = null;
       await unlink(temporary).catch(() => undefined);
       return deferred(writeFaultText(directory, error), 'transport');
@@ -115,7 +118,7 @@ async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
       const { mtimeMs } = await stat(path);
       if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
     } catch (error) {
-      // A running attempt may have renamed its file.
+      // A running attempt may have renamed the file.
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     }
   }
@@ -154,8 +157,9 @@ function hasControl(address: string): boolean {
   return false;
 }
 
-// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` serves all renames that happened while
-// the last one ran. If an `fsync` fails, all its callers get a rejection with the system's error.
+// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` covers all renames that were
+// made while the previous `fsync` ran. If an `fsync` fails, the promises of all its callers reject with the error of
+// the operating system.
 
 class DirectorySync {
   readonly #path: string;
@@ -172,7 +176,7 @@ class DirectorySync {
       this.#running = this.#run();
       return this.#running;
     }
-    // The running `fsync` may have begun before the caller's rename. Only the next one includes the rename.
+    // The running `fsync` may have begun before the caller's rename. Only the next `fsync` includes the rename.
     this.#next ??= this.#running.then(
       () => this.#advance(),
       () => this.#advance(),

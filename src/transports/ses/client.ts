@@ -1,6 +1,6 @@
 /**
- * Creates a client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no memory for
- * it. The queue retries failed requests, not the SDK.
+ * Creates a client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no
+ * memory for the SDK. The SDK does not retry failed requests, because the queue retries them.
  */
 
 import type { Clock } from '../../clock.ts';
@@ -9,17 +9,17 @@ import { createHttpHandler, type HandlerOptions } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
-  /** URL of another API endpoint. If null, the client uses the endpoint of the region. */
+  /** The URL of another API endpoint. If null, the client uses the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
 
-/** The answer to GetAccount. */
+/** The response to GetAccount. */
 export interface SesAccount {
   readonly sendingEnabled: boolean;
   /** False in the sandbox, which accepts only verified recipients. */
   readonly production: boolean;
-  /** `HEALTHY`, `PROBATION`, `SHUTDOWN`. */
+  /** The enforcement status of the account: `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
   readonly enforcement: string;
   readonly maxSendRate: number | null;
   readonly quota: { readonly max: number; readonly sent: number } | null;
@@ -27,8 +27,8 @@ export interface SesAccount {
 
 export interface SesClient {
   /**
-   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with the SDK's
-   * error; its `sent` is true if the whole request was sent.
+   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with the error
+   * of the SDK. The member `sent` of the error is true if the whole request was sent.
    */
   send(
     message: { readonly id: string; readonly to: string; readonly data: Uint8Array },
@@ -57,7 +57,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   });
   return {
     async send({ id, to, data }, abortSignal) {
-      // Without FromEmailAddress the provider uses the From field. It always sets its own envelope sender.
+      // Without FromEmailAddress the provider uses the From field. The provider always sets its own envelope sender.
       const command = new SendEmailCommand({
         Destination: { ToAddresses: [to] },
         Content: { Raw: { Data: data } },

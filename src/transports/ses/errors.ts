@@ -5,7 +5,7 @@
 import type { Outcome, Reply } from '../../model/outcome.ts';
 import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
 
-/** The parts of an SDK error that the rules use. */
+/** The members of an SDK error that the rules use. */
 export interface SesError {
   readonly name: string;
   readonly message: string;
@@ -15,7 +15,7 @@ export interface SesError {
   readonly sent: boolean;
 }
 
-/** The request was not sent completely, so the provider accepted nothing. */
+/** The meaning of an error before the request was sent completely. The provider has then not accepted the message. */
 const UNSENT: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
 /**
@@ -52,14 +52,18 @@ export function toSesError(error: unknown): SesError {
   };
 }
 
-/** Returns the causes of an AggregateError, which has no message itself: one for each address of the host name. */
+/**
+ * Returns the causes of an AggregateError, which itself has no message. There is one cause for each address of the host
+ * name.
+ */
 function causesOf(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
   return errors.map((cause) => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 }
 
 /**
- * Removes the quoted request. The response to a refused signature quotes the request, which contains the session token.
+ * Removes the quoted request from the text of an error. The response to a refused signature quotes the request, which
+ * contains the session token.
  */
 function withoutRequest(message: string): string {
   const indexes = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']

@@ -3,7 +3,7 @@
  * request was sent completely before its connection failed, which decides between `deferred` and `unanswered`. It also limits
  * the size of a response.
  *
- * A call rejects with the system's error or with an HttpHandlerError.
+ * A call rejects with the error of the operating system or with an HttpHandlerError.
  */
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -12,7 +12,7 @@ import type { Clock } from '../../clock.ts';
 
 /** A signed request of the SDK. */
 export interface HandlerRequest {
-  /** `https:` or `http:`. */
+  /** The protocol: `https:` or `http:`. */
   readonly protocol: string;
   readonly hostname: string;
   readonly port?: number | undefined;
@@ -29,7 +29,7 @@ export interface HandlerResponse {
   readonly body: Buffer;
 }
 
-/** Options of one call, which the SDK passes to the handler. */
+/** The options of one call, which the SDK passes to the handler. */
 export interface HandlerOptions {
   readonly abortSignal?: AbortSignal;
   /** Called when the operating system has accepted the whole request, at the latest when a response arrives. */
@@ -47,13 +47,17 @@ export interface HandlerLimits {
   /** Time from the first byte of the request to the last byte of the response. The time to connect is not included. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
-  /** An idle connection is closed after this time, so that the peer does not close it during its next use. */
+  /**
+   * The time after which an idle connection is closed, so that the peer does not close the connection during its next
+   * use.
+   */
   readonly idleMs: number;
 }
 
 export const HANDLER_LIMITS: HandlerLimits = {
   connectMs: 10_000,
-  // The provider answers within seconds. After this time it is unknown whether the message was accepted.
+  // The provider usually answers within seconds. If this time limit is exceeded, it is unknown whether the message was
+  // accepted.
   responseMs: 60_000,
   maxResponseBytes: 65_536,
   idleMs: 20_000,
@@ -108,14 +112,14 @@ export function createHttpHandler(
         };
         abortSignal?.addEventListener('abort', aborted, { once: true });
         outgoing.on('socket', (socket) => {
-          // A reused connection is ready, and so is a connection that a proxy has opened.
+          // A reused connection, or a connection that a proxy has opened, is already ready.
           if (isReady(socket)) connected();
           else socket.once(tls ? 'secureConnect' : 'connect', connected);
         });
         outgoing.on('finish', () => onSent?.());
         outgoing.on('error', fail);
         outgoing.on('response', (response) => {
-          // A response may come before the server has read the whole request.
+          // A response may arrive before the server has read the whole request.
           onSent?.();
           collect(response, limits.maxResponseBytes).then(
             (body) => {

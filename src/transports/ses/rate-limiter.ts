@@ -5,16 +5,16 @@
  */
 import type { Clock } from '../../clock.ts';
 
-/** A throttled request multiplies the share of the rate by this factor. */
+/** The factor by which a throttled request multiplies the share of the rate. */
 const SLOW_DOWN_FACTOR = 0.7;
-/** The share grows by this much in each second. */
+/** The amount by which the share grows in each second. */
 const GROWTH_PER_SECOND = 0.05;
 const MIN_SHARE = 0.05;
-/** Messages per second until the rate of the account is known. */
+/** The rate in messages per second until the rate of the account is known. */
 const DEFAULT_RATE = 14;
 /**
- * Size of a burst. With a burst of one second, up to twice the rate would be sent in one second, and the provider would
- * throttle it.
+ * The size of a burst, in seconds at the current rate. With a burst of one second, the transport could send twice the
+ * rate in one second, and the provider would throttle requests.
  */
 const BURST_SECONDS = 0.1;
 

@@ -18,18 +18,18 @@ export type SesErrorMeaning =
 export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
-  /** The rule matches if the error message contains one of these phrases, in lower case. */
+  /** Phrases in lower case. The rule matches if the error message contains one of them. */
   readonly phrases?: readonly string[];
   /** The first and the last matching HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
-  /** Each sample is `name status message`; the status is `-` if there is none. */
+  /** Samples of errors in the form `name status message`. The status is `-` if the error has no status. */
   readonly samples: readonly string[];
 }
 
 /**
- * The configuration of this service is wrong. The failure concerns every message, opens the circuit breaker and raises an
- * alarm.
+ * The meaning of an error that the configuration of this service causes. The failure concerns every message, opens the
+ * circuit breaker and raises an alarm.
  */
 const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
 const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };

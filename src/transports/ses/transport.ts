@@ -13,7 +13,7 @@ import { createSesClient, type SesClient, type SesSetting, sesHost } from './cli
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 import { createRateLimiter } from './rate-limiter.ts';
 
-/** Interval between two reads of the send rate while messages are sent. */
+/** The interval between two reads of the send rate while messages are sent. */
 const READ_RATE_EVERY_MS = 60_000;
 /** Maximum number of requests for a throttled message. After the last request the message is deferred. */
 const MAX_REQUESTS = 4;
@@ -50,12 +50,12 @@ export function createSesTransport(
   }
 
   /**
-   * Reads the send rate if the interval has passed. On a failure the last known rate remains in use, and the failure is
-   * reported once.
+   * Reads the send rate if the interval has passed. On a failure, the last known rate remains in use, and the failure
+   * is reported once.
    */
   function readRate(ses: SesClient): void {
     const sinceMs = clock.now() - readAt;
-    // If the clock was set back, the rate is read at once.
+    // If the clock was set back, the rate is read immediately.
     if (sinceMs >= 0 && sinceMs < READ_RATE_EVERY_MS) return;
     readAt = clock.now();
     ses.getAccount(stop.signal).then(

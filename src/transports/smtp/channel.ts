@@ -10,7 +10,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
 import { ReplyParser, type ServerReply, sanitizeLine } from './protocol.ts';
 
-/** Maximum number of unread replies. A server that sends more is faulty or hostile. */
+/** Maximum number of unread replies. A server that sends more replies is faulty or hostile. */
 const MAX_UNREAD = 16;
 
 export class Channel {
@@ -33,7 +33,7 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** `socket` is connecting; `peer` is `host:port` for texts. */
+  /** Creates a channel over `socket`, which is connecting. `peer` is `host:port` for messages. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -49,7 +49,7 @@ export class Channel {
     return this.#lost === null;
   }
 
-  /** The loss of the connection, or null. */
+  /** The loss of the connection; null while the connection is usable. */
   get lost(): ConnectionLost | null {
     return this.#lost;
   }
@@ -150,7 +150,8 @@ export class Channel {
     return this.#event('secureConnect', 'the TLS handshake', timeoutMs).then((lost) => {
       this.#secure = lost === null;
       if (lost === null || lost.cause === 'timeout') return lost;
-      // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason here.
+      // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason in
+      // `authorizationError`.
       const refused: unknown = tls.authorizationError;
       const certificate = refused !== undefined && refused !== null;
       this.#lost = {
@@ -172,8 +173,9 @@ export class Channel {
   }
 
   /**
-   * Marks the connection as idle until `beginWork`. `onEnd` is called once unless work begins first: with true after `idleMs`, while
-   * the connection is still usable; with false when the connection is lost or the server sends an unexpected reply.
+   * Marks the connection as idle until `beginWork`. Unless work begins first, calls `onEnd` once: with true after
+   * `idleMs`, while the connection is still usable, or with false when the connection is lost or the server sends an
+   * unexpected reply.
    */
   idle(idleMs: number, onEnd: (expired: boolean) => void): void {
     this.#wait('work', idleMs, false);
@@ -181,7 +183,7 @@ export class Channel {
   }
 
   /** Closes the connection at once. Later calls resolve to a loss with the cause `closed`. */
-  destroy(text = 'the connection was closed by this side'): void {
+  destroy(text = 'the client closed the connection'): void {
     this.#lose('closed', text);
   }
 
@@ -372,29 +374,29 @@ function handshakeFault(error: unknown): string | null {
 }
 
 // Defines the time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a client does
-// not give up on a slow server too early. Shorter limits are safe here because the queue retries. The limit after the final dot
-// is the longest one of the steps, because a timeout there can cause a duplicate.
+// not give up on a slow server too early. Shorter limits are safe for this client, because the queue retries. The limit
+// after the final dot is the longest limit of a step, because a timeout of this step can cause a duplicate.
 
 export interface SmtpLimits {
-  /** Time for the TCP connection, including name resolution. */
+  /** The time limit of the TCP connection, including name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
-  /** Time for each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
+  /** The time limit of each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
   readonly commandMs: number;
-  /** Time from the final dot to its reply. */
+  /** The time limit of the reply to the final dot. */
   readonly contentMs: number;
-  /** Time from the beginning of an attempt to its final dot, over all steps and connections. */
+  /** The time limit from the beginning of an attempt to its final dot, over all steps and connections. */
   readonly attemptMs: number;
   readonly quitMs: number;
-  /** How long an unused connection remains open. */
+  /** The time for which an unused connection remains open. */
   readonly idleMs: number;
   /**
    * Maximum number of messages per connection. After the last message the connection ends with QUIT, so a relay can balance its
    * load.
    */
   readonly messagesPerConnection: number;
-  /** How long `tls=offered` uses clear text after a failed TLS handshake. */
+  /** The time for which `tls=offered` uses clear text after a failed TLS handshake. */
   readonly plaintextAfterTlsFailureMs: number;
 }
 

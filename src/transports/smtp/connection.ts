@@ -30,7 +30,7 @@ interface Opening {
   readonly plaintext: boolean;
   /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
-  /** Called immediately with the channel, so that it can be closed while it is opening. */
+  /** Called immediately with the channel, so that the caller can close the channel while it is opening. */
   readonly onChannel: (channel: Channel) => void;
 }
 
@@ -68,7 +68,7 @@ export async function openConnection(
       const answer = await channel.nextReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return failed(lostOutcome('starttls', answer), true);
       if (answer.code === 220) {
-        // Clear text after the 220 is an injection (CVE-2011-0411).
+        // Clear text after the 220 reply is an injection (CVE-2011-0411).
         if (channel.unread) {
           return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
@@ -159,7 +159,7 @@ function extensionsOf(reply: ServerReply): Extensions {
     const words = line.slice(4).trim().toUpperCase().split(' ');
     const keyword = words[0] ?? '';
     keywords.add(keyword);
-    // Servers older than RFC 2554 send `AUTH=LOGIN`.
+    // Servers that are older than RFC 2554 send `AUTH=LOGIN`.
     if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
       if (keyword.length > 5) auth.add(keyword.slice(5));
       for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
@@ -183,7 +183,7 @@ interface Extensions {
   readonly size: boolean;
   readonly smtputf8: boolean;
   readonly startTls: boolean;
-  /** Upper case, such as `PLAIN`. */
+  /** The AUTH mechanisms in upper case, such as `PLAIN`. */
   readonly auth: readonly string[];
 }
 
@@ -191,9 +191,9 @@ interface Extensions {
 export interface Connection {
   readonly channel: Channel;
   readonly extensions: Extensions;
-  /** A text such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
+  /** A description such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
-  /** Number of messages that were started on this connection. */
+  /** The number of messages that were started on this connection. */
   served: number;
   /** True if a transaction is still open on the server. The next transaction begins with RSET. */
   needsReset: boolean;
@@ -231,7 +231,10 @@ function failOpening(channel: Channel, stage: Stage, reason: Reason, text: strin
   return failed(deferred({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
-/** Closes the connection because of the server's reply. No message depends on it yet, so the outcome is always deferred. */
+/**
+ * Closes the connection because of the server's reply. The reply does not concern a message, so the outcome is always
+ * deferred.
+ */
 function refuseOpening(channel: Channel, stage: Stage, answer: ServerReply): OpeningFailed {
   channel.destroy();
   const reply = toReply(stage, answer);
@@ -283,13 +286,16 @@ export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-// Manages a pool of up to `size` connections. The pool does not handle messages. A caller acquires an idle connection, or the
-// permission to open one, and releases it later.
+// Manages a pool of up to `size` connections. The pool does not handle messages. A caller acquires an idle connection,
+// or the permission to open a connection, and releases the connection later.
 //
 // Guarantees: at most `size` connections exist at the same time, including closing ones. The most recently used
 // connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served in order.
 
-/** A connection, the permission to open one (the caller then calls `opened` or `freed`), or `closed` if the pool is closed. */
+/**
+ * A connection, the permission to open a connection (the caller then calls `opened` or `freed`), or `closed` if the
+ * pool is closed.
+ */
 type Acquired = Connection | 'open' | 'closed';
 
 export class ConnectionPool {
@@ -323,7 +329,7 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldest = this.#idle[0];
-      // The callback of `idle` below frees the slot of the connection at once.
+      // The closed connection frees its slot immediately, through the callback of `idle` below.
       if (oldest !== undefined) oldest.channel.destroy();
     }
     if (this.#count < this.#size) {
@@ -380,7 +386,10 @@ export class ConnectionPool {
     });
   }
 
-  /** Sends QUIT on idle connections now and on busy ones when they are released. Closes all others after `timeoutMs`. */
+  /**
+   * Sends QUIT on idle connections immediately, and on busy connections when they are released. Closes all other
+   * connections after `timeoutMs`.
+   */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     for (const waiter of this.#waiting.splice(0)) waiter('closed');

@@ -10,7 +10,7 @@ import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
 export type RelaySession =
   | {
       readonly kind: 'ready';
-      /** Host, address and cipher, or `clear text`. */
+      /** The host, the address, and the cipher or `clear text`. */
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
@@ -28,7 +28,10 @@ export interface RelayProbe {
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
-/** Short limits, because an operator waits. Some servers delay the greeting by several seconds on purpose. */
+/**
+ * The time limits of a probe, which are short because an operator waits. Some servers delay the greeting by several
+ * seconds on purpose.
+ */
 const PROBE_LIMITS: SmtpLimits = {
   ...SMTP_LIMITS,
   connectMs: 8_000,

@@ -1,22 +1,25 @@
 /**
  * Writes SMTP command lines and parses replies. The functions are pure.
  *
- * This file writes all command lines. A text that cannot be part of one command line (CR, LF, NUL, another control
- * character, 8-bit text without SMTPUTF8, too many octets) throws before a byte is sent. Otherwise a line break in an
- * address, a name or a credential would become a further command.
+ * This file writes all command lines. A function throws, before a byte is sent, if a text cannot be part of one command
+ * line (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets). Otherwise a line break
+ * in an address, a name or a credential would become a further command.
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
-/** RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10 octets). */
+/** The limit of RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10 octets). */
 const MAX_COMMAND_OCTETS = 512 + 26 + 10;
-/** RFC 5321 section 4.5.3.1.3. */
+/** The limit of RFC 5321 section 4.5.3.1.3. */
 const MAX_PATH_OCTETS = 256;
-/** RFC 4954 section 4. */
+/** The limit of RFC 4954 section 4. */
 const MAX_AUTH_OCTETS = 12_288;
-/** RFC 5321 section 4.5.3.1.2. */
+/** The limit of RFC 5321 section 4.5.3.1.2. */
 const MAX_NAME_OCTETS = 255;
 
-/** A text that cannot be written as an SMTP command. The error message names the part, never its content. */
+/**
+ * The error of a text that cannot be written as an SMTP command. The error message names the part of the command, never
+ * its content.
+ */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
@@ -27,7 +30,10 @@ export interface EnvelopeLines {
   readonly rcpt: string;
 }
 
-/** Returns `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets. An empty `from` is the null path. */
+/**
+ * Returns `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets. An empty `from` becomes the null
+ * path.
+ */
 export function envelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return {
@@ -38,7 +44,7 @@ export function envelopeLines(from: string, to: string, smtputf8: boolean): Enve
 
 function pathCommand(verb: string, part: string, address: string, smtputf8: boolean): string {
   checkText(`the envelope ${part}`, address, smtputf8, MAX_PATH_OCTETS - 2);
-  // Outside a quoted string `<`, `>` and space would end the path or begin a parameter.
+  // Outside a quoted string, `<`, `>` or a space would end the path or begin a parameter.
   let quoted = false;
   for (let i = 0; i < address.length; i += 1) {
     const unit = address.charCodeAt(i);
@@ -73,7 +79,7 @@ export function authPlain(user: string, pass: string): string {
   return command;
 }
 
-/** Returns the two answers of `AUTH LOGIN`. */
+/** Returns the two lines that answer the challenges of `AUTH LOGIN`. */
 export function authLogin(user: string, pass: string): readonly [string, string] {
   const answers = [credential('user', user), credential('password', pass)].map((part) =>
     Buffer.from(part).toString('base64'),
@@ -102,11 +108,11 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
   if (octets > maxOctets) throw new CommandError(`${textName} is longer than ${maxOctets} octets`);
 }
 
-// Parses the bytes of a server into SMTP replies, for any chunks.
+// Parses the bytes of a server into SMTP replies. The bytes may be split into chunks at any position.
 //
-// Guarantees: the time is linear. The memory is bounded to 2 KiB per line and 16 KiB per reply (RFC 5321 section 4.5.3.1.5 has
-// 512 octets per line). A bare LF is accepted as a line end. On an error the parser returns one line, and the connection is
-// then unusable.
+// Guarantees: the time is linear in the number of bytes. The memory is limited to 2 KiB per line and 16 KiB per reply
+// (RFC 5321 section 4.5.3.1.5 has 512 octets per line). A bare LF is accepted as a line end. On an error the parser
+// returns one line, and the connection is then unusable.
 
 const MAX_LINE_OCTETS = 2_048;
 const MAX_REPLY_OCTETS = 16_384;
@@ -209,7 +215,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
       const start = line.charAt(4) === '#' ? 5 : 4;
       const found = line.slice(start, 4 + length);
       enhanced ??= found;
-      // Servers repeat the enhanced code on each line. A different code is part of the text.
+      // Servers repeat the enhanced code on each line. A different code belongs to the text.
       if (found === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(from).trim();

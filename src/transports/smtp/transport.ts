@@ -147,7 +147,8 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           transcript.remark('the reused connection was closed; repeated over a new one');
         }
       } catch (error) {
-        // The error is a bug of this code or of the caller. The failure is temporary and concerns only this message.
+        // The cause is a bug in this code or in the caller. The failure is classified as temporary and concerns only
+        // this message.
         const text =
           error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
         return finish(localFailure('unknown', text, 'message'));
@@ -164,8 +165,8 @@ function localFailure(reason: 'connection' | 'unknown', text: string, scope: 'me
 // the server offers PIPELINING (RFC 2920), the commands are sent in one write.
 //
 // Guarantees: sending never rejects. If the connection is lost when the final dot may have been sent, the outcome is
-// `unanswered`. Before that, the outcome is deferred. `stale` means that a reused connection was closed and the server did not
-// accept the message.
+// `unanswered`. If the connection is lost earlier, the outcome is deferred. `stale` means that a reused connection was
+// closed and the server did not accept the message.
 
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
@@ -239,8 +240,8 @@ async function transact(
   if (dataAnswer.kind === 'lost') return refusal === null ? lostBefore('data', dataAnswer, reused) : outcomeOf(refusal);
   if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer });
   if (refusal !== null) {
-    // RFC 2920 section 3.1: the server may answer 354 without a valid recipient. A final dot ends the empty message, which the
-    // server refuses.
+    // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
+    // empty message, which the server refuses.
     channel.command('.');
     await channel.nextReply('the answer to an empty message', limits.commandMs);
     return refuse(connection, refusal);
@@ -273,8 +274,8 @@ async function sendContent(
   }
   const answer = await channel.nextReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // Without a flush the operating system has not received the final dot. With TLS a missing flush proves nothing, because TLS
-    // has its own buffer.
+    // Without a flush, the operating system has not received the final dot. With TLS, a missing flush does not prove
+    // this, because TLS has its own buffer.
     if (!flushed && !channel.secure) return lostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
@@ -312,8 +313,8 @@ function isPositive(reply: ServerReply): boolean {
 }
 
 /**
- * Returns `stale` if a reused connection is lost or does not answer MAIL (half open), because the server had closed it
- * before.
+ * Returns `stale` if a reused connection is lost or does not answer MAIL (half open), because the server had already
+ * closed the connection.
  */
 function lostBefore(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
   const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
@@ -347,8 +348,8 @@ function smtputf8Unsupported(): Outcome {
   };
 }
 
-// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2). The time
-// is linear. A message in which no line begins with a dot is not copied.
+// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2).
+// The time is linear in the size of the message. A message in which no line begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;

@@ -6,7 +6,8 @@ CREATE TABLE postrider (
   -- The schema version: the number of the newest executed migration, and the oldest version that can use the schema.
   version   integer NOT NULL,
   least     integer NOT NULL,
-  -- The revision increases with every change of an account, key or domain. The caches of running nodes read the changes.
+  -- The revision increases with every change of an account, key or domain. Running nodes read the changes into their
+  -- caches.
   revision  bigint NOT NULL
 );
 INSERT INTO postrider (one, version, least, revision) VALUES (true, 1, 1, 0);
@@ -27,7 +28,7 @@ CREATE TABLE account (
   rate_window_at    bigint,
   throttle_per_s    double precision,
   throttle_burst    integer,
-  -- The account's own thresholds, null for the defaults. The warning at half of a threshold, null for no warning.
+  -- The thresholds of the account, null for the defaults. The warning at half of a threshold, null for no warning.
   bounce_rate       double precision,
   complaint_rate    double precision,
   warning           text,
@@ -65,7 +66,8 @@ CREATE TABLE queue (
   id           uuid NOT NULL,
   account_id   integer NOT NULL,
   state        text NOT NULL CHECK (state IN ('queued', 'sending', 'uncertain')),
-  -- 0 for first attempts, 1 for retries. Separate lanes ensure that neither delays the other without limit.
+  -- 0 for first attempts, 1 for retries. Separate lanes ensure that neither first attempts nor retries delay the others
+  -- without limit.
   lane         smallint NOT NULL,
   -- queued: the time when the next attempt is due. sending: the time when the lease expires.
   due_at       bigint,
@@ -114,7 +116,7 @@ CREATE TABLE body_rest PARTITION OF body DEFAULT;
 CREATE TABLE event (
   id         uuid NOT NULL,
   account_id integer NOT NULL,
-  -- The number increases within one mail request.
+  -- The number of the event, which increases within one mail request.
   n          bigint NOT NULL,
   at         bigint NOT NULL,
   verb       text NOT NULL,

@@ -3,7 +3,7 @@
 
 -- A segment contains all mail requests whose first 60 bits of the id are from `first` to before `past`.
 CREATE TABLE search_segment (
-  -- A number is never used twice.
+  -- The number of the segment, which is never used again.
   number      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   first       bigint NOT NULL,
   past        bigint NOT NULL,
@@ -11,7 +11,8 @@ CREATE TABLE search_segment (
   built_at    bigint NOT NULL,
   -- True after the segment was verified for mail requests that were committed late.
   looked      boolean NOT NULL,
-  -- Null while the segment is in use. Its pages are purged some time after its replacement.
+  -- The time of the replacement, null while the segment is in use. The pages of a replaced segment are purged some time
+  -- later.
   replaced_at bigint,
   directory   bytea NOT NULL
 );

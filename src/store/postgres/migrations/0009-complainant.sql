@@ -1,5 +1,5 @@
--- Recipients whose complaint counted against an account, with its time. A recipient counts once in the reputation
--- window.
+-- Recipients whose complaint counted against an account, with the time of the complaint. A recipient counts once in the
+-- reputation window.
 CREATE TABLE complainant (
   account_id integer NOT NULL,
   -- The canonical recipient without the detail after `+`.

@@ -43,7 +43,7 @@ CREATE TABLE api_key (
 CREATE INDEX api_key_revision ON api_key (revision);
 CREATE INDEX api_key_account ON api_key (account_id);
 
--- `seq` is the first 60 bits of the id. Rows are appended in the order of acceptance, and the id needs no index.
+-- `seq` contains the first 60 bits of the id. Rows are appended in the order of acceptance, and the id needs no index.
 CREATE TABLE mail_request (
   seq          INTEGER PRIMARY KEY,
   id           TEXT NOT NULL,

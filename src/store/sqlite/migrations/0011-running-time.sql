@@ -1,4 +1,5 @@
--- The running time of the service, independent of its clock (docs/decisions/age.md). One row after the first start.
+-- The running time of the service, independent of the clock (docs/decisions/age.md). The table has one row after the
+-- first start.
 CREATE TABLE running_time (
   one       INTEGER PRIMARY KEY CHECK (one = 1),
   ran_ms    INTEGER NOT NULL,
